@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 from pydantic import Field
 
-from chaos.actions._service import timer_unit
 from chaos.model.action import (
     FactCheck,
     FailsafeTimer,
@@ -22,6 +21,7 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoStep,
+    failsafe_unit,
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
@@ -108,7 +108,7 @@ def start_filler(
 def filler_failsafe(state: FillerState, kind: str) -> FailsafeTimer:
     """A second limit: a timer that is verified before the fault and stops the unit."""
     stop = ("systemctl", "stop", f"{unit_name(kind)}.service")
-    return FailsafeTimer(timer_unit(state.tag), state.seconds, stop)
+    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, stop)
 
 
 def stop_filler(state: FillerState, kind: str) -> Undo:
@@ -116,7 +116,7 @@ def stop_filler(state: FillerState, kind: str) -> Undo:
     stopped = FactCheck(f"{kind}-filler", "inactive")
     stop = HostCommand(("systemctl", "stop", f"{unit_name(kind)}.service"), accept=(0, _NOT_LOADED))
     proof = (stopped, FactCheck(PseudoFact.NODE_READY, True))
-    return Undo((UndoStep(stop, unless=stopped),), proof, disarm=timer_unit(state.tag))
+    return Undo((UndoStep(stop, unless=stopped),), proof, disarm=failsafe_unit(state.tag))
 
 
 def prove_condition(name: str) -> Proof:

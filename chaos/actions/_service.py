@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep
+from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
 
@@ -43,12 +43,7 @@ def systemctl(verb: str, unit: str) -> HostCommand:
 
 def start_failsafe(state: ServiceState) -> FailsafeTimer:
     """The timer that starts the unit if nodefall does not."""
-    return FailsafeTimer(timer_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
-
-
-def timer_unit(tag: str) -> str:
-    """Name of the step's failsafe timer, without suffix."""
-    return f"nodefall-{tag}"
+    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
 
 
 def restore_kubelet(state: KubeletState, disarm: str = "") -> Undo:

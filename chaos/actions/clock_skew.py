@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from msgspec import Struct
 from pydantic import AfterValidator, Field
 
-from chaos.actions._service import timer_unit
 from chaos.facts.clock_skew import BOOT_TIME_SCRIPT, MARK_FILE
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import (
@@ -22,6 +21,7 @@ from chaos.model.action import (
     Undo,
     UndoKind,
     UndoStep,
+    failsafe_unit,
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
@@ -122,7 +122,7 @@ class ClockSkew(Action[Params, ClockState]):
 
     def failsafe_timer(self, state: ClockState) -> FailsafeTimer:
         start = f"; systemctl start {state.sync_unit}" if state.sync_active else ""
-        return FailsafeTimer(timer_unit(state.tag), state.seconds, ("sh", "-c", _RESTORE_SCRIPT + start))
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("sh", "-c", _RESTORE_SCRIPT + start))
 
     def undo(self, state: ClockState) -> Undo:
         right = FactCheck("clock-skew", 0)
@@ -132,7 +132,7 @@ class ClockSkew(Action[Params, ClockState]):
             synced = FactCheck("time-sync-state", "active")
             steps.append(UndoStep(HostCommand(("systemctl", "start", state.sync_unit)), unless=synced))
             proof.insert(1, synced)
-        return Undo(tuple(steps), tuple(proof), disarm=timer_unit(state.tag))
+        return Undo(tuple(steps), tuple(proof), disarm=failsafe_unit(state.tag))
 
 
 ACTION = ClockSkew()

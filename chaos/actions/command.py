@@ -9,7 +9,6 @@ from typing import Self
 from msgspec import Struct
 from pydantic import Field, field_validator, model_validator
 
-from chaos.actions._service import timer_unit
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -21,6 +20,7 @@ from chaos.model.action import (
     Undo,
     UndoKind,
     UndoStep,
+    failsafe_unit,
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
@@ -150,14 +150,14 @@ class RunCommand(Action[Params, CommandState]):
         return (HostCommand(state.inject, timeout=state.timeout),)
 
     def failsafe_timer(self, state: CommandState) -> FailsafeTimer | None:
-        return FailsafeTimer(timer_unit(state.tag), state.seconds, state.undo) if state.undo else None
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, state.undo) if state.undo else None
 
     def undo(self, state: CommandState) -> Undo:
         if not state.undo:
             return Undo()
         restored = self._previous(state)
         step = UndoStep(HostCommand(state.undo, timeout=state.timeout), unless=restored[0] if restored else None)
-        return Undo((step,), (*restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=timer_unit(state.tag))
+        return Undo((step,), (*restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
 
     def _previous(self, state: CommandState) -> tuple[FactCheck, ...]:
         return (FactCheck(state.proof, state.previous_exit),) if state.proof else ()

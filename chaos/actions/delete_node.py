@@ -8,7 +8,7 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._nodes import cordon, node_object
-from chaos.actions._service import systemctl, timer_unit
+from chaos.actions._service import systemctl
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -21,6 +21,7 @@ from chaos.model.action import (
     Undo,
     UndoKind,
     UndoStep,
+    failsafe_unit,
 )
 from chaos.model.api_fact import PseudoFact, field, node_path, object_fact, taint_fact, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
@@ -102,7 +103,7 @@ class DeleteNode(Action[Params, DeleteNodeState]):
     def failsafe_timer(self, state: DeleteNodeState) -> FailsafeTimer | None:
         if state.machine == "off":
             return None
-        return FailsafeTimer(timer_unit(state.tag), state.seconds, ("systemctl", "restart", state.unit))
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "restart", state.unit))
 
     def undo(self, state: DeleteNodeState) -> Undo:
         node, ready = state.node, FactCheck(PseudoFact.NODE_READY, True)
@@ -120,7 +121,7 @@ class DeleteNode(Action[Params, DeleteNodeState]):
         if state.cordoned:
             proof.append(FactCheck(unschedulable_fact(node), True))
             steps.append(UndoStep(cordon(node, True), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
-        return Undo(tuple(steps), tuple(proof), disarm=timer_unit(state.tag) if state.machine == "on" else "")
+        return Undo(tuple(steps), tuple(proof), disarm=failsafe_unit(state.tag) if state.machine == "on" else "")
 
 
 ACTION = DeleteNode()

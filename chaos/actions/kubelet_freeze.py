@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.actions._params import NoParams
-from chaos.actions._service import KubeletState, capture_kubelet_state, timer_unit
+from chaos.actions._service import KubeletState, capture_kubelet_state
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -14,6 +14,7 @@ from chaos.model.action import (
     Undo,
     UndoKind,
     UndoStep,
+    failsafe_unit,
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
@@ -50,12 +51,12 @@ class KubeletFreeze(Action[NoParams, KubeletState]):
         return (HostCommand(_signal("SIGSTOP", state.unit)),)
 
     def failsafe_timer(self, state: KubeletState) -> FailsafeTimer:
-        return FailsafeTimer(timer_unit(state.tag), state.seconds, _signal("SIGCONT", state.unit))
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _signal("SIGCONT", state.unit))
 
     def undo(self, state: KubeletState) -> Undo:
         thawed = FactCheck("kubelet-stopped-state", False)
         thaw = UndoStep(HostCommand(_signal("SIGCONT", state.unit)), unless=thawed)
-        return Undo((thaw,), (thawed, FactCheck(PseudoFact.NODE_READY, True)), disarm=timer_unit(state.tag))
+        return Undo((thaw,), (thawed, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
 
 
 ACTION = KubeletFreeze()

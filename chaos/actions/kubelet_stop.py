@@ -9,9 +9,8 @@ from chaos.actions._service import (
     restore_kubelet,
     start_failsafe,
     systemctl,
-    timer_unit,
 )
-from chaos.model.action import Action, FailsafeTimer, Target, Undo, UndoKind
+from chaos.model.action import Action, FailsafeTimer, Target, Undo, UndoKind, failsafe_unit
 from chaos.model.command import Command
 from chaos.model.evidence import holds_until
 
@@ -38,7 +37,7 @@ class KubeletStop(Action[NoParams, KubeletState]):
         return start_failsafe(state)
 
     def undo(self, state: KubeletState) -> Undo:
-        return restore_kubelet(state, disarm=timer_unit(state.tag))
+        return restore_kubelet(state, disarm=failsafe_unit(state.tag))
 
 
 ACTION = KubeletStop()

@@ -14,8 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from chaos.actions._packetfilter import TABLE, BlockRule, merge_networks, parse_network, ruleset
 from chaos.actions._partition_proof import blocks_api, check_partitioned
-from chaos.actions._service import timer_unit
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
@@ -111,13 +110,13 @@ class Partition(Action[Params, PartitionState]):
         return (HostCommand(("nft", "-f", "-"), stdin=state.rules),)
 
     def failsafe_timer(self, state: PartitionState) -> FailsafeTimer:
-        return FailsafeTimer(timer_unit(state.tag), state.seconds, _DELETE_TABLE_ARGV)
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _DELETE_TABLE_ARGV)
 
     def undo(self, state: PartitionState) -> Undo:
         gone = FactCheck("nft-rules", False)
         reachable = (FactCheck("api-reachable", state.reachable),) if state.reachable else ()
         proof = (gone, *reachable, FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=timer_unit(state.tag))
+        return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=failsafe_unit(state.tag))
 
 
 def _capture_reachability(target: Target, params: Params) -> dict[str, bool] | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaos.actions._params import NoParams
-from chaos.actions._service import ACTIVE, ServiceState, start_failsafe, systemctl, timer_unit
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep
+from chaos.actions._service import ACTIVE, ServiceState, start_failsafe, systemctl
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command
 from chaos.model.evidence import holds_until
@@ -36,7 +36,7 @@ class RuntimeStop(Action[NoParams, ServiceState]):
     def undo(self, state: ServiceState) -> Undo:
         active = FactCheck("runtime-state", ACTIVE)
         steps = (UndoStep(systemctl("start", state.unit), unless=active),)
-        return Undo(steps, (active, FactCheck(PseudoFact.NODE_READY, True)), disarm=timer_unit(state.tag))
+        return Undo(steps, (active, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
 
 
 ACTION = RuntimeStop()

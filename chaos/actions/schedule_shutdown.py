@@ -18,9 +18,8 @@ from chaos.actions._machine import (
     power_on_steps,
     require_power_control,
 )
-from chaos.actions._service import timer_unit
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep
+from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
@@ -92,7 +91,7 @@ class ScheduleShutdown(Action[Params, ScheduleState]):
     def failsafe_timer(self, state: ScheduleState) -> FailsafeTimer | None:
         if state.fires:
             return None
-        return FailsafeTimer(timer_unit(state.tag), state.seconds - CANCEL_LEAD_SECONDS, ("shutdown", "-c"))
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds - CANCEL_LEAD_SECONDS, ("shutdown", "-c"))
 
     def undo(self, state: ScheduleState) -> Undo:
         cancel = UndoStep(HostCommand(("shutdown", "-c")), unless=_NO_SHUTDOWN_SCHEDULED)
@@ -104,7 +103,7 @@ class ScheduleShutdown(Action[Params, ScheduleState]):
         return Undo(
             (*on, cancel),
             (_NO_SHUTDOWN_SCHEDULED, *kubelet_reporting_checks(state.machine.reporting_facts)),
-            disarm=timer_unit(state.tag),
+            disarm=failsafe_unit(state.tag),
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
+from chaos.model.fact import HostFact
 from chaos.model.registry import Group, PluginRegistry, discover
 
 
@@ -16,3 +18,11 @@ def load_registry() -> PluginRegistry:
     return PluginRegistry(
         discover(chaos.actions, "ACTION", Group.ACTIONS), discover(chaos.assertions, "ASSERTION", Group.ASSERTIONS)
     )
+
+
+@cache
+def load_facts() -> Mapping[str, HostFact]:
+    """Facts of hosts, built in and from other distributions. Raises PluginError."""
+    import chaos.facts  # noqa: PLC0415 - slow
+
+    return discover(chaos.facts, "FACT", Group.FACTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -15,25 +16,36 @@ if TYPE_CHECKING:
 
     from chaos.model.action import AnyAction
     from chaos.model.assertion import Assertion
+    from chaos.model.fact import HostFact
 
 
 @click.command(
     epilog=examples(
-        "nodefall explain poweroff", "nodefall explain pods", "nodefall explain kubelet.shutdownGracePeriod"
+        "nodefall explain poweroff",
+        "nodefall explain pods",
+        "nodefall explain unit-state",
+        "nodefall explain kubelet.shutdownGracePeriod",
     )
 )
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, as_json: bool) -> None:
-    """Explain an action, an assertion or a fact: its effect, its parameters, an example."""
-    entry = lookup(name)
+    """Explain an action, an assertion or a fact: its effect or value, its parameters, an example."""
+    first, *others = lookup_all(name)
     if as_json:
-        click.echo(json.dumps(entry, indent=2))
+        click.echo(json.dumps(first | ({"also": others} if others else {}), indent=2))
         return
+    _echo(first)
+    for entry in others:  # as clock-skew, an action and a fact
+        click.echo()
+        _echo(entry)
+
+
+def _echo(entry: dict[str, Any]) -> None:
     click.echo(f"{entry['name']} ({entry['kind']}): {entry['summary']}")
     for parameter in entry.get("with", ()):
         click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
-    for label in ("alias of", "needs", "undo", "proofs", "example"):
+    for label in ("alias of", "value", "reference", "needs", "undo", "proofs", "example"):
         if value := entry.get(label):
             click.echo(f"{label}: {value if isinstance(value, str) else '; '.join(value)}")
 
@@ -45,25 +57,59 @@ def parameter_details(parameter: dict[str, Any]) -> str:
 
 
 def lookup(name: str) -> dict[str, Any]:
-    """The documentation of an action, an assertion or a fact, as JSON. Raises UsageError."""
-    from chaos.app.registry import load_registry  # noqa: PLC0415 - slow
+    """The first of :func:`lookup_all`. Raises UsageError."""
+    return lookup_all(name)[0]
+
+
+def lookup_all(name: str) -> list[dict[str, Any]]:
+    """The documentation of what has this name, as JSON: an action, an assertion, a fact. Raises UsageError.
+
+    Names are unique within their kind only. A fact of hosts is also found by a reference with parameters.
+    """
+    from chaos.app.registry import load_facts, load_registry  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.model.errors import UsageError  # noqa: PLC0415
+    from chaos.model.fact import current_fact  # noqa: PLC0415
 
-    found = load_registry()
-    facts = {**FACTS, **POD_FACTS}
+    found, facts, host_facts = load_registry(), {**FACTS, **POD_FACTS}, load_facts()
+    entries = []
     if name in found.actions:
-        action = found.actions[name]
-        proofs = [proof.name + (" (weak)" if proof.weak else "") for proof in action.proofs]
-        return {**_plugin("action", action), "undo": str(action.undo_kind), "proofs": proofs}
+        entries.append(_action(found.actions[name]))
     if name in found.assertions:
-        assertion = found.assertions[name]
-        alias = {"alias of": expands} if (expands := getattr(assertion, "expands_to", "")) else {}
-        return {**_plugin("assertion", assertion), **alias, "needs": assertion.needs}
+        entries.append(_assertion(found.assertions[name]))
     if name in facts:
-        return {"kind": "fact", "name": name, "summary": facts[name]}
-    near = get_close_matches(name, [*found.actions, *found.assertions, *facts], 1, 0.5)
+        entries.append({"kind": "fact", "name": name, "summary": facts[name]})
+    if host_fact := host_facts.get(current_fact(name).partition("?")[0]):
+        entries.append(_host_fact(host_fact))
+    if entries:
+        return entries
+    near = get_close_matches(name, [*found.actions, *found.assertions, *facts, *host_facts], 1, 0.5)
     raise UsageError(f"unknown action, assertion or fact {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")
+
+
+def _action(action: AnyAction) -> dict[str, Any]:
+    proofs = [proof.name + (" (weak)" if proof.weak else "") for proof in action.proofs]
+    return {**_plugin("action", action), "undo": str(action.undo_kind), "proofs": proofs}
+
+
+def _assertion(assertion: Assertion) -> dict[str, Any]:
+    alias = {"alias of": expands} if (expands := getattr(assertion, "expands_to", "")) else {}
+    return {**_plugin("assertion", assertion), **alias, "needs": assertion.needs}
+
+
+def _host_fact(fact: HostFact) -> dict[str, Any]:
+    """``value`` is the docstring of the fact's class, which states the type and the form of the value."""
+    parameters = _parameters(fact.params) if fact.params else []
+    query = "&".join(f"{parameter['key']}={parameter['key'].upper()}" for parameter in parameters)
+    return {
+        "kind": "host fact",
+        "name": fact.name,
+        "summary": fact.summary,
+        "with": parameters,
+        "value": " ".join(inspect.cleandoc(type(fact).__doc__ or "").replace("``", "`").split()),
+        "reference": f"{fact.name}?{query}" if query else fact.name,
+        "needs": list(fact.needs),
+    }
 
 
 def _plugin(kind: str, plugin: AnyAction | Assertion) -> dict[str, Any]:

@@ -8,32 +8,40 @@ import click
 
 from chaos.cli.lazy import examples
 
-_KINDS = ("actions", "assertions", "facts")
+# Key in JSON and title of each section.
+_TITLES = {
+    "actions": "actions",
+    "assertions": "assertions",
+    "facts": "facts in bounds, as within: kubelet.shutdownGracePeriod + 10s",
+    "host-facts": "facts of hosts, which actions read",
+}
 
 
 @click.command(name="list", epilog=examples("nodefall list", "nodefall list actions", "nodefall list facts --json"))
-@click.argument("kind", required=False, type=click.Choice(_KINDS))
+@click.argument("kind", required=False, type=click.Choice(list(_TITLES)))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(kind: str | None, as_json: bool) -> None:
-    """List the actions, assertions and facts that experiments can use."""
-    kinds = [kind] if kind else list(_KINDS)
+    """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
+    kinds = ["facts", "host-facts"] if kind == "facts" else [kind] if kind else list(_TITLES)
     names = {each: _summaries(each) for each in kinds}
     if as_json:
         click.echo(json.dumps(names, indent=2))
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for each, summaries in names.items():
-        with formatter.section(each):
+        with formatter.section(_TITLES[each]):
             formatter.write_dl(sorted(summaries.items()), col_max=60)
     click.echo(formatter.getvalue(), nl=False)
 
 
 def _summaries(kind: str) -> dict[str, str]:
-    from chaos.app.registry import load_registry  # noqa: PLC0415 - slow
+    from chaos.app.registry import load_facts, load_registry  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
 
     if kind == "facts":
         return {**FACTS, **POD_FACTS}
+    if kind == "host-facts":
+        return {name: fact.summary for name, fact in load_facts().items()}
     found = load_registry()
     plugins = found.actions if kind == "actions" else found.assertions
     return {name: plugin.summary for name, plugin in plugins.items()}

@@ -17,7 +17,7 @@ _PORTS = (443, 6443)
 
 
 class ApiPeers(HostFact):
-    """Sorted addresses and ports, as ``[["10.0.0.1", 6443]]``: a load balancer on the host (k3s) uses another port."""
+    """Sorted list of [address, port], ``[["10.0.0.1", 6443]]``: a load balancer on the host (k3s) has another port."""
 
     name = "api-peers"
     summary = "addresses of API servers that the kubelet has open connections to"

@@ -17,7 +17,7 @@ _UNREACHABLE, _NO_CURL = (7, 28), 127
 
 
 class ApiReachable(HostFact):
-    """``{"ipv4": true, "ipv6": false}`` for the families with a known address; true if one of them answers."""
+    """Mapping ``{"ipv4": true, "ipv6": false}`` of the families with a known address; true if an address answers."""
 
     name = "api-reachable"
     summary = "whether new connections to the API server succeed, by address family"

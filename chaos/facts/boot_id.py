@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class BootId(HostFact):
-    """A UUID in lower case."""
+    """Text: a UUID in lower case."""
 
     name = "boot-id"
     summary = "boot ID of the kernel"

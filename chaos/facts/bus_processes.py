@@ -10,7 +10,7 @@ LOGIND = "systemd-logind.service"
 
 
 class BusProcesses(HostFact):
-    """``{"bus": 300, "logind": 310, "bus-unit": "dbus.service"}``; the ID of a stopped service is 0."""
+    """Mapping ``{"bus": 300, "logind": 310, "bus-unit": "dbus.service"}``; the ID of a stopped service is 0."""
 
     name = "bus-processes"
     summary = "process IDs of D-Bus and of logind"

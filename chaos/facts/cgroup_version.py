@@ -9,7 +9,7 @@ _VERSIONS = {"cgroup2fs": 2, "tmpfs": 1}
 
 
 class CgroupVersion(HostFact):
-    """2 or 1; hybrid counts as 1."""
+    """Whole number: 2 or 1; hybrid counts as 1."""
 
     name = "cgroup-version"
     summary = "version of the control groups"

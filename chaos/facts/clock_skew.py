@@ -15,7 +15,7 @@ BOOT_TIME_SCRIPT = (
 
 
 class ClockSkew(HostFact):
-    """Whole seconds, 0 for an unchanged clock."""
+    """Whole number: seconds, 0 for an unchanged clock."""
 
     name = "clock-skew"
     summary = "seconds by which nodefall has set the clock ahead"

@@ -26,7 +26,7 @@ class CommandExitParams(Model):
 
 
 class CommandExit(HostFact):
-    """Exit code of ``argv``, run as root without a shell; 127 for a program that does not exist."""
+    """Whole number: exit code of ``argv``, run as root without a shell; 127 for a program that does not exist."""
 
     name = "command-exit"
     summary = "exit code of a read-only program"

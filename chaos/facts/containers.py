@@ -18,7 +18,7 @@ _LABEL = "io.kubernetes."
 
 
 class Containers(HostFact):
-    """``{"running": [{namespace, pod, uid, container, id, startedAt}]}``, as ``crictl ps`` lists them.
+    """Mapping ``{"running": [{namespace, pod, uid, container, id, startedAt}]}``, as ``crictl ps`` lists them.
 
     ``startedAt`` is when the container was created, in seconds since the epoch; the kubelet starts it right after.
     """

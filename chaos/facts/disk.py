@@ -12,7 +12,7 @@ ROOT = "/var/lib/kubelet"
 
 
 class Disk(HostFact):
-    """``{"root": "/var/lib/kubelet", "total": BYTES, "available": BYTES, "mount": "/"}``."""
+    """Mapping ``{"root": "/var/lib/kubelet", "total": BYTES, "available": BYTES, "mount": "/"}``."""
 
     name = "disk"
     summary = "file system of the kubelet's directory, and the available part"

@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class FailsafeTimers(HostFact):
-    """Unit names, sorted."""
+    """Sorted list of unit names, as ``["nodefall-run-1a2b3c-stop.timer"]``."""
 
     name = "failsafe-timers"
     summary = "timers of nodefall that are still loaded"

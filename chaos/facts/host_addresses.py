@@ -9,7 +9,7 @@ from chaos.model.fact import HostFact
 
 
 class HostAddresses(HostFact):
-    """Sorted; without loopback and link-local ones."""
+    """Sorted list of addresses, as ``["10.0.0.11", "fd00::11"]``, without loopback and link-local ones."""
 
     name = "host-addresses"
     summary = "addresses of the host's interfaces"

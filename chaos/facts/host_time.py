@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class HostTime(HostFact):
-    """Seconds since the epoch."""
+    """Number: seconds since the epoch, with a fraction."""
 
     name = "host-time"
     summary = "time by the host's clock, in seconds since the epoch"

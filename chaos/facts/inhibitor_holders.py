@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class InhibitorHolders(HostFact):
-    """Names in logind, sorted; a program with two locks is listed twice."""
+    """Sorted list of names in logind, as ``["kubelet"]``; a program with two locks is listed twice."""
 
     name = "inhibitor-holders"
     summary = "programs that hold a delay lock on shutdown"

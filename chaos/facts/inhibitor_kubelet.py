@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class InhibitorKubelet(HostFact):
-    """True or false."""
+    """True or false: whether the kubelet holds a delay lock."""
 
     name = "inhibitor-kubelet"
     summary = "whether the kubelet holds a delay lock on shutdown"

@@ -34,7 +34,7 @@ def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
 
 
 class InhibitorLocks(HostFact):
-    """A list of {who, what, mode, why}."""
+    """List of ``{"who": "kubelet", "what": "shutdown", "mode": "delay", "why": REASON}``, in logind's order."""
 
     name = "inhibitor-locks"
     summary = "inhibitor locks held at logind"

@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class InhibitorUnits(HostFact):
-    """Unit by holder, as ``{"kubelet": "kubelet.service"}``; "" for a program outside of services."""
+    """Mapping of holder to unit, as ``{"kubelet": "kubelet.service"}``; "" for a program outside of services."""
 
     name = "inhibitor-units"
     summary = "systemd units of the programs that hold a delay lock on shutdown"

@@ -16,7 +16,7 @@ iptables-nft-save && ip6tables-nft-save"""
 
 
 class Iptables(HostFact):
-    """``{"legacy": {"filter": 3}, "nft": {"nat": 41}}``: rules by table, of both families."""
+    """Mapping ``{"legacy": {"filter": 3}, "nft": {"nat": 41}}``: number of rules by table, of both families."""
 
     name = "iptables"
     summary = "rules of iptables by back end and table"

@@ -13,7 +13,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----E
 
 
 class KubeletCertificate(HostFact):
-    """PEM. The key is in another file, which is not read."""
+    """Text in PEM. The key is in another file, which is not read."""
 
     name = "kubelet-certificate"
     summary = "self-signed certificate of the kubelet, with its issuer"

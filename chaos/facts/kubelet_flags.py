@@ -15,7 +15,7 @@ _SCRIPT = f'ps -eo args=; echo; systemctl show --property=ExecStart "$@"; echo; 
 
 
 class KubeletFlags(HostFact):
-    """``{"config": "/var/lib/kubelet/config.yaml"}`` by name without dashes; a flag without a value is "true".
+    """Mapping ``{"config": "/var/lib/kubelet/config.yaml"}`` by name without dashes; a flag without a value is "true".
 
     The flags are those of the kubelet's process (kubeadm, rke2), else of ``--kubelet-arg`` of k3s, else of microk8s'
     file of arguments; the last two have no kubelet process. The configuration file of k3s is not read.

@@ -21,7 +21,7 @@ _SCRIPT = (
 
 
 class KubeletJournal(HostFact):
-    """``{"lines": [{t, message}]}`` of the last ``unread-seconds``; ``t`` is by the host's clock."""
+    """Mapping ``{"lines": [{t, message}]}`` of the last ``unread-seconds``; ``t`` is by the host's clock."""
 
     name = "kubelet-journal"
     summary = "log lines of the kubelet's shutdown manager"

@@ -10,7 +10,7 @@ _NAMES = ("kubelet", "kubelite", "k3s-server", "k3s-agent", "k3s", "k0s")
 
 
 class KubeletProcess(HostFact):
-    """``{"pid": 812, "stopped": false}`` of the oldest process, {} without one; stopped is state T, by SIGSTOP."""
+    """Mapping ``{"pid": 812, "stopped": false}`` of the oldest process, {} without one; stopped: by SIGSTOP."""
 
     name = "kubelet-process"
     summary = "process ID of the kubelet, and whether it is stopped by a signal"

@@ -19,7 +19,7 @@ _SERVER = re.compile(r"^\s*server:\s*[\"']?(https://[^\s\"']+)", re.MULTILINE)
 
 
 class KubeletServer(HostFact):
-    """URL. Only that line is read: the rest of the file is a secret."""
+    """Text: a URL, as ``https://10.0.0.1:6443``. Only that line is read: the rest of the file is a secret."""
 
     name = "kubelet-server"
     summary = "URL of the API server in the kubelet's kubeconfig"

@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class KubeletState(HostFact):
-    """systemd's ActiveState: active, inactive, failed, activating, deactivating."""
+    """Text: systemd's ActiveState: active, inactive, failed, activating, deactivating."""
 
     name = "kubelet-state"
     summary = "systemd's ActiveState of the kubelet's unit"

@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class KubeletStoppedState(HostFact):
-    """True if the process is stopped by a signal; an error if there is none."""
+    """True or false: true if the process is stopped by a signal; unknown without a process."""
 
     name = "kubelet-stopped-state"
     summary = "whether the kubelet's process is stopped by a signal"

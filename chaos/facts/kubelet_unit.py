@@ -18,7 +18,7 @@ UNITS = (
 
 
 class KubeletUnit(HostFact):
-    """Name of the loaded unit: an active one before one that starts at boot."""
+    """Text: name of the loaded unit, as ``kubelet.service``; an active one before one that starts at boot."""
 
     name = "kubelet-unit"
     summary = "systemd unit of the kubelet"

@@ -11,7 +11,7 @@ NOT_PREPARING = "b false"
 
 
 class Property(HostFact):
-    """Type and value of a property, as printed by ``busctl get-property``."""
+    """Text: type and value as ``busctl get-property`` prints them: ``t 30000000``, ``b false``, ``(st) "" 17``."""
 
     def __init__(self, name: str, summary: str, property_: str) -> None:
         self.name = name

@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class MachineId(HostFact):
-    """32 hexadecimal digits."""
+    """Text: 32 hexadecimal digits."""
 
     name = "machine-id"
     summary = "identity of the installation"

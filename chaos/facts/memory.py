@@ -9,7 +9,7 @@ from chaos.model.fact import HostFact
 
 
 class Memory(HostFact):
-    """``{"total": BYTES, "available": BYTES}``; available as counted by the kubelet: free, and inactive file cache."""
+    """Mapping ``{"total": BYTES, "available": BYTES}``; available by the kubelet's count: free, inactive file cache."""
 
     name = "memory"
     summary = "memory of the host, and the available part"

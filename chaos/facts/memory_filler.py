@@ -8,7 +8,7 @@ from chaos.model.fact import HostFact
 
 
 class MemoryFiller(HostFact):
-    """systemd's ActiveState; inactive if the unit is not loaded."""
+    """Text: systemd's ActiveState, as ``active``; ``inactive`` if the unit is not loaded."""
 
     name = "memory-filler"
     summary = "state of the unit by which nodefall fills memory"

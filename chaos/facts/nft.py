@@ -9,7 +9,7 @@ from chaos.model.fact import HostFact
 
 
 class Nft(HostFact):
-    """Version, as 1.0.6."""
+    """Text: the version, as ``1.0.6``."""
 
     name = "nft"
     summary = "version of nft(8)"

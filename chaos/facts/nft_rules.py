@@ -13,7 +13,7 @@ _PACKETS = re.compile(r"counter packets (\d+) ")
 
 
 class NftRules(HostFact):
-    """False without that table, else ``{"packets": N}``: the number of packets that its rules have dropped."""
+    """False without that table, else the mapping ``{"packets": N}``: the packets that its rules have dropped."""
 
     name = "nft-rules"
     summary = "whether nodefall's packet filter table exists, and the packets it has dropped"

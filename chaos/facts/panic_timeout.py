@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class PanicTimeout(HostFact):
-    """kernel.panic: seconds until a reboot; 0: never, negative: at once."""
+    """Whole number, kernel.panic: seconds until a reboot; 0: never, negative: at once."""
 
     name = "panic-timeout"
     summary = "kernel.panic, the seconds from a panic to the next boot (0: never)"

@@ -11,7 +11,7 @@ _TICKS = 100  # USER_HZ of every Linux architecture that Kubernetes runs on (pro
 
 
 class Pid1Start(HostFact):
-    """Whole seconds since the epoch, +-1: boot time and start time are both rounded by the kernel."""
+    """Whole number: seconds since the epoch, +-1, as the kernel rounds boot time and start time."""
 
     name = "pid1-start"
     summary = "start of PID 1, in seconds since the epoch"

@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class Pids(HostFact):
-    """``{"max": 32768, "running": 412}``: threads at most and at present, as counted by the kubelet."""
+    """Mapping ``{"max": 32768, "running": 412}``: threads at most and at present, as counted by the kubelet."""
 
     name = "pids"
     summary = "limit of process IDs, and those in use"

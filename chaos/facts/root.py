@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class Root(HostFact):
-    """True if commands run as root: the login user is root, or sudo permits it."""
+    """True or false: true if commands run as root: the login user is root, or sudo permits it."""
 
     name = "root"
     summary = "whether commands run as root, through sudo unless the login user is root"

@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class Rtc(HostFact):
-    """True if rtcwake reads an alarm; ``-m show`` changes nothing."""
+    """True or false: true if rtcwake reads an alarm; ``-m show`` changes nothing."""
 
     name = "rtc"
     summary = "whether the host has a real-time clock with an alarm, and rtcwake (util-linux) to set it"

@@ -15,7 +15,7 @@ SOCKETS = (
 
 
 class RuntimeSocket(HostFact):
-    """Path of the first that exists, those of distributions before the common ones."""
+    """Text: path of the first socket that exists, those of distributions before the common ones."""
 
     name = "runtime-socket"
     summary = "socket of the container runtime"

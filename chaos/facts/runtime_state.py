@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class RuntimeState(HostFact):
-    """systemd's ActiveState: active, inactive, failed, activating, deactivating."""
+    """Text: systemd's ActiveState: active, inactive, failed, activating, deactivating."""
 
     name = "runtime-state"
     summary = "systemd's ActiveState of the container runtime's unit"

@@ -9,7 +9,7 @@ UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.
 
 
 class RuntimeUnit(HostFact):
-    """Name of the loaded unit, an active one first. In k3s and rke2 the kubelet's unit contains the runtime."""
+    """Text: name of the loaded unit, an active one first. In k3s and rke2 that of the kubelet contains the runtime."""
 
     name = "runtime-unit"
     summary = "systemd unit of the container runtime"

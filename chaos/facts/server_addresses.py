@@ -12,7 +12,7 @@ from chaos.model.fact import HostFact
 
 
 class ServerAddresses(HostFact):
-    """Sorted addresses without loopback, which is a load balancer on the host (k3s) and not a control plane."""
+    """Sorted list of addresses, without loopback: that is a load balancer on the host (k3s) and not a control plane."""
 
     name = "server-addresses"
     summary = "addresses of the API server that the kubelet's kubeconfig names"

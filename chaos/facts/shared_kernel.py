@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class SharedKernel(HostFact):
-    """True in a container: a fault of the kernel affects all of its users."""
+    """True or false: true in a container: a fault of the kernel affects all of its users."""
 
     name = "shared-kernel"
     summary = "whether the host is a container, which shares its kernel"

@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class SshPeer(HostFact):
-    """``{"address": ..., "port": ...}``: the peer's address, and the port of the host's sshd; {} without SSH."""
+    """Mapping ``{"address": "10.0.0.9", "port": 22}``: the peer's address, the port of sshd; {} without SSH."""
 
     name = "ssh-peer"
     summary = "peer of nodefall's connection, as seen by the host"

@@ -17,7 +17,7 @@ FOLDERS = (
 
 
 class StaticPodFiles(HostFact):
-    """Paths, sorted; without names that begin with a dot, which the kubelet ignores."""
+    """Sorted list of paths, without names that begin with a dot, which the kubelet ignores."""
 
     name = "static-pod-files"
     summary = "manifests of static pods on the host"

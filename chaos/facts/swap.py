@@ -7,7 +7,7 @@ from chaos.model.fact import HostFact
 
 
 class Swap(HostFact):
-    """Bytes, 0 if swap is off."""
+    """Whole number: bytes, 0 if swap is off."""
 
     name = "swap"
     summary = "swap of the host, in bytes"

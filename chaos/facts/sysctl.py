@@ -16,7 +16,7 @@ _SWAP = str.maketrans("./", "/.")
 
 
 def _key(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]+([./][A-Za-z0-9_:@-]+)+", text):
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_:@-]+)+", text):
         raise ValueError(f"{text!r} is no kernel parameter; write vm.swappiness")
     return text
 
@@ -32,7 +32,7 @@ def sysctl_path(key: str) -> str:
 
 
 class Sysctl(HostFact):
-    """Value of ``key`` as text; several numbers are separated by one space."""
+    """Text: value of the parameter ``key``, a text for numbers too; several numbers are separated by one space."""
 
     name = "sysctl"
     summary = "value of a kernel parameter"

@@ -9,7 +9,7 @@ from chaos.model.fact import HostFact
 
 
 class SystemdVersion(HostFact):
-    """A whole number."""
+    """Whole number, as 252."""
 
     name = "systemd-version"
     summary = "version of systemd"

@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class TimeSyncState(HostFact):
-    """systemd's ActiveState: active, inactive, failed..."""
+    """Text: systemd's ActiveState: active, inactive, failed, activating, deactivating."""
 
     name = "time-sync-state"
     summary = "state of the time synchronisation's unit"

@@ -17,7 +17,7 @@ UNITS = (
 
 
 class TimeSyncUnit(HostFact):
-    """Name of the loaded unit, an active one first."""
+    """Text: name of the loaded unit, an active one first."""
 
     name = "time-sync-unit"
     summary = "systemd unit of the time synchronisation"

@@ -18,7 +18,7 @@ class UnitStateParams(Model):
 
 
 class UnitState(HostFact):
-    """ActiveState of ``unit``: active, inactive, failed, activating, deactivating; inactive for a unit not loaded."""
+    """Text: active, inactive, failed, activating or deactivating; inactive for a ``unit`` that is not loaded."""
 
     name = "unit-state"
     summary = "systemd's ActiveState of a unit"

@@ -78,8 +78,8 @@ class Hosts:
         try:
             return host_fact.parse(outcome.stdout, outcome.exit or 0)
         except ValueError as error:
-            detail = outcome.stderr.strip().splitlines()[-1:] or [""]
-            raise UnknownFact(f"{fact} of {node}: {error} {detail[0]}".rstrip()) from error
+            detail = outcome.stderr.strip().splitlines()[-1:]
+            raise UnknownFact(": ".join([f"{fact} of {node}", str(error), *detail])) from error
 
     def _cached_fact(self, node: str, fact: str) -> Any:
         """A fact that other facts need, at its first reading."""

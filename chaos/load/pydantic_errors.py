@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from chaos.load.error_collector import ErrorCollector, did_you_mean
 from chaos.load.tree import Node as Tree
 from chaos.load.tree import Path, find
+from chaos.model.document import NAME
 
 
 def check_model(model: type[BaseModel], root: Tree, value: Any, errors: ErrorCollector) -> BaseModel | None:
@@ -35,6 +36,8 @@ def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, errors: Error
         errors.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
     else:
         message, hint = _format(detail)
+        if kind == "string_pattern_mismatch":
+            hint = hint or _description(model, place.path)
         is_key = detail["loc"][-1:] == ("[key]",)
         errors.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
 
@@ -78,9 +81,11 @@ def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
     return f"expected {expected}, got {describe_value(given)}", did_you_mean(given, names) if len(names) > 1 else ""
 
 
-def _format_pattern(given: Any, _: dict[str, Any]) -> tuple[str, str]:
-    rule = "use lower-case letters, digits and, inside, -; at most 63 characters"
-    return f"invalid name {str(given)[:80]!r}", rule
+def _format_pattern(given: Any, context: dict[str, Any]) -> tuple[str, str]:
+    text, pattern = f"{str(given)[:80]!r}", context.get("pattern")
+    if pattern == NAME:
+        return f"invalid name {text}", "use lower-case letters, digits and, inside, -; at most 63 characters"
+    return f"{text} does not match {pattern}", ""
 
 
 def _format_missing_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
@@ -133,6 +138,17 @@ def _keys(model: type[BaseModel], path: Path) -> set[str]:
     for part in path:
         found = [below for annotation in found for below in _field_types(annotation, part)]
     return {field.alias or name for m in found if _is_model(m) for name, field in m.model_fields.items()}
+
+
+def _description(model: type[BaseModel], path: Path) -> str:
+    """Description of the field at ``path`` below ``model``, "" for one without."""
+    if not path:
+        return ""
+    found: list[Any] = [model]
+    for part in path[:-1]:
+        found = [below for annotation in found for below in _field_types(annotation, part)]
+    fields = (item for m in found if _is_model(m) for item in m.model_fields.items())
+    return next((f.description for name, f in fields if path[-1] == (f.alias or name) and f.description), "")
 
 
 def _is_model(annotation: Any) -> bool:

@@ -61,11 +61,16 @@ class Undo(Struct, frozen=True):
     disarm: str = ""  # unit of the FailsafeTimer, without suffix
 
 
+def failsafe_unit(tag: str) -> str:
+    """Name of the failsafe timer of the step with this :attr:`Target.tag`, without suffix; also for ``Undo.disarm``."""
+    return f"nodefall-{tag}"
+
+
 class FailsafeTimer(Struct, frozen=True):
     """A timer of the host's PID 1, armed before the fault, that runs ``argv`` as root after ``seconds``.
 
     The engine shortens ``seconds`` to the rest of maxDuration and verifies the timer on the host before the fault.
-    ``unit`` has no suffix.
+    ``unit`` is :func:`failsafe_unit` of the target's tag, without suffix.
     """
 
     unit: str
@@ -100,7 +105,7 @@ class Target:
     def require_fact(self, fact: str, why: str) -> Any:
         """Value of a fact that the action depends on. Raises Unsupported with the fact's name and ``why``."""
         if fact not in self.facts:
-            reason = self.unknown.get(fact, "it was not read")
+            reason = self.unknown.get(fact, "it was not read").removeprefix(f"{fact} of {self.node}: ")
             raise Unsupported(f"{self.node}: {why}, but the fact {fact} is not known: {reason}")
         return self.facts[fact]
 
@@ -184,7 +189,7 @@ class Action(ABC, Generic[P, S]):
     proofs: tuple[Proof, ...]  # strongest first
     scope: Scope = Scope.NODE
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
-    may_disconnect: bool = False  # may break nodefall's own connection to the host
+    may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
     takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that
     keeps_pods_running: bool = False  # acts on the machine without terminating pods
     requires_logind: bool = False  # has no effect without logind
@@ -229,11 +234,14 @@ class Action(ABC, Generic[P, S]):
         """The commands, in order; the last one is the fault."""
 
     def preconditions(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have none
-        """Checks that must hold at the moment of the fault; otherwise the run is aborted without the fault."""
+        """Checks that must hold at the moment of the fault; otherwise the run is aborted without the fault.
+
+        All that prepare relied on: a saved plan may be old, and its undo must not restore a stale value.
+        """
         return ()
 
     def failsafe_timer(self, state: S) -> FailsafeTimer | None:  # noqa: ARG002 - most have none
-        """The timer to arm before the fault, named after the target's tag; undo must disarm it."""
+        """The timer to arm before the fault, named :func:`failsafe_unit`; undo must disarm it."""
         return None
 
     @abstractmethod

@@ -141,6 +141,25 @@ def test_list_and_explain_have_the_same_names() -> None:
     assert "kubelet configz" in nodefall("explain", "kubelet.shutdownGracePeriod").stdout
 
 
+def test_facts_of_hosts_are_listed_and_explained() -> None:
+    listed = json.loads(nodefall("list", "facts", "--json").stdout)
+    assert "kubelet.shutdownGracePeriod" in listed["facts"]
+    assert "facts of hosts" in nodefall("list", "facts").stdout
+    assert json.loads(nodefall("list", "host-facts", "--json").stdout) == {"host-facts": listed["host-facts"]}
+    document = json.loads(nodefall("explain", "sysctl?key=vm.swappiness", "--json").stdout)
+    assert (document["kind"], document["summary"]) == ("host fact", listed["host-facts"]["sysctl"])
+    assert (document["with"][0]["key"], document["reference"]) == ("key", "sysctl?key=KEY")
+    assert document["value"].startswith("Text: ")
+
+
+def test_a_name_of_an_action_and_of_a_fact_explains_both() -> None:
+    document = json.loads(nodefall("explain", "clock-skew", "--json").stdout)
+    assert (document["kind"], [also["kind"] for also in document["also"]]) == ("action", ["host fact"])
+    text = nodefall("explain", "clock-skew").stdout
+    assert "clock-skew (action)" in text
+    assert "clock-skew (host fact)" in text
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
     process = nodefall("completion", shell)

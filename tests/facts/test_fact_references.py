@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import chaos.facts
 from chaos.hosts.pool import Hosts
 from chaos.kube.api_facts import UnknownFact
-from chaos.model.action import FactCheck
+from chaos.model.action import FactCheck, Target
+from chaos.model.command import Delivery, Outcome
 from chaos.model.decode import decode
+from chaos.model.errors import Unsupported
 from chaos.model.fact import FORMER_NAMES, FactRef, HostFact, current_fact, find_fact
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
@@ -67,6 +69,7 @@ def test_commands_of_facts_with_parameters(reference: str, command: str) -> None
         ("sysctl?key=../../etc/shadow", "fact sysctl: key: "),
         ("sysctl?key=vm..x", "fact sysctl: key: "),
         ("sysctl?key=swappiness", "fact sysctl: key: "),
+        ("sysctl?key=-w.x", "fact sysctl: key: "),
     ],
 )
 def test_references_that_are_refused(reference: str, error: str) -> None:
@@ -98,6 +101,21 @@ def test_hosts_read_references() -> None:
     assert pool.check("n1", check) == (True, 'unit-state?unit=cron.service is "active"')
     with pytest.raises(UnknownFact, match="of n1: unknown fact 'no-such-fact'"):
         pool.read("n1", "no-such-fact")
+
+
+def test_a_fact_that_cannot_be_read_is_named_once_with_the_reason_of_the_host() -> None:
+    """In the refusal of an action, as shown to a person."""
+    failed = Outcome(Delivery.ANSWERED, 1, stderr="cat: /proc/sys/vm/nope: No such file or directory\n")
+    fact = "sysctl?key=vm.nope"
+    with pytest.raises(UnknownFact) as unknown:
+        hosts({"sudo cat /proc/sys/vm/nope": failed, "cat /proc/sys/vm/nope": failed}).read("n1", fact)
+    target = Target("n1", unknown={fact: unknown.value.message})
+    with pytest.raises(Unsupported) as refused:
+        target.require_fact(fact, "only a parameter that exists can be set")
+    assert refused.value.message == (
+        "n1: only a parameter that exists can be set, but the fact sysctl?key=vm.nope is not known: there is no kernel "
+        "parameter vm.nope on the host: cat: /proc/sys/vm/nope: No such file or directory"
+    )
 
 
 def test_checks_of_a_journal_of_0_1_0_are_read() -> None:

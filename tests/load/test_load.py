@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -343,3 +344,25 @@ def test_a_jump_host_need_not_be_listed(tmp_path: Path) -> None:
     path = tmp_path / "hosts.yaml"
     path.write_text(text)
     assert load_inventory(path).defaults.proxy_jump == ["bastion"]
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "message", "hint"),
+    [
+        ("preempt", "cpu: 5x", r"'5x' does not match ^\d+(\.\d+)?m?$", "the pod's request; 1m more than"),
+        ("create-node", "node: Nowhere", r"'Nowhere' does not match ^[a-z0-9](", "name of the Node"),
+    ],
+)
+def test_a_pattern_is_reported_with_the_description_of_the_field(
+    tmp_path: Path, action: str, given: str, message: str, hint: str
+) -> None:
+    """Only the pattern of names is reported as that of names."""
+    step = f"{{name: do, action: {action}, with: {{{given}}}}}"
+    text = (DATA / "experiment.yaml").read_text(encoding="utf-8")
+    file = tmp_path / "experiment.yaml"
+    file.write_text(re.sub(r"  method:\n", f"  method:\n    - {step}\n", text), encoding="utf-8")
+    with pytest.raises(BadInput) as bad:
+        load_experiment(file, REGISTRY)
+    (problem,) = [p for p in bad.value.problems if "does not match" in p.message]
+    assert problem.message.startswith(message)
+    assert problem.hint.startswith(hint)

@@ -1,0 +1,37 @@
+"""docs/facts.md is up to date, and each fact states type and form of its value."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from tools import fact_pages
+
+# First words of the docstring, by the type that ``parse`` returns.
+TYPES = {
+    str: "Text",
+    bool: "True or false",
+    int: "Whole number",
+    float: "Number",
+    list: r"(Sorted list|List) of",
+    dict: "Mapping",
+}
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert fact_pages.PAGE.read_text(encoding="utf-8") == fact_pages.page(), "run `python tools/fact_pages.py`"
+
+
+@pytest.mark.parametrize("name", sorted(fact_pages.FACTS))
+def test_the_docstring_states_type_and_form(name: str) -> None:
+    fact = fact_pages.FACTS[name]
+    returned: Any = get_type_hints(type(fact).parse)["return"]
+    text = inspect.getdoc(type(fact)) or ""
+    if get_origin(returned) in (list, dict) or returned in TYPES:
+        assert re.match(TYPES[get_origin(returned) or returned], text), text
+    else:  # a union, as of nft-rules
+        assert {bool, dict} == {get_origin(member) or member for member in get_args(returned)}
+        assert text.startswith("False without that table, else the mapping"), text
