@@ -14,7 +14,9 @@ from msgspec import structs
 
 import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
+from chaos.app.registry import load_registry
 from chaos.app.run import Run
+from chaos.model.driver import power_drivers, transport_drivers
 from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
@@ -22,6 +24,8 @@ from chaos.model.verdict import Status
 from tests.kit.processes import plugin_options
 
 pytest_plugins = "pytester"
+# pytester removes modules that an inner session has imported from sys.modules, but caches keep their classes.
+LOADED = (load_registry(), power_drivers(), transport_drivers())
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = ("--strict-markers", *plugin_options())
