@@ -147,12 +147,17 @@ def _example_params(action: AnyAction) -> Any:
 
 
 def prepare_example(action: AnyAction) -> Any:
-    """The action's state for its example, on a node with SAMPLE_FACTS and the objects in OBJECTS."""
+    """The action's state for its example on :func:`example_target`."""
+    return action.prepare(*example_target(action))
+
+
+def example_target(action: AnyAction) -> tuple[Target, Any]:
+    """A node with SAMPLE_FACTS and the objects in OBJECTS, or the cluster; and the parameters of the example."""
     params = _example_params(action)
     objects = {path: OBJECTS.get(path) for path in action.api_reads(NODE["metadata"]["name"], params, "shop")}
     node = NODE["metadata"]["name"] if action.scope is Scope.NODE else ""
     target = Target(node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="RUN-STEP", namespace="shop")
-    return action.prepare(target, params)
+    return target, params
 
 
 def _operations(action: AnyAction) -> Iterator[str]:

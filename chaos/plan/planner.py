@@ -90,7 +90,7 @@ def expand_steps(experiment: Experiment, nodes_by_target: Mapping[str, tuple[str
 
 
 def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, inputs: PlanInputs) -> PlannedStep:
-    """The plan of one step on one node. Raises Refused if the action cannot be injected or undone."""
+    """The plan of one step on one node. Raises Unsupported if the action cannot be injected or undone."""
     params = action.params.model_validate(step.with_)
     target = replace(
         inputs.targets.get(node, Target(node)),
@@ -102,7 +102,7 @@ def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, 
     try:
         state = action.prepare(target, params)
     except Unsupported as error:
-        raise Refused(f"step {step.name}: {error.message}", hint=error.hint) from error
+        raise Unsupported(f"step {step.name}: {error.message}", hint=error.hint) from error
     return PlannedStep(
         step=step.name,
         action=step.action,

@@ -16,7 +16,9 @@ from chaos.model.action import (
     Undo,
     UndoKind,
     UndoStep,
+    failsafe_unit,
 )
+from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import Model
 from chaos.model.errors import Unsupported
@@ -77,13 +79,19 @@ class StopUnit(Action[Params, State]):
     def inject(self, state: State) -> tuple[Command, ...]:
         return (HostCommand(("systemctl", "stop", state.unit)),)
 
+    def preconditions(self, state: State) -> tuple[FactCheck, ...]:
+        """What prepare relied on; a saved plan may be old, and undo must not start a unit that was stopped since."""
+        return (FactCheck(unit_state(state.unit), "active"),)
+
     def failsafe_timer(self, state: State) -> FailsafeTimer:
-        return FailsafeTimer(f"nodefall-{state.tag}", state.seconds, ("systemctl", "start", state.unit))
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
 
     def undo(self, state: State) -> Undo:
         active = FactCheck(unit_state(state.unit), "active")
         start = UndoStep(HostCommand(("systemctl", "start", state.unit)), unless=active)
-        return Undo((start,), proof=(active,), disarm=f"nodefall-{state.tag}")
+        # The unit may be one that the kubelet depends on: the node is restored when it is Ready, too.
+        proof = (active, FactCheck(PseudoFact.NODE_READY, True))
+        return Undo((start,), proof, disarm=failsafe_unit(state.tag))
 
 
 ACTION = StopUnit()

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from chaos.hosts.transports.ssh import open_session
 from chaos.judge.context import Options, bind
 from chaos.judge.judge import judge, steady_state
 from chaos.load.experiment import load_experiment
-from chaos.model.action import Target
+from chaos.model.action import AnyAction, Target
 from chaos.model.decode import decode
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused, Unreachable
@@ -106,11 +107,12 @@ def drive(
     transport: str = "ssh",
     standin: Callable[[Clock], StandIn] | None = None,
     stop: StopRequest | None = None,
+    registry: PluginRegistry = CATALOGUE,
 ) -> RunResult:
     """The result of a run whose method is one step ``do`` (and the steps ``more``).
 
     ``then``: how long after the fault the undo begins. ``during`` is called once, from the first look after the fault,
-    while it lasts.
+    while it lasts. ``registry`` has the actions and assertions, see :func:`registry_with`.
     """
     hosts = {h.name: h for h in (host if isinstance(host, list) else [host])}
     with ExitStack() as stack:
@@ -120,9 +122,9 @@ def drive(
         there = open_hosts(hosts, folder, clock, transport=transport, kube=kube)
         stack.callback(there.close)
         file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration)
-        experiment = load_experiment(file, CATALOGUE)
+        experiment = load_experiment(file, registry)
         view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
-        wanted = frozenset(f for step in experiment.spec.method for f in CATALOGUE.actions[step.action].facts)
+        wanted = frozenset(f for step in experiment.spec.method for f in _facts(registry, step.action, step.with_))
         draft = PlanInputs(
             run="real",
             now=clock.now(),
@@ -135,14 +137,14 @@ def drive(
             ),
             namespace="",
         )
-        plan = make_plan(experiment, CATALOGUE, draft)
+        plan = make_plan(experiment, registry, draft)
         recorder = Recorder(decode, clock)
         options = Options(bind={"victim": tuple(hosts)})
         called: list[bool] = []
 
         def judged(live: bool) -> RunResult:
             with recorder.lock_timeline() as timeline:
-                result = judge(experiment, timeline, CATALOGUE, options, live=live)
+                result = judge(experiment, timeline, registry, options, live=live)
             if live and during and not called and result.steps and result.steps[0].returned is not None:
                 called.append(True)
                 during(there)
@@ -150,7 +152,7 @@ def drive(
 
         def steady() -> tuple[Verdict, ...]:
             with recorder.lock_timeline() as timeline:
-                return steady_state(bind(experiment, timeline, CATALOGUE, options, live=True), timeline.end)
+                return steady_state(bind(experiment, timeline, registry, options, live=True), timeline.end)
 
         progress = FakeProgress()
         stack.callback(lambda: sys.stdout.write("\n".join(progress.reports)))  # for a test that fails
@@ -169,12 +171,23 @@ def drive(
         )
         facts = set(ALWAYS)
         for step in plan.steps:
-            plugin = CATALOGUE.actions[step.action]
+            plugin = registry.actions[step.action]
             facts.update(plugin.proof_facts_for(plugin.params.model_validate(step.params)))
         watch = HostObserver(there, clock, list(hosts), sorted(facts))
         deadline = clock.now() + parse_duration(max_duration)
         inputs = RunInputs(experiment, plan, deadline, [[watch, *([kube] if kube else [])]])
         return execute(RunContext(inputs, services, RunState(stop or StopRequest())))
+
+
+def registry_with(*actions: AnyAction) -> PluginRegistry:
+    """The built-in actions and assertions, and more actions."""
+    return replace(CATALOGUE, actions={**CATALOGUE.actions, **{action.name: action for action in actions}})
+
+
+def _facts(registry: PluginRegistry, action: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """References of the facts that a step prepares with."""
+    plugin = registry.actions[action]
+    return plugin.facts_for(plugin.params.model_validate(given))
 
 
 def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:

@@ -1,9 +1,13 @@
-"""docs/plugin-template: a plug-in from outside is built, installed into a virtual environment and run on the lab."""
+"""Plug-ins from outside are built, installed into a virtual environment and run on the lab.
+
+They are docs/plugin-template and tests/plugin/outside, an action that was written from the docs.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -12,34 +16,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.processes import LAB, ROOT, WALL, environment
+from tests.kit.processes import LAB, ROOT, WALL, environment, wait_for
 
 pytestmark = pytest.mark.lab
 TEMPLATE = ROOT / "docs" / "plugin-template"
+OUTSIDE = ROOT / "tests" / "plugin" / "outside"
 NO_INDEX = ("No matching distribution found", "Could not find a version", "Connection", "Temporary failure")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=1", "--timeout=10"]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [*PIP, "wheel", "--no-deps", "--wheel-dir", str(folder), str(TEMPLATE)]
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("wheels")
+    command = [*PIP, "wheel", "--no-deps", "--wheel-dir", str(folder), str(TEMPLATE), str(OUTSIDE)]
     built = subprocess.run(command, capture_output=True, text=True, timeout=WALL, check=False)
     if built.returncode and any(text in built.stderr for text in NO_INDEX):
         pytest.skip("pip wheel: the package index with hatchling is unreachable")
     assert built.returncode == 0, built.stderr
-    (path,) = folder.glob("*.whl")
-    return path
+    paths = sorted(folder.glob("*.whl"))
+    assert [path.name.split("-")[0] for path in paths] == ["nodefall_stop_unit", "nodefall_sysctl"]
+    return paths
 
 
 @pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a virtual environment with nodefall, its dependencies and the plug-in."""
+def python(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a virtual environment with nodefall, its dependencies and the plug-ins."""
     folder = tmp_path_factory.mktemp("venv")
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
     subprocess.run(
-        [*PIP, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)],
+        [*PIP, "--python", str(python), "install", "--no-deps", "--no-index", *map(str, wheels)],
         capture_output=True,
         timeout=WALL,
         check=True,
@@ -68,12 +74,43 @@ def test_it_is_listed_and_explained(python: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_proven_and_undone_on_the_lab(python: Path, tmp_path: Path) -> None:
-    run = nodefall(python, "run", TEMPLATE / "experiment.yaml", "-i", LAB, "--json", cwd=tmp_path)
+    run = nodefall(python, "run", TEMPLATE / "experiment.yaml", "-i", TEMPLATE / "lab.yaml", "--json", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     result = json.loads(run.stdout)
     assert [step["because"] for step in result["steps"]] != []
     assert (result["status"], [undo["proven"] for undo in result["undo"]]) == ("held", [True])
     assert nodefall(python, "undo", "last", cwd=tmp_path).returncode == 0
+
+
+def test_a_run_that_is_killed_after_the_fault_is_undone(python: Path, tmp_path: Path) -> None:
+    """The lab of a killed run stays for the undo; a second undo finds nothing to do."""
+    run = subprocess.Popen(
+        [str(python), "-m", "chaos", "run", str(OUTSIDE / "experiment.yaml"), "-i", str(LAB)],
+        cwd=tmp_path,
+        env=environment(tmp_path) | {"PYTHONPATH": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    wait_for(run, "proven: the kernel has the new value")
+    run.send_signal(signal.SIGKILL)
+    rest, _ = run.communicate(timeout=WALL)
+    assert "undo:" not in rest
+    first, second = (nodefall(python, "undo", "last", cwd=tmp_path) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert "undo: sysctl -w vm.swappiness=60" in first.stderr
+    assert "undone: sysctl?key=vm.swappiness is 60" in first.stderr
+    assert (second.returncode, ": undo:" in second.stderr) == (0, False), second.stderr
+    assert "no pending undo" in second.stderr
+
+
+def test_an_action_and_a_fact_of_the_same_name_are_both_explained(python: Path, tmp_path: Path) -> None:
+    explained = nodefall(python, "explain", "sysctl", cwd=tmp_path).stdout
+    assert ("sysctl (action)" in explained, "sysctl (host fact)" in explained) == (True, True)
+
+
+def test_the_schema_has_the_action(python: Path, tmp_path: Path) -> None:
+    assert "its value during the step" in nodefall(python, "schema", cwd=tmp_path).stdout
 
 
 def test_a_unit_that_the_host_does_not_run_is_refused(python: Path, tmp_path: Path) -> None:
@@ -87,7 +124,7 @@ def test_its_parameters_are_checked_with_line_numbers(python: Path, tmp_path: Pa
     text = (TEMPLATE / "experiment.yaml").read_text().replace("unit: cron.service", "unti: cron.service")
     (tmp_path / "typo.yaml").write_text(text)
     checked = nodefall(python, "validate", "typo.yaml", cwd=tmp_path)
-    assert (checked.returncode, "typo.yaml:12" in checked.stderr, "unit" in checked.stderr) == (64, True, True)
+    assert (checked.returncode, "typo.yaml:13" in checked.stderr, "unit" in checked.stderr) == (64, True, True)
 
 
 def test_without_the_plug_in_its_action_is_unknown(tmp_path: Path) -> None:
@@ -104,7 +141,7 @@ def test_a_name_that_is_used_twice_names_both(python: Path, tmp_path: Path) -> N
     run = subprocess.run(
         [str(python), "-m", "chaos", "list", "actions"],
         cwd=tmp_path,
-        env=environment(tmp_path) | {"PYTHONPATH": os.pathsep.join([str(tmp_path)])},
+        env=environment(tmp_path) | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=WALL,

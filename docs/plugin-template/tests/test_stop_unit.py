@@ -1,10 +1,11 @@
 """Action ``stop-unit``, without a host: what it sends and undoes, as a table."""
 
 import pytest
-from nodefall_stop_unit import ACTION, Params, State
+from nodefall_stop_unit import ACTION, Params
 
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
+from chaos.plugin.contract import check_action
 
 FACT = "unit-state?unit=cron.service"
 TARGET = Target("worker-1", facts={FACT: "active"}, tag="run-1-stop")
@@ -15,13 +16,13 @@ def test_it_stops_the_unit_and_starts_it_again() -> None:
     assert [str(command) for command in ACTION.inject(state)] == ["systemctl stop cron.service"]
     undo = ACTION.undo(state)
     assert [str(step.command) for step in undo.steps] == ["systemctl start cron.service"]
-    assert [str(check) for check in undo.proof] == [f"{FACT} is active"]
+    assert [str(check) for check in undo.proof] == [f"{FACT} is active", "node-ready is True"]
+    assert [str(check) for check in ACTION.preconditions(state)] == [f"{FACT} is active"]
     assert ACTION.failsafe_timer(state).argv == ("systemctl", "start", "cron.service")
 
 
-def test_its_state_survives_the_journal() -> None:
-    state = State("cron.service", "run-1-stop", 60.0)
-    assert ACTION.decode_state(ACTION.encode_state(state)) == state
+def test_it_keeps_the_contract_of_actions() -> None:
+    check_action(ACTION, TARGET, Params(unit="cron.service"))
 
 
 @pytest.mark.parametrize("facts", [{FACT: "inactive"}, {}])

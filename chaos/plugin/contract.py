@@ -1,0 +1,109 @@
+"""The contract of actions as a helper for tests, of built-in actions and of those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+from pydantic import BaseModel
+
+from chaos.model.action import Action, FactCheck, Target, Undo, failsafe_unit
+from chaos.model.command import Command
+from chaos.model.fact import FactRef
+
+P = TypeVar("P", bound=BaseModel)
+S = TypeVar("S", bound=Struct)
+
+
+def check_action(action: Action[P, S], target: Target, params: P) -> S:
+    """Check that an action keeps the contract of :class:`Action` on a target, and return its state.
+
+    ``target`` needs the facts that prepare reads, and a tag. Nothing is sent. Raises AssertionError with every breach:
+
+    - ``prepare`` is pure: the same state twice, and an unchanged target;
+    - the state is frozen and survives JSON, as the journal stores it; so do the commands and the undo made of it;
+    - undo is harmless when run twice and without inject: each step has ``unless`` or ``when``, and a proof ends it;
+    - a proof that is not weak comes first; an action that has only weak ones has no evidence but its exit code;
+    - the failsafe timer is :func:`failsafe_unit` of the tag, ends within ``max_duration``, and is what undo disarms;
+    - ``facts_for``, ``proof_facts_for`` and all checks name facts by valid references.
+    """
+    before = deepcopy(target)
+    state = action.prepare(target, params)
+    breaches = [
+        *_description(action),
+        *_purity(action, state, target, before, params),
+        *_json(action, state),
+        *_undo(action.undo(state)),
+        *_timer(action, state, target),
+        *_references(action, state, params),
+    ]
+    if breaches:
+        raise AssertionError(f"action {action.name}: " + "; ".join(breaches))
+    return state
+
+
+def _description(action: Action[P, S]) -> Iterator[str]:
+    if f"action: {action.name}" not in action.example:
+        yield "the example is no step of this action"
+    if not action.summary:
+        yield "there is no summary"
+    if not action.proofs or action.proofs[0].weak:
+        yield "the first proof is weak, or there is none"
+
+
+def _purity(action: Action[P, S], state: S, target: Target, before: Target, params: P) -> Iterator[str]:
+    if target != before:
+        yield "prepare is not pure: it changed the target"
+    if action.prepare(before, params) != state:
+        yield "prepare is not pure: it returned another state for the same target"
+
+
+def _json(action: Action[P, S], state: S) -> Iterator[str]:
+    if not state.__struct_config__.frozen:
+        yield "the state is not frozen"
+    decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
+    if decoded != state:
+        yield f"the state does not survive JSON: {state} became {decoded}"
+    undo, commands = action.undo(state), action.inject(state)
+    if action.undo(decoded) != undo or action.inject(decoded) != commands:
+        yield "inject or undo differs after the state was written to JSON"
+    if msgspec.json.decode(msgspec.json.encode(undo), type=Undo) != undo:
+        yield "the undo does not survive JSON"
+    if msgspec.json.decode(msgspec.json.encode(commands), type=tuple[Command, ...]) != commands:
+        yield "the commands do not survive JSON"
+    if not commands:
+        yield "inject returns no command"
+
+
+def _undo(undo: Undo) -> Iterator[str]:
+    for step in undo.steps:
+        if not step.unless and not step.when:
+            yield f"undo sends `{step.command}` also without inject: give the step `unless`"
+    if undo.steps and not undo.proof:
+        yield "nothing proves the undo"
+
+
+def _timer(action: Action[P, S], state: S, target: Target) -> Iterator[str]:
+    timer, disarmed = action.failsafe_timer(state), action.undo(state).disarm
+    if (timer.unit if timer else "") != disarmed:
+        yield f"undo disarms {disarmed!r}, but the failsafe timer is {timer.unit if timer else ''!r}"
+    if timer and timer.unit != failsafe_unit(target.tag):
+        yield f"the failsafe timer is {timer.unit}, not {failsafe_unit(target.tag)}"
+    if timer and timer.seconds > target.max_duration:
+        yield f"the failsafe timer fires after {timer.seconds:g} s, later than maxDuration ({target.max_duration:g} s)"
+
+
+def _references(action: Action[P, S], state: S, params: P) -> Iterator[str]:
+    undo = action.undo(state)
+    checks: list[FactCheck] = [*action.preconditions(state), *undo.proof]
+    for step in undo.steps:
+        checks += [*step.when, *([step.unless] if step.unless else [])]
+    facts = [*action.facts_for(params), *action.proof_facts_for(params), *(check.fact for check in checks)]
+    for fact in dict.fromkeys(facts):
+        try:
+            FactRef.parse(fact)
+        except ValueError as error:
+            yield f"{fact!r} is no reference of a fact: {error}"
