@@ -11,7 +11,7 @@ NOT_PREPARING = "b false"
 
 
 class Property(HostFact):
-    """Text: type and value as ``busctl get-property`` prints them: ``t 30000000``, ``b false``, ``(st) "" 17``."""
+    """Text: type and value, as busctl prints them: ``t 30000000``, ``b false`` or ``(st) "poweroff" 1774000000``."""
 
     def __init__(self, name: str, summary: str, property_: str) -> None:
         self.name = name

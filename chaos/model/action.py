@@ -194,7 +194,7 @@ class Action(ABC, Generic[P, S]):
     keeps_pods_running: bool = False  # acts on the machine without terminating pods
     requires_logind: bool = False  # has no effect without logind
     exclusive_timer_reason: str = ""  # why no other step on the node may arm a failsafe timer
-    proof_facts: tuple[str, ...] = ()  # host facts read before the step, and after it until it is proven
+    proof_facts: tuple[str, ...] = ()  # host facts that prove the step, read on all targets during the run
     facts: tuple[str, ...] = ()  # host facts that prepare reads, besides those that are always read
     irreversible_params: tuple[str, ...] = ()  # parameters that make the action irreversible when they are true
     undo_param: str = ""  # the parameter without which the action is irreversible

@@ -16,7 +16,7 @@ from chaos.hosts.inspection import inspect_hosts
 from chaos.hosts.pool import Hosts
 from chaos.load.experiment import load_experiment
 from chaos.model.action import Target
-from chaos.model.errors import Refused
+from chaos.model.errors import Refused, Unsupported
 from chaos.model.kube import Node
 from chaos.model.ports import PowerControl, Session
 from chaos.model.registry import PluginRegistry, discover
@@ -85,6 +85,11 @@ def plan(folder: Path, *actions: str) -> None:
         namespace="",
     )
     make_plan(load_experiment(file, REGISTRY), REGISTRY, inputs)
+
+
+def test_an_action_that_a_node_does_not_support_keeps_its_error(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="^step s-power-cut: n1 has no power control"):
+        plan(tmp_path, "power-cut")
 
 
 @pytest.mark.parametrize("order", [1, -1])
