@@ -20,9 +20,9 @@ from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
+from chaos.model.labels import CONTROL_PLANE_LABELS
 
 _NODES = "/api/v1/nodes"
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
 
 
@@ -170,7 +170,9 @@ def _peers(target: Target, params: Params) -> list[str]:
             *target.require_fact("server-addresses", "the control plane must be found"),
             *(address for address, _ in target.require_fact("api-peers", "the control plane must be found")),
         ]
-        planes = [node for node in others if any(role in node["metadata"].get("labels", {}) for role in _CONTROL_PLANE)]
+        planes = [
+            node for node in others if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)
+        ]
         return _require_peers(target, own, [*known, *_addresses(planes)], "the control plane")
     return []
 

@@ -124,7 +124,12 @@ class ProtectedNodes(Model):
 
 class Limits(Model):
     max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1)
-    min_ready_nodes: StrictInt = Field(1, alias="minReadyNodes", ge=1)
+    min_ready_nodes: StrictInt = Field(
+        1,
+        alias="minReadyNodes",
+        ge=0,
+        description="workers that must stay Ready; control planes do not count; 0 lets all workers be targets",
+    )
     budgets: Literal["respect", "ignore"] = Field(
         "respect", description="ignore: nodes whose loss violates a PodDisruptionBudget may be targets too"
     )

@@ -1,4 +1,4 @@
-"""Labels, names and namespaces of the objects that nodefall writes to a cluster."""
+"""Labels, names and namespaces: of the objects that nodefall writes to a cluster, and of roles of Nodes."""
 
 from __future__ import annotations
 
@@ -6,5 +6,12 @@ RUN_LABEL = "nodefall.dev/run"  # label and annotation: the run's ID
 MANAGED_BY_LABEL = {"app.kubernetes.io/managed-by": "nodefall"}  # label
 LOCK_NAME = "nodefall"  # Lease that admits one run at a time
 LOCK_NAMESPACE = "kube-system"  # exists in every cluster
+ETCD_LABEL = "node-role.kubernetes.io/etcd"  # of Nodes: k3s and RKE2 set it
+# Labels of Nodes that run a part of the control plane; etcd may have separate nodes.
+CONTROL_PLANE_LABELS = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    ETCD_LABEL,
+)
 NODE_LEASE_NAMESPACE = "kube-node-lease"  # namespace of the kubelets' Leases
 NODE_EVENT_NAMESPACE = "default"  # namespace of Events about Nodes, as Nodes have none

@@ -9,7 +9,8 @@ from chaos.model.errors import Refused
 from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
 from chaos.model.kube import Node, is_ready
-from chaos.plan.cluster import ClusterView, os, role, zone
+from chaos.plan.cluster import ClusterView, os, zone
+from chaos.plan.limits import check_ready_nodes
 
 
 def select_nodes(
@@ -18,7 +19,7 @@ def select_nodes(
     """Nodes by name of the target; no node belongs to two targets.
 
     Raises Refused if a target matches too few nodes or names a protected one, and if all targets together exceed
-    ``limits.maxNodes`` or leave fewer Ready nodes than ``limits.minReadyNodes``.
+    ``limits.maxNodes`` or leave fewer Ready workers than ``limits.minReadyNodes``.
     """
     rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
     selected: dict[str, tuple[str, ...]] = {}
@@ -40,7 +41,9 @@ def select_nodes(
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory) -> list[str]:
     """Names of the nodes that match a target, Ready or not, sorted; without protected ones."""
     return sorted(
-        name for name, node in view.nodes.items() if _matches(node, spec) and not _is_protected(node, inventory)
+        name
+        for name, node in view.nodes.items()
+        if _matches(node, spec, view) and not _is_protected(node, view, inventory)
     )
 
 
@@ -48,32 +51,32 @@ def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inven
     for node in spec.nodes or ():
         if node not in view.nodes:
             raise Refused(f"target {name} names the node {node}, which does not exist in the cluster")
-        if _is_protected(view.nodes[node], inventory):
+        if _is_protected(view.nodes[node], view, inventory):
             raise Refused(f"target {name} names the node {node}, which the inventory protects")
     return sorted(
         node.metadata.name
         for node in view.nodes.values()
-        if _matches(node, spec)
+        if _matches(node, spec, view)
         and is_ready(node)
-        and not _is_protected(node, inventory)
+        and not _is_protected(node, view, inventory)
         and node.metadata.name not in used
     )
 
 
-def _matches(node: Node, spec: TargetSpec) -> bool:
+def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
     labels = node.metadata.labels or {}
     return (
         (spec.nodes is None or node.metadata.name in spec.nodes)
-        and (spec.role is None or role(node) == spec.role)
+        and (spec.role is None or view.role(node.metadata.name) == spec.role)
         and (spec.zone is None or zone(node) == spec.zone)
         and (spec.os is None or os(node) == spec.os)
         and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
     )
 
 
-def _is_protected(node: Node, inventory: Inventory) -> bool:
+def _is_protected(node: Node, view: ClusterView, inventory: Inventory) -> bool:
     protected = inventory.protected
-    return role(node) in protected.roles or node.metadata.name in protected.nodes
+    return view.role(node.metadata.name) in protected.roles or node.metadata.name in protected.nodes
 
 
 def _count(spec: TargetSpec, candidates: int) -> int:
@@ -84,7 +87,7 @@ def _count(spec: TargetSpec, candidates: int) -> int:
 
 
 def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
-    matching = [node for node in view.nodes.values() if _matches(node, spec)]
+    matching = [node for node in view.nodes.values() if _matches(node, spec, view)]
     not_ready = sum(not is_ready(node) for node in matching)
     return f"{len(matching)} of {len(view.nodes)} nodes match it, {not_ready} of them are not Ready"
 
@@ -96,9 +99,4 @@ def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> 
             f"too many target nodes: the experiment affects {len(nodes)}, limits.maxNodes is {limits.max_nodes}",
             hint="raise limits.maxNodes in the inventory if that is intended",
         )
-    remaining = len(set(view.ready_nodes()) - set(nodes))
-    if remaining < max(1, limits.min_ready_nodes):
-        raise Refused(
-            f"too few Ready nodes: {remaining} would stay Ready, limits.minReadyNodes is {limits.min_ready_nodes}",
-            hint="select fewer targets, or lower limits.minReadyNodes (at least 1)",
-        )
+    check_ready_nodes(nodes, view, limits)

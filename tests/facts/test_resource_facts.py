@@ -99,6 +99,8 @@ GOOD: list[tuple[str, str, int, Any]] = [
     ),
     ("static-pod-files", "/m/kube-scheduler.yaml\n/m/etcd.yaml\n", 1, ["/m/etcd.yaml", "/m/kube-scheduler.yaml"]),
     ("static-pod-files", "", 1, []),
+    ("control-plane-files", "/var/lib/etcd/member\n", 1, ["/var/lib/etcd/member"]),
+    ("control-plane-files", "", 1, []),
     ("iptables", IPTABLES, 0, {"legacy": {"filter": 1}, "nft": {"nat": 2}}),
     ("iptables", "legacy\nnft\n", 0, {"legacy": {}, "nft": {}}),
     (
@@ -159,6 +161,7 @@ BAD = [
     ("root", "", 127),
     ("runtime-socket", "", 1),
     ("static-pod-files", "", 127),
+    ("control-plane-files", "", 127),
     ("iptables", "legacy\nnft\n", 127),
     ("kubelet-flags", "", 127),
 ]

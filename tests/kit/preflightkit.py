@@ -39,6 +39,7 @@ FACTS: dict[str, Any] = {
     "ssh-peer": {"address": "10.0.0.99", "port": 22},
     "host-addresses": ["10.0.0.1", "172.17.0.1"],
     "host-time": 1000.0,
+    "control-plane-files": [],
     "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},
 }
 EVERYTHING = frozenset(Need)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from chaos.model.errors import Refused
 from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
-from chaos.model.kube import Condition, Metadata, Node, NodeStatus, is_ready
+from chaos.model.kube import Condition, Metadata, Node, NodeStatus, Pod, PodSpec, is_ready
+from chaos.model.kube.meta import Annotations
 from chaos.plan.cluster import ClusterView
 from chaos.plan.targets import select_nodes
 
@@ -47,6 +48,18 @@ def target(**fields: Any) -> TargetSpec:
     return TargetSpec.model_validate(fields)
 
 
+def with_etcd(name: str) -> ClusterView:
+    """With a node that runs etcd only, as k3s and RKE2 label it."""
+    view = cluster()
+    return ClusterView("uid", {**view.nodes, name: node(name, **{"node-role.kubernetes.io/etcd": "true"})})
+
+
+def with_static_pod(name: str, on: str) -> ClusterView:
+    metadata = Metadata(name=name, namespace="kube-system", annotations=Annotations(mirror="x"))
+    return ClusterView("uid", cluster().nodes, (Pod(metadata, PodSpec(node_name=on)),))
+
+
+LAST = {"minReadyNodes": 0}
 SELECTED: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
     ({"nodes": ["w1"]}, {}, {"w1"}),
     ({"matchLabels": {"kubernetes.io/hostname": "w2"}}, {}, {"w2"}),
@@ -54,6 +67,7 @@ SELECTED: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
     ({"role": "worker", "count": "50%"}, {}, {"w0", "w1", "w2"}),  # one of them: floor of 1.5
     ({"role": "worker", "count": "1%"}, {}, {"w0", "w1", "w2"}),  # at least one
     ({"role": "control-plane"}, {"protected": {"roles": []}}, {"cp"}),
+    ({"nodes": ["w1"]}, {"limits": {"maxNodes": 1, "minReadyNodes": 2}}, {"w1"}),
 ]
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"role": "control-plane"}, {}, cluster(), "only 0 match"),
@@ -61,7 +75,13 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"nodes": ["w1"]}, {"protected": {"nodes": ["w1"]}}, cluster(), "which the inventory protects"),
     ({"nodes": ["w9"]}, {}, cluster(), "which does not exist in the cluster"),
     ({"role": "worker", "count": 2}, {}, cluster(), "limits.maxNodes is 1"),
-    ({"role": "worker"}, {"limits": {"minReadyNodes": 4}}, cluster(), "3 would stay Ready, limits.minReadyNodes is 4"),
+    ({"role": "worker"}, {"limits": {"minReadyNodes": 3}}, cluster(), "2 would stay Ready, limits.minReadyNodes is 3"),
+    ({"role": "worker"}, {}, cluster(1), "too few Ready workers: 0 would stay Ready, limits.minReadyNodes is 1"),
+    ({"role": "control-plane"}, {"protected": {"roles": []}, "limits": LAST}, cluster(0), "none would stay Ready"),
+    ({"nodes": ["e0"]}, {}, with_etcd("e0"), "which the inventory protects"),
+    ({"nodes": ["w0"]}, {}, with_static_pod("etcd-w0", "w0"), "which the inventory protects"),
+    ({"nodes": ["w0"]}, {}, with_static_pod("kube-apiserver-w0", "w0"), "which the inventory protects"),
+    ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, with_etcd("e0"), "only 3 match"),
     ({"role": "worker"}, {"protected": {"roles": []}}, cluster(0), "only 0 match"),
     ({"nodes": ["w0"]}, {}, cluster(3, ("w0",)), "1 of them are not Ready"),
     ({"os": "windows"}, {}, cluster(), "0 of 4 nodes match it"),

@@ -106,6 +106,11 @@ def planes(*names: str, ill: str = "", label: str = f"{ROLE}/control-plane") -> 
     return tuple(node(name, labels={label: ""}, ready=name not in ill) for name in names)
 
 
+def static_pod(name: str, on: str) -> Pod:
+    return pod(name, on, namespace="kube-system", annotations={"kubernetes.io/config.mirror": "x"})
+
+
+ETCD_DATA = "/var/lib/rancher/k3s/server/db/etcd/member"
 APP = {"app": "web"}
 WEB = (pod("web-1", "n1", labels=APP), pod("web-2", "n1", labels=APP), pod("web-3", "n2", labels=APP))
 IGNORING = inventory(limits={"budgets": "ignore"})
@@ -246,6 +251,34 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         "without a only 0 of 1 control planes would be Ready",
     ),
     ("quorum", observed(host("a"), nodes=planes("a", "b", ill="b")), "refusal", "without a only 0 of 2"),
+    (
+        "quorum",  # etcd on separate nodes, shown by its static pods
+        observed(
+            host("a"),
+            nodes=(*planes("p", "q", "r"), node("a"), node("b", ready=False), node("c")),
+            pods=tuple(static_pod(f"etcd-{name}", name) for name in "abc"),
+        ),
+        "refusal",
+        "without a only 1 of 3",
+    ),
+    (
+        "quorum",  # shown by the hosts only
+        observed(host("a", control_plane_files=[ETCD_DATA]), nodes=(node("a"), *planes("p", "q", ill="pq"))),
+        "refusal",
+        "without a only 0 of 3",
+    ),
+    (
+        "protected-role",
+        observed(host("n1", control_plane_files=[ETCD_DATA])),
+        "refusal",
+        f"n1 has no role label of the control plane, but {ETCD_DATA} exists",
+    ),
+    (
+        "protected-role",
+        observed(host("n1", control_plane_files=[ETCD_DATA]), inventory=inventory(protected={"roles": []})),
+        "note",
+        "n1 has no role label of the control plane",
+    ),
     ("quorum", observed(host("a"), nodes=planes("a", "b", "c", ill="b")), "refusal", "without a only 1 of 3"),
     (
         "quorum",
@@ -301,6 +334,7 @@ NO_FINDING = [
         "quorum",
         observed(host("a"), nodes=(*planes("a", label=f"{ROLE}/master"), *planes("b", "c", "d", label=f"{ROLE}/etcd"))),
     ),
+    ("protected-role", observed(host("a", control_plane_files=[ETCD_DATA]), nodes=planes("a", label=f"{ROLE}/etcd"))),
     ("budgets", having(*BOTH, budgets=[budget(2)], pods=WEB)),  # one of them at a time
     ("budgets", having(budgets=[budget(None)], pods=WEB)),
     ("budgets", having(budgets=[budget(0)], pods=(pod("web-9", "n1", namespace="other", labels={"app": "web"}),))),

@@ -14,10 +14,11 @@ class Quorum(Check):
 
     name = "quorum"
     summary = "more than half of the control planes stay Ready"
+    facts = ("control-plane-files",)
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        members = observations.view.etcd_members()
+        members = _members(observations)
         for host, group in fault_groups(observations):
             lost = sorted(set(members) & set(group))
             remaining = sum(name not in group and is_ready(observations.view.nodes[name]) for name in members)
@@ -27,6 +28,13 @@ class Quorum(Check):
                 yield refusal(message, hint, host, frozenset({Need.ENDS_PODS}))
             else:
                 yield ok("enough control planes stay Ready", host)
+
+
+def _members(observations: ClusterObservations) -> list[str]:
+    """Nodes that run etcd, by labels, static pods and what their hosts show."""
+    hosts = observations.reachable_hosts()
+    shown = {host.node for host in hosts if any("etcd" in path for path in host.fact("control-plane-files") or ())}
+    return sorted({*observations.view.etcd_members(), *shown})
 
 
 CHECK = Quorum()

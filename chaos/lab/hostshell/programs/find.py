@@ -1,4 +1,4 @@
-"""find(1), for the sockets of container runtimes only."""
+"""find(1), for the sockets of container runtimes and paths that do not exist on a worker."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from chaos.lab.hostshell.programs.crictl import SOCKET
 
 
 async def find(process: Process, argv: list[str]) -> int:
-    """``find PATH... -maxdepth 0 -type s``: print those of the paths that are sockets."""
+    """``find PATH... -maxdepth 0 [-type s]``: print those of the paths that exist, which are only sockets."""
     paths = [word for word in argv[1:] if word.startswith("/")]
-    if argv[1 + len(paths) :] != ["-maxdepth", "0", "-type", "s"]:
-        return process.fail("find: the lab simulates only find PATH... -maxdepth 0 -type s")
+    if argv[1 + len(paths) :] not in (["-maxdepth", "0", "-type", "s"], ["-maxdepth", "0"]):
+        return process.fail("find: the lab simulates only find PATH... -maxdepth 0 [-type s]")
     missing = [path for path in paths if path != SOCKET]
     for path in missing:
         process.err(f"find: '{path}': No such file or directory\n")
