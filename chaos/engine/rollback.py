@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 from chaos.engine.failsafe import disarm
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Undo, UndoStep
-from chaos.model.command import Delivery, is_success
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
@@ -34,27 +36,40 @@ def roll_back(
     """Undo the selected entries; an undo that is not proven stays pending. Bounded in cluster time per entry.
 
     All entries are polled in turn, as one operation may be in the way of another's proof: a node is Ready only when
-    neither its kubelet nor its runtime is stopped, and nothing is sent to a machine before it is on again.
+    neither its kubelet nor its runtime is stopped. Power comes first: nothing else is undone on a machine before it is
+    on again. Equal steps of one node are merged: the second restart of a kubelet would end the first.
     ``on_begin`` is called before each undo: from then on the effect is ended on purpose. An operation that
     ``is_uncertain`` may take effect as late as now.
     """
     results: dict[int, UndoResult] = {}
     selected = [pending for pending in journal.pending() if select(pending)]
-    attempts = []
+    attempts: list[_Attempt] = []
+    sends = _Sends()
     for pending in selected:
         on_begin(pending)
         done = clock.now() if is_uncertain(pending) else pending.t
-        attempts.append(_Attempt(pending, done, journal, hosts, clock, progress))
+        attempts.append(_Attempt(pending, done, journal, hosts, clock, progress, sends))
+    attempts.sort(key=lambda attempt: not attempt.powers_on)
     progressed = clock.now()
     while unfinished := [attempt for attempt in attempts if attempt.entry.id not in results]:
         is_last = clock.now() >= progressed + PROOF_SECONDS
         for attempt in unfinished:
-            if result := attempt.poll(is_last):
+            is_off = any(other.needs_power(attempt) for other in unfinished)
+            if result := attempt.poll_off(is_last) if is_off else attempt.poll(is_last):
                 results[attempt.entry.id] = result
                 progressed = clock.now()
         if len(results) < len(attempts) and not clock.sleep(POLL_SECONDS):
             clock.resume()  # a signal that came late does not stop the undo
     return [results[pending.id] for pending in selected]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sends:
+    """What was sent, by node and command: entries of one node share it, for steps that are sent only if needed."""
+
+    tried_at: dict[Hashable, float] = field(default_factory=dict)
+    counts: dict[Hashable, int] = field(default_factory=dict)
+    succeeded: set[Hashable] = field(default_factory=set)
 
 
 class _Attempt:
@@ -64,16 +79,38 @@ class _Attempt:
     """
 
     def __init__(
-        self, entry: PendingUndo, done: float, journal: Journal, hosts: Hosts, clock: Clock, progress: Progress
+        self,
+        entry: PendingUndo,
+        done: float,
+        journal: Journal,
+        hosts: Hosts,
+        clock: Clock,
+        progress: Progress,
+        sends: _Sends,
     ) -> None:
         self.entry = entry
         self._journal, self._hosts, self._clock, self._progress = journal, hosts, clock, progress
         self._start = clock.now()
         self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
-        self._tried_at: dict[int, float] = {}
-        self._send_counts: dict[int, int] = {}
-        self._succeeded: set[int] = set()
+        self._sends = sends
         self._problems: list[str] = []
+        self.powers_on = any(_is_power_on(step) for step in entry.undo.steps)
+
+    def needs_power(self, other: _Attempt) -> bool:
+        """Whether this undo has still to power on the machine that ``other`` needs, and the machine is off."""
+        if other is self or not self.powers_on or other.entry.node != self.entry.node:
+            return False
+        try:
+            return bool(self._hosts.read(self.entry.node, PseudoFact.MACHINE) == PowerState.OFF)
+        except NodefallError:
+            return False  # the machine may be on
+        except Exception:  # the other entries must still be undone
+            _log.exception("power state of %s could not be read", self.entry.node)
+            return False
+
+    def poll_off(self, is_last: bool) -> UndoResult | None:
+        """Send nothing, as the machine is off; a result only at the last poll."""
+        return self._still_pending("the machine is off") if is_last else None
 
     def poll(self, is_last: bool) -> UndoResult | None:
         """Send what is needed; the result once the undo is proven, or at the last poll."""
@@ -92,26 +129,31 @@ class _Attempt:
             return self._still_pending(f"internal error: {type(error).__name__}: {error}")
 
     def _send_due(self) -> None:
-        commands = [step.command for step in self.entry.undo.steps]
         for step in self.entry.undo.steps:
-            number = commands.index(step.command)  # a command that two steps need is sent once for both
-            if self._is_due(number, step):
-                self._send(number, step)
+            key = self._key(step)
+            if self._is_due(key, step):
+                self._send(key, step)
 
-    def _is_due(self, number: int, step: UndoStep) -> bool:
-        now, tried = self._clock.now(), self._tried_at.get(number)
-        if now < self._start + step.grace_seconds or self._send_counts.get(number, 0) >= step.max_attempts:
+    def _key(self, step: UndoStep) -> Hashable:
+        """What steps share that are sent once for all: without ``unless``, each entry needs its own success."""
+        command = step.command
+        what = (command.argv, command.stdin) if isinstance(command, HostCommand) else repr(command)
+        return (self.entry.node, what) if step.unless else (self.entry.node, what, self.entry.id)
+
+    def _is_due(self, key: Hashable, step: UndoStep) -> bool:
+        now, tried = self._clock.now(), self._sends.tried_at.get(key)
+        if now < self._start + step.grace_seconds or self._sends.counts.get(key, 0) >= step.max_attempts:
             return False
         if tried is not None and now < tried + RESEND_SECONDS:
             return False
         node = self.entry.node
-        if number in self._succeeded if step.unless is None else self._hosts.check(node, step.unless)[0]:
+        if key in self._sends.succeeded if step.unless is None else self._hosts.check(node, step.unless)[0]:
             return False
         return all(self._hosts.check(node, check)[0] for check in step.when)
 
-    def _send(self, number: int, step: UndoStep) -> None:
+    def _send(self, key: Hashable, step: UndoStep) -> None:
         """Send the step's command. An attempt that was not sent does not count: the host may be booting."""
-        self._tried_at[number] = self._clock.now()
+        self._sends.tried_at[key] = self._clock.now()
         self._progress.step(self.entry.step, self.entry.node, f"undo: {step.command}")
         try:
             outcome = self._hosts.send(self.entry.node, step.command)
@@ -119,18 +161,17 @@ class _Attempt:
             self._problems.append(f"{step.command} was not sent: {error.message}")
             return
         if outcome.delivery is not Delivery.NOT_SENT:
-            self._send_counts[number] = self._send_counts.get(number, 0) + 1
+            self._sends.counts[key] = self._sends.counts.get(key, 0) + 1
         if is_success(step.command, outcome):
-            self._succeeded.add(number)
+            self._sends.succeeded.add(key)
         else:
             why = outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
             self._problems.append(f"{step.command}: {why}")
 
     def _unmet_check(self) -> str:
         """What was observed of the first check that does not hold, or ""; without a check, a command must succeed."""
-        commands = [step.command for step in self.entry.undo.steps]
         for step in self.entry.undo.steps:
-            if step.unless is None and commands.index(step.command) not in self._succeeded:
+            if step.unless is None and self._key(step) not in self._sends.succeeded:
                 return f"`{step.command}` has not succeeded"
         for check in self.entry.undo.proof:
             holds, observed = self._hosts.check(self.entry.node, check)
@@ -160,3 +201,7 @@ class _Attempt:
         entry = self.entry
         self._progress.note(f"undo still pending: {on_node(entry.step, entry.node)}: {why}")
         return UndoResult(entry.step, entry.action, entry.node, proven=False, because=why)
+
+
+def _is_power_on(step: UndoStep) -> bool:
+    return isinstance(step.command, PowerCommand) and step.command.verb is PowerVerb.ON

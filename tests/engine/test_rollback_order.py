@@ -1,0 +1,73 @@
+"""Undo of several entries of one node: power first, and equal steps once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chaos.model.command import Delivery, Outcome
+from tests.engine.test_rollback import LOCKED, LOCKS, NOT_READY, READY, UNLOCKED, UP, Stopped, World, undo_of
+from tests.kit.fakes import FakePower, FakeSession, answered
+
+KUBELET: dict[str, object] = {"kubelet-unit": "kubelet.service"}
+RESTART = "systemctl restart kubelet.service"
+
+
+def test_nothing_is_sent_to_a_machine_that_is_off(tmp_path: Path) -> None:
+    """Each try would wait for a time-out while the machine could boot already."""
+    power = FakePower("off")
+    world = Stopped(tmp_path, power)
+    world.changed = lambda: world.kube.answers.update({"/api/v1/nodes/n1": READY})  # type: ignore[method-assign]
+    answers = world.session.answers | UP
+    tries: list[str] = []
+
+    def answer(command: str) -> Outcome:
+        if power.value == "off":
+            tries.append(command)
+            return Outcome(Delivery.NOT_SENT, error="no route to host")
+        found = answers[command]
+        return found() if callable(found) else found
+
+    world.session.answers = {command: (lambda command=command: answer(command)) for command in answers}  # type: ignore[misc]
+    world.intend("poweroff", undo_of("poweroff"))
+    world.intend("kubelet-stop", undo_of("kubelet-stop", KUBELET))
+    assert world.roll_back() == [True, True]
+    assert "systemctl start kubelet.service" not in tries
+    steps = [report for report in world.progress.reports if "undo: " in report]
+    assert "undo: power on" in steps[0]
+
+
+def test_an_undo_on_a_machine_that_stays_off_is_pending(tmp_path: Path) -> None:
+    world = Stopped(tmp_path, FakePower("off", broken=True))
+    world.intend("poweroff", undo_of("poweroff"))
+    world.intend("kubelet-stop", undo_of("kubelet-stop", KUBELET))
+    assert world.roll_back() == [False, False]
+
+
+def test_two_cancelled_shutdowns_restart_the_kubelet_once(tmp_path: Path) -> None:
+    """A second restart would end the kubelet that is about to start."""
+    world = World(tmp_path, FakeSession({LOCKS: UNLOCKED}), None, NOT_READY)
+
+    def back() -> None:
+        world.kube.answers["/api/v1/nodes/n1"] = READY
+        world.session.answers[LOCKS] = LOCKED
+
+    def restart() -> Outcome:
+        world.clock.agenda.append((world.clock.now() + 10, back))
+        return answered()
+
+    world.session.answers[RESTART] = restart
+    facts = KUBELET | {"inhibitor-kubelet": True, "configz": {"shutdownGracePeriod": "0s"}}
+    world.intend("cancel-shutdown", undo_of("cancel-shutdown", facts))
+    world.intend("cancel-shutdown", undo_of("cancel-shutdown", facts))
+    world.intend("prepare-for-shutdown", undo_of("prepare-for-shutdown", facts, active=False))
+    assert world.roll_back() == [True, True, True]
+    assert world.session.sent.count(RESTART) == 1
+
+
+def test_equal_steps_of_two_nodes_are_both_sent(tmp_path: Path) -> None:
+    world = World(tmp_path, FakeSession({RESTART: answered()}), None, NOT_READY)
+    world.kube.answers["/api/v1/nodes/n2"] = NOT_READY
+    for node in ("n1", "n2"):
+        world.intend("cancel-shutdown", undo_of("cancel-shutdown", KUBELET), node)
+    assert world.roll_back() == [False, False]
+    assert world.session.sent.count(RESTART) == 6, "three tries on each"
