@@ -1,4 +1,10 @@
-"""Parts shared by actions that take a machine down: how it is powered on again, and when it is up."""
+"""Parts shared by actions that take a machine down: how it is powered on again, and when it is up.
+
+One rule holds for all of them: before the fault, it is known what brings the machine back. That is a power control
+(:func:`require_power_control`) or the alarm of its clock for a machine that is off, a separate kernel or a restart
+policy for a reboot (:func:`require_reboot`), kernel.panic for a crash, and for a scheduled shutdown the timer that
+cancels it.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +59,23 @@ def require_power_control(
         raise Unsupported(f"{target.node} {why}", hint=hint)
     if needed not in target.power_capabilities:
         raise Unsupported(f"{target.node} has a power control that cannot power it {needed}", hint=hint)
+
+
+def require_reboot(target: Target) -> None:
+    """Raises Unsupported unless the machine boots again without a command of nodefall.
+
+    A machine with its own kernel does. A container stops, and is started by its restart policy; where the policy is
+    unknown, a power control must be able to power it on, and only the new boot proves the reboot.
+    """
+    if not target.require_fact("shared-kernel", "a container stops where a machine reboots"):
+        return
+    if target.restart_policy == "no":
+        raise Unsupported(
+            f"{target.node} is a container, which would stay off: its restart policy is no",
+            hint=f"run `docker update --restart=on-failure:1 {target.node}`, or use poweroff and power-on",
+        )
+    if not target.restart_policy:
+        require_power_control(target, "is a container, which may stay off")
 
 
 def can_read_power_state(target: Target) -> bool:

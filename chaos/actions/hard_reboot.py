@@ -9,13 +9,13 @@ from chaos.actions._machine import (
     can_read_power_state,
     kubelet_reporting_checks,
     kubelet_reporting_facts,
+    require_reboot,
 )
 from chaos.actions._params import NoParams
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.errors import Unsupported
-from chaos.model.evidence import BOOT_IDENTITY, POWER_LOST
+from chaos.model.evidence import REBOOTED
 
 
 class HardReboot(Action[NoParams, RebootState]):
@@ -29,14 +29,12 @@ class HardReboot(Action[NoParams, RebootState]):
     undo_kind = UndoKind.SELF_RESTORING
     may_disconnect = True
     takes_down = True
-    proofs = (BOOT_IDENTITY, POWER_LOST)  # a container stops where a machine boots again
+    proofs = (REBOOTED,)
     proof_facts = ("pid1-start", "boot-id", "inhibitor-locks", PseudoFact.MACHINE)
     facts = ("shared-kernel", *KUBELET_REPORTING_FACTS)
 
     def prepare(self, target: Target, params: NoParams) -> RebootState:  # noqa: ARG002 - no parameters
-        if target.require_fact("shared-kernel", "a container stops where a machine reboots") and not target.power:
-            why = f"{target.node} is a container, which may stay off"
-            raise Unsupported(why, hint="give its host a power control in the inventory")
+        require_reboot(target)
         return RebootState(can_read_power_state(target), kubelet_reporting_facts(target))
 
     def inject(self, state: RebootState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node

@@ -9,16 +9,20 @@ from chaos.actions._machine import (
     can_read_power_state,
     kubelet_reporting_checks,
     kubelet_reporting_facts,
+    require_reboot,
 )
 from chaos.actions._params import NoParams
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import BOOT_IDENTITY, POWER_LOST
+from chaos.model.evidence import REBOOTED
 
 
 class Reboot(Action[NoParams, RebootState]):
-    """``systemctl reboot``: delay locks are honoured, and the machine boots without power control."""
+    """``systemctl reboot``: delay locks are honoured, and the machine boots without power control.
+
+    A container is started again by its restart policy.
+    """
 
     name = "reboot"
     summary = "reboot the machine through logind (graceful if the kubelet holds its lock)"
@@ -29,11 +33,12 @@ class Reboot(Action[NoParams, RebootState]):
     requires_logind = True
     may_disconnect = True
     takes_down = True
-    proofs = (BOOT_IDENTITY, POWER_LOST)  # a container stops where a machine boots again
+    proofs = (REBOOTED,)
     proof_facts = ("pid1-start", "boot-id", "inhibitor-locks", PseudoFact.MACHINE)
-    facts = KUBELET_REPORTING_FACTS
+    facts = ("shared-kernel", *KUBELET_REPORTING_FACTS)
 
     def prepare(self, target: Target, params: NoParams) -> RebootState:  # noqa: ARG002 - no parameters
+        require_reboot(target)
         return RebootState(can_read_power_state(target), kubelet_reporting_facts(target))
 
     def inject(self, state: RebootState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node

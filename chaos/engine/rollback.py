@@ -104,7 +104,7 @@ class _Attempt:
             return bool(self._hosts.read(self.entry.node, PseudoFact.MACHINE) == PowerState.OFF)
         except NodefallError:
             return False  # the machine may be on
-        except Exception:  # the other entries must still be undone
+        except Exception:  # noqa: BLE001 - the other entries must still be undone
             _log.exception("power state of %s could not be read", self.entry.node)
             return False
 

@@ -124,6 +124,15 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"no new boot identity of {step.node} was observed")
 
 
+def rebooted(timeline: Timeline, step: StepRun) -> ProofResult:
+    """As :func:`boot_changed`, but disproven if the machine stayed off until undo or a later step powered it on."""
+    off = readings_after(timeline, step, PseudoFact.MACHINE)[-1:]
+    if step.until < timeline.end and off and off[0].value == "off":
+        because = f"{step.node} went off and did not boot again: it was still off {step.until - step.begin:.1f} s later"
+        return ProofResult(ProofStatus.DISPROVEN, because, (off[0].seq,))
+    return boot_changed(timeline, step)
+
+
 def is_number(value: Any) -> bool:
     """Whether a reading, which may come from another recorder, can be compared with a time."""
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -212,8 +221,8 @@ def shutdown_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"no shutdown of {step.node} was observed before it was cancelled")
 
 
-POWER_LOST = Proof("power-lost", power_lost)
 MACHINE_OFF = Proof("machine-off", machine_off)
 BOOT_IDENTITY = Proof("boot-identity", boot_changed)
+REBOOTED = Proof("boot-identity", rebooted)
 SHUTDOWN_CANCELLED = Proof("announced-then-cancelled", shutdown_cancelled)
 EXIT_CODE_ZERO = Proof("exit-code", exit_code_zero, weak=True)

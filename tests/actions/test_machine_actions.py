@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,13 +83,24 @@ TABLE = [
 ]
 
 
+@pytest.mark.parametrize("name", ["reboot", "hard-reboot"])
+@pytest.mark.parametrize("policy", ["", "always", "unless-stopped", "on-failure:1"])
+def test_a_container_is_rebooted_if_something_starts_it_again(name: str, policy: str) -> None:
+    assert describe(name, {}, replace(target(shared_kernel=True), restart_policy=policy)).undo == [ON]
+
+
 @pytest.mark.parametrize(("name", "node", "expected"), TABLE)
 def test_inject_and_undo(name: str, node: Target, expected: ActionDescription) -> None:
     assert describe(name, {}, node) == expected
 
 
+REBOOTS = ("reboot", "hard-reboot")
+CONTAINER = target(shared_kernel=True)
 REFUSED = [
-    ("hard-reboot", target("", shared_kernel=True), "is a container, which may stay off"),
+    *((name, target("", shared_kernel=True), "is a container, which may stay off") for name in REBOOTS),
+    *((name, replace(CONTAINER, restart_policy="no"), "its restart policy is no") for name in REBOOTS),
+    *((name, replace(CONTAINER, power_capabilities=frozenset()), "cannot power it on") for name in REBOOTS),
+    *((name, Target("n1"), "the fact shared-kernel is not known") for name in REBOOTS),
     ("kernel-crash", target(shared_kernel=True), "it shares its machine's kernel"),
     ("kernel-crash", target("", panic_timeout=0), r"would not boot again after a panic \(kernel.panic is 0\)"),
     ("kernel-crash", target(panic_timeout=0), "would not boot again after a panic"),

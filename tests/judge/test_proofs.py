@@ -148,6 +148,25 @@ def test_boot_of_a_later_step_proves_no_earlier_step(source: str, action: str) -
     assert (first.proof_status, second.proof_status) == (ProofStatus.UNPROVEN, ProofStatus.PROVEN), first.because
 
 
+@pytest.mark.parametrize("action", ["reboot", "hard-reboot"])
+def test_a_machine_that_went_off_did_not_reboot(action: str) -> None:
+    """As a container whose restart policy is ``no``: only undo, or a later step, starts it again."""
+    story = with_facts().done(10, action).host(12, "machine", "off")
+    (step,) = step_results(story.host(14, "machine", "off"), ("a", action))
+    assert step.proof_status is ProofStatus.UNPROVEN, "it may still boot"
+    story.done(100, "power-on").host(110, "machine", "on").host(130, "pid1-start", REBOOTED)
+    step, _ = step_results(story, ("a", action), ("b", "power-on"))
+    assert step.proof_status is ProofStatus.DISPROVEN
+    assert "it was still off 90.0 s later" in step.because
+
+
+@pytest.mark.parametrize("action", ["reboot", "hard-reboot"])
+def test_a_machine_that_was_off_and_booted_rebooted(action: str) -> None:
+    story = with_facts().done(10, action).host(12, "machine", "off").host(14, "machine", "on")
+    (step,) = step_results(story.host(30, "pid1-start", REBOOTED).done(60, "cordon"), ("a", action))
+    assert step.proof_status is ProofStatus.PROVEN
+
+
 def test_power_off_is_proven_by_the_next_boot() -> None:
     story = with_facts().done(10, "poweroff").done(100, "power-on").host(130, "pid1-start", REBOOTED)
     off, _ = step_results(story, ("a", "poweroff"), ("b", "power-on"))

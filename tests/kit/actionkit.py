@@ -12,7 +12,7 @@ from chaos.model.registry import discover
 
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 LOCKED = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
-BARE = Target("n1", tag="run-step")
+BARE = Target("n1", facts={"shared-kernel": False}, tag="run-step")
 NODE = Target("n1", power="redfish", facts=LOCKED, tag="run-step")
 STATIC = Target("n1", power="redfish", static_pods=("etcd-n1",), tag="run-step")
 UP = ["preparing-for-shutdown is b false", "node-ready is True"]
