@@ -20,6 +20,7 @@ from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.report.renderer import load_renderers
 from chaos.store import run_directory
+from chaos.store.private_files import write_private
 from chaos.store.recording import build_timeline, read_recording
 
 
@@ -35,7 +36,7 @@ class JudgedRun:
         run_directory.save(directory, run_directory.RESULT, self.result)
         for renderer in load_renderers().values():
             text = redact(renderer.render(self.result, self.timeline))
-            (directory / renderer.file).write_text(text, encoding="utf-8")
+            write_private(directory / renderer.file, text.encode())
 
 
 @dataclass(frozen=True, slots=True)

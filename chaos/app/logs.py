@@ -8,17 +8,20 @@ above it receive is the same as without it, and its own settings are restored wh
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from chaos.model.redaction import redact
+from chaos.store.private_files import private_opener
 
 DEBUG_LOG = "debug.log"
 MAX_BYTES = 10 << 20  # of one file
@@ -117,6 +120,14 @@ class _LogFile(_IgnoreErrors, RotatingFileHandler):
             super().close()
 
 
+class _RunLogFile(_LogFile):
+    """The log file in a run directory, which is private."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = private_opener(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        return TextIOWrapper(os.fdopen(descriptor, "ab"), encoding=self.encoding)
+
+
 class _LogStream(_IgnoreErrors, _StreamHandler):
     """A log on stderr."""
 
@@ -165,7 +176,7 @@ def stderr_handler(level: int) -> logging.Handler:
 
 
 def _file_handler(path: Path) -> RotatingFileHandler:
-    handler = _LogFile(path, maxBytes=MAX_BYTES, backupCount=BACKUP_COUNT, encoding="utf-8", delay=True)
+    handler = _RunLogFile(path, maxBytes=MAX_BYTES, backupCount=BACKUP_COUNT, encoding="utf-8", delay=True)
     handler.setFormatter(RedactingFormatter())
     return handler
 

@@ -36,6 +36,7 @@ from chaos.plan.cluster import ClusterView
 from chaos.plan.stale import check_age, check_unchanged
 from chaos.store import run_directory
 from chaos.store.journal import Journal
+from chaos.store.private_files import write_private
 from chaos.store.process_lock import exclusive_lock
 from chaos.store.recording import RecordingWriter
 
@@ -157,7 +158,7 @@ def _create_directory(
     try:
         run_directory.save(directory, run_directory.RUN, info)
         run_directory.save(directory, run_directory.PLAN, planned)
-        shutil.copyfile(request.loaded.path, directory / run_directory.EXPERIMENT)
+        write_private(directory / run_directory.EXPERIMENT, request.loaded.path.read_bytes())
         return directory, RecordingWriter(directory / run_directory.RECORDING)
     except OSError as error:
         raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error

@@ -9,6 +9,7 @@ import click
 
 from chaos.model.errors import UsageError
 from chaos.model.text import escape_control
+from chaos.store.private_files import private_opener
 
 
 def echo(*lines: str, err: bool = False) -> None:
@@ -23,9 +24,10 @@ def echo_progress(text: str) -> None:
         click.echo(text, err=True)
 
 
-def write(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8. Raises UsageError."""
+def write(path: Path, text: str, *, private: bool = False) -> None:
+    """Write ``text`` as UTF-8; ``private``: readable by the owner only. Raises UsageError."""
     try:
-        path.write_text(text, encoding="utf-8")
+        with open(path, "wb", opener=private_opener if private else None) as file:
+            file.write(text.encode())
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another file or directory") from error

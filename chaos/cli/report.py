@@ -58,7 +58,7 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     timeline = build_timeline(read_recording(directory / run_directory.RECORDING))
     if format_ is None:
         for renderer in renderers.values():
-            write(directory / renderer.file, renderer.render(result, timeline))
+            write(directory / renderer.file, renderer.render(result, timeline), private=True)
         click.echo(str(directory / renderers["html"].file))
         return
     text = renderers[format_].render(result, timeline)

@@ -53,7 +53,7 @@ def decode(recorded: RecordingEntry, seq: int) -> Entry | None:
     note = "" if recorded.note is msgspec.UNSET else recorded.note
     try:
         value = _value(recorded)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return _undecodable(recorded, seq, node, error)
     type_ = current_fact(recorded.type) if recorded.kind == EntryKind.HOST else recorded.type
     return None if value is None else Entry(seq, recorded.t, recorded.kind, type_, value, node, note)

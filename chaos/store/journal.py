@@ -21,6 +21,7 @@ from chaos.model.action import Undo
 from chaos.model.errors import NodefallError, Refused, bad_input
 from chaos.model.legacy import upgrade_undo
 from chaos.model.redaction import redact_json
+from chaos.store.private_files import private_opener
 
 NAME = "journal.jsonl"
 # Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
@@ -54,7 +55,7 @@ class Journal:
         """Raises Refused if another process has the journal open or it cannot be written; BadInput if damaged."""
         self.path = directory / NAME
         try:
-            self._file = self.path.open("ab", buffering=0)
+            self._file = open(self.path, "ab", buffering=0, opener=private_opener)  # noqa: SIM115 - closed by close()
             try:
                 self._lock()
                 self._content = _read(self.path)

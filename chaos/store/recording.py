@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import msgspec
 
@@ -15,30 +16,36 @@ from chaos.model.decode import decode
 from chaos.model.errors import BadInput, Problem, bad_input
 from chaos.model.recording import FORMAT, TRUNCATED_RECORDING, EntryKind, RecordingEntry
 from chaos.model.timeline import Timeline
+from chaos.store.private_files import private_opener
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18
 _MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
+_MAX_DEPTH = 256  # levels of nested arrays and objects in a line that is too deep to be decoded
+_BYTE = re.compile(r"\(byte (\d+)\)")  # in messages of msgspec
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
 _ENTRY_DECODER = msgspec.json.Decoder(RecordingEntry)
 
 
-def read_recording(path: Path) -> Iterator[RecordingEntry]:
+def read_recording(path: Path, *, check_objects: bool = False) -> Iterator[RecordingEntry]:
     """The entries of a recording, gzipped or plain.
 
     A truncated tail (of a killed recorder) is left out and reported by a last entry of kind ``blind``, type
-    ``recording``. Raises BadInput, with file and line, for anything else that is not a recording.
+    ``recording``. Raises BadInput, with file, line and column, for anything else that is not a recording.
+    ``check_objects``: also for an object that cannot be decoded; otherwise its decoder reports that.
     """
     try:
         with path.open("rb") as file:
-            yield from _Reader(str(path)).entries(file)
+            yield from _Reader(str(path), check_objects).entries(file)
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
 
 
 class _Reader:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, checks_objects: bool) -> None:
         self.name = name
+        self.checks_objects = checks_objects
         self.number = 0
         self.last_time = float("-inf")
 
@@ -64,10 +71,13 @@ class _Reader:
         """A last line without a newline: complete, or truncated."""
         try:
             _ENTRY_DECODER.decode(tail)
-        except msgspec.DecodeError:
+            tail.decode()
+        except (msgspec.DecodeError, UnicodeDecodeError):
             if not self.number:
                 self._fail(1, "is not a recording: not a JSON line")
             source.truncation = source.truncation or "its last line is not complete"
+        except RecursionError:
+            yield from self._entry(tail)  # raises
         else:
             yield from self._entry(tail)
 
@@ -75,10 +85,7 @@ class _Reader:
         self.number += 1
         if not text.strip():
             return
-        try:
-            entry = _ENTRY_DECODER.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._fail(self.number, f"is not an entry of a recording: {error}")
+        entry = self._decode(text)
         if self.last_time == float("-inf"):
             self._check_meta(entry)
         elif entry.t < self.last_time:
@@ -86,6 +93,21 @@ class _Reader:
             self._fail(self.number, f"is out of order: {early:.3f} s earlier than the previous entry")
         self.last_time = entry.t
         yield entry
+
+    def _decode(self, text: bytes) -> RecordingEntry:
+        try:
+            entry = _ENTRY_DECODER.decode(text)
+            text.decode()  # msgspec does not look into the object of an entry
+            if self.checks_objects or self.last_time == float("-inf"):
+                msgspec.json.decode(entry.object)
+        except UnicodeDecodeError:
+            self._fail(self.number, "is not an entry of a recording: it is not UTF-8", _stray_position(text))
+        except msgspec.DecodeError as error:
+            byte = _BYTE.search(str(error))
+            self._fail(self.number, f"is not an entry of a recording: {error}", int(byte[1]) if byte else 0)
+        except RecursionError:
+            self._fail(self.number, f"is nested more than {_MAX_DEPTH} levels deep", _deep_position(text))
+        return entry
 
     def _check_meta(self, entry: RecordingEntry) -> None:
         if entry.kind != "meta":
@@ -97,8 +119,27 @@ class _Reader:
         if version != FORMAT:
             self._fail(self.number, f"has format {version!r}; this version of nodefall reads format {FORMAT}")
 
-    def _fail(self, number: int, message: str) -> None:
-        raise BadInput([Problem(self.name, number, 1, message)])
+    def _fail(self, number: int, message: str, byte: int = 0) -> NoReturn:
+        raise BadInput([Problem(self.name, number, byte + 1, message)])
+
+
+def _stray_position(text: bytes) -> int:
+    """Position of the first byte that is not UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
+
+
+def _deep_position(text: bytes) -> int:
+    """Position of the bracket that opens one level too many."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
+        if depth > _MAX_DEPTH:
+            return token.start()
+    return 0
 
 
 class _Bytes:
@@ -149,7 +190,7 @@ class RecordingWriter:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file: io.BufferedWriter = path.open("xb")
+        self._file: io.BufferedWriter = open(path, "xb", opener=private_opener)  # noqa: SIM115 - closed by close()
         self._zip = zlib.compressobj(6, zlib.DEFLATED, _GZIP_WBITS)
         self._lock = threading.Lock()
         self._last_time = 0.0

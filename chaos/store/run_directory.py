@@ -15,6 +15,7 @@ from chaos.model.errors import Refused, UsageError
 from chaos.model.legacy import decode_result
 from chaos.model.redaction import redact_json
 from chaos.model.result import RunResult
+from chaos.store.private_files import make_private_directory, private_opener
 
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
@@ -40,8 +41,7 @@ def create(root: Path, experiment: str, now: float) -> Path:
     for attempt in range(1, 1000):
         directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
         try:
-            directory.parent.mkdir(parents=True, exist_ok=True)
-            directory.mkdir(mode=0o700)
+            make_private_directory(directory.parent, directory.name)
         except FileExistsError as error:
             if directory.parent.is_dir():
                 continue
@@ -88,7 +88,7 @@ def _has_id(path: Path, run: str) -> bool:
 def save(directory: Path, name: str, artefact: Any) -> None:
     """Write an artefact as indented JSON, on disk when this returns. Raises OSError."""
     data = msgspec.json.format(redact_json(msgspec.json.encode(artefact)), indent=2)
-    with (directory / name).open("wb") as file:
+    with open(directory / name, "wb", opener=private_opener) as file:
         file.write(data + b"\n")
         file.flush()
         os.fsync(file.fileno())

@@ -146,7 +146,7 @@ def test_a_stopped_lab_has_no_inventory() -> None:
 
 @pytest.mark.lab
 def test_a_plan_is_executed_on_a_lab(tmp_path: Path) -> None:
-    with Lab(ROOT / "hosts" / "lab.yaml", workers=2, seed=3) as lab:
+    with Lab(ROOT / "hosts" / "lab.yaml", workers=3, seed=3) as lab:
         kubeconfig = lab.kubeconfig
         assert kubeconfig.is_file()
         assert lab.inventory.limits.min_ready_nodes == 2, "as hosts/lab.yaml says"

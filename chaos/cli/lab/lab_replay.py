@@ -44,7 +44,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     from chaos.store.recording import read_recording
 
     file = path / run_directory.RECORDING if path.is_dir() else path
-    for line in read_recording(file):
+    for line in read_recording(file, check_objects=True):
         entry = {"t": line.t, "kind": line.kind, "type": line.type, "object": msgspec.json.decode(line.object)}
         yield entry if isinstance(line.node, msgspec.UnsetType) else {**entry, "node": line.node}
 
