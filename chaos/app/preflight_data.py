@@ -87,6 +87,7 @@ def collect(
         ),
         api_server_addresses=server,
         jump_addresses=jump_hosts(connection.inventory, required),
+        connection_risks=connection.kube.risks,
         hosts_are_targets=same_run,
     )
     return PreflightData(observations, drafts)

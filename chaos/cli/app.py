@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ class TerminationSignal(KeyboardInterrupt):
 def run() -> NoReturn:
     """Run the command line of this process, and exit."""
     _open_standard_streams()
+    silence_urllib3()
     signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
         cli.main(prog_name=PROGRAM)
@@ -154,6 +156,11 @@ def _describe_bug(error: BaseException) -> str:
     except OSError as failed:
         location = f"cannot write the traceback: {failed}"
     return f"this is a bug in nodefall, please report it: {summary} ({location})"
+
+
+def silence_urllib3() -> None:
+    """Drop urllib3's warning about each request without verification: the check ``api-connection`` reports it once."""
+    warnings.filterwarnings("ignore", message="Unverified HTTPS request")
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a handler's signature

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from chaos.kube.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachable, from_response
-from chaos.kube.kubeconfig import load_configuration
+from chaos.kube.kubeconfig import connection_risks, load_configuration
 from chaos.kube.pools import exchange, make_pool, read_body, send
 from chaos.kube.watch_stream import WatchStream
 from chaos.model.errors import NodefallError, bad_input
@@ -54,6 +54,11 @@ class ApiClient:
     @property
     def uses_proxy(self) -> bool:
         return bool(self._client.configuration.proxy)
+
+    @property
+    def risks(self) -> tuple[str, ...]:
+        """What weakens the connection, for people."""
+        return connection_risks(self._client.configuration)
 
     def request(
         self,

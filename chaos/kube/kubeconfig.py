@@ -9,7 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from chaos.kube.memory_files import keys_in_memory
 from chaos.model.errors import BadInput, NodefallError, bad_input
+from chaos.model.file_trust import refuse_writable_by_others
 from chaos.model.redaction import register_secret
 
 _POOL_SIZE = 32  # connections, for watches, scrapes and writes together
@@ -18,7 +20,8 @@ _POOL_SIZE = 32  # connections, for watches, scrapes and writes together
 def load_configuration(kubeconfig: str, context: str | None) -> Any:
     """The client's Configuration. Raises BadInput for the file, NodefallError if there are no credentials.
 
-    Runs the exec plugin that the file names. Refreshed OIDC tokens are written back, as kubectl does.
+    Keys in the file stay in memory. Runs the exec plugin that the file names. Refreshed OIDC tokens are written back,
+    as kubectl does.
     """
     from kubernetes import config
     from kubernetes.client.configuration import Configuration
@@ -26,12 +29,14 @@ def load_configuration(kubeconfig: str, context: str | None) -> Any:
 
     if not Path(kubeconfig).is_file():
         raise bad_input(kubeconfig, "there is no such kubeconfig", "set cluster.kubeconfig in the inventory")
+    refuse_writable_by_others(kubeconfig, Path(kubeconfig).stat())  # an exec plugin that it names would be run
     client: Any = config  # untyped
     configuration: Any = Configuration()
     configuration.connection_pool_maxsize = _POOL_SIZE
     configuration.keep_alive = True
     try:
-        client.load_kube_config(kubeconfig, context, client_configuration=configuration)
+        with keys_in_memory(config.kube_config):
+            client.load_kube_config(kubeconfig, context, client_configuration=configuration)
     except ConfigException as error:
         raise _bad_kubeconfig(kubeconfig, context, str(error)) from error
     except Exception as error:  # errors of the client's YAML, base64 and certificate reading
@@ -57,6 +62,17 @@ def _check(kubeconfig: str, configuration: Any) -> None:
     # Like kubectl, go to loopback directly even if the environment names a proxy.
     if parts.hostname in ("localhost", "127.0.0.1", "::1") and configuration.proxy in getproxies().values():
         configuration.proxy = None
+
+
+def connection_risks(configuration: Any) -> tuple[str, ...]:
+    """What weakens the connection to the API server, for people."""
+    risks = []
+    if not configuration.verify_ssl and urlsplit(configuration.host).scheme == "https":
+        risks.append("the API server's certificate is not verified (insecure-skip-tls-verify in the kubeconfig)")
+    if configuration.proxy and configuration.proxy in getproxies().values():
+        proxy = urlsplit(configuration.proxy)
+        risks.append(f"the API server is reached through the proxy {proxy.hostname or '?'} of the environment")
+    return tuple(risks)
 
 
 def _bad_kubeconfig(kubeconfig: str, context: str | None, message: str) -> BadInput:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 from chaos.model.errors import BadInput, Problem, bad_input
+from chaos.model.file_trust import refuse_writable_by_others
 
 MAX_BYTES = 2 * 1024 * 1024
 
@@ -24,31 +26,15 @@ def read_text(path: Path) -> str:
     return _decode(name, data)
 
 
-def _refuse_by_status(name: str, status: object) -> None:
-    mode, size = getattr(status, "st_mode", 0), getattr(status, "st_size", 0)
+def _refuse_by_status(name: str, status: os.stat_result) -> None:
+    mode, size = status.st_mode, status.st_size
     if stat.S_ISDIR(mode):
         raise bad_input(name, "is a directory", f"pass its files: {name.rstrip('/')}/*.yaml")
     if not stat.S_ISREG(mode):
         raise bad_input(name, "is not a regular file", "save it as a file first")
-    if mode & stat.S_IWOTH:
-        raise bad_input(name, "not trusted: any user may write this file", f"chmod go-w {name}")
-    if mode & stat.S_IWGRP and not _is_private_group(status):
-        raise bad_input(name, "not trusted: the group may write this file", f"chmod go-w {name}")
+    refuse_writable_by_others(name, status)
     if size > MAX_BYTES:
         raise bad_input(name, f"too large: {size} bytes, the limit is {MAX_BYTES} bytes")
-
-
-def _is_private_group(status: object) -> bool:
-    """Whether the group is the owner's and has no other members, as on Debian, where files have mode 664."""
-    try:
-        import grp  # noqa: PLC0415 - absent on Windows
-        import pwd  # noqa: PLC0415
-
-        owner = pwd.getpwuid(getattr(status, "st_uid", -1))
-        group = grp.getgrgid(getattr(status, "st_gid", -1))
-    except (ImportError, KeyError):
-        return False
-    return owner.pw_gid == group.gr_gid and set(group.gr_mem) <= {owner.pw_name}
 
 
 def _suggest_suffix(path: Path) -> str:

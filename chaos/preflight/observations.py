@@ -104,7 +104,8 @@ class ClusterObservations:
     ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
     ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.
     ``lock_holder`` is the identity that holds the cluster's lock, ``pending_undo`` a description of what earlier runs
-    have still to undo, by run. ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
+    have still to undo, by run. ``connection_risks`` describe what weakens the connection to the API server.
+    ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
     """
 
     view: ClusterView
@@ -118,6 +119,7 @@ class ClusterObservations:
     jump_addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
     lock_holder: str = ""
     pending_undo: Mapping[str, str] = field(default_factory=dict)
+    connection_risks: tuple[str, ...] = ()
     hosts_are_targets: bool = False
 
     def reachable_hosts(self) -> Iterator[HostObservations]:

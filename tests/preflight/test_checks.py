@@ -124,6 +124,7 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         "refusal",
         "may not list pods",
     ),
+    ("api-connection", observed(connection_risks=("it is not verified",)), "warning", "it is not verified"),
     ("lock", observed(lock_holder="ann@a/1"), "refusal", "ann@a/1 has a run on"),
     ("lock", observed(list_errors={"leases": "403: no"}), "note", "leases could not be listed: 403: no"),
     (
