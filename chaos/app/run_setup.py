@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from chaos import __version__
 from chaos.app.connect import ClusterConnection
+from chaos.app.injection_limits import InjectionLimits
 from chaos.app.load import LoadedExperiment
 from chaos.app.observer_setup import build_observers
 from chaos.engine.context import RunContext
@@ -105,6 +106,7 @@ class RunSetup:
             guard=self.lock,
             publish=mirror.publish,
             reconcile=mirror.reconcile,
+            check_limits=InjectionLimits(plan, connection, self.registry).check,
             events=self._node_events(),
         )
 

@@ -59,6 +59,7 @@ def _fire_when_due(context: RunContext, step: Step, group: list[PlannedStep], mo
     with ExitStack() as stack:
         many = len(group) > 1
         ready = _on_each(context, group, lambda planned: _arm(context, planned, stack, calibrate=many))
+        context.services.check_limits(group)
         context.stop.check()  # arming took time
         moments[step.name] = _fire_all(context, ready)
 

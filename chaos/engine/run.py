@@ -10,6 +10,7 @@ from msgspec import structs
 
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.inject import await_proofs, inject
+from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, read_taints
 from chaos.engine.recording_entries import action_entry, meta_entry
 from chaos.engine.rollback import roll_back
 from chaos.engine.stop import Interrupted
@@ -53,7 +54,16 @@ def execute(context: RunContext) -> RunResult:
         undone += _roll_back(context, lambda pending: (pending.step, pending.node) not in failed)
         unreconciled = context.services.reconcile()
     result = structs.replace(result, steady_state=result.steady_state or steady)
-    return _result(context, result, undone, ended, unreconciled)
+    tainted = _await_taints(context, undone, is_interrupted=isinstance(ended, Interrupted))
+    return _result(context, result, undone, ended, [unreconciled] if unreconciled else [], tainted)
+
+
+def _await_taints(context: RunContext, undone: list[UndoResult], *, is_interrupted: bool) -> list[str]:
+    """The taints of the fault that remain on nodes whose undo is proven, after a wait for Kubernetes to remove them."""
+    services = context.services
+    nodes = {entry.node for entry in undone if entry.proven} - {entry.node for entry in undone if not entry.proven}
+    seconds = 0.0 if is_interrupted else TAINT_SECONDS
+    return await_taints(services.kube, services.clock, context.state.taints_before, nodes, seconds)
 
 
 def _attempt(context: RunContext) -> NodefallError | Interrupted | None:
@@ -64,6 +74,7 @@ def _attempt(context: RunContext) -> NodefallError | Interrupted | None:
         _await_steady_state(context)
         context.services.progress.phase("inject")
         begun = True
+        context.state.taints_before = read_taints(context.services.kube, {t.node for t in context.inputs.plan.targets})
         inject(context)
         await_proofs(context)
         _observe(context)
@@ -188,9 +199,13 @@ def _result(
     result: RunResult,
     undone: list[UndoResult],
     ended: NodefallError | Interrupted | None,
-    unreconciled: str,
+    unreconciled: list[str],
+    tainted: list[str],
 ) -> RunResult:
-    """The verdicts and how the run ended: pending undo beats an interruption, which beats an abort and the verdicts."""
+    """The verdicts and how the run ended: pending undo beats an interruption, which beats an abort and the verdicts.
+
+    ``tainted``: taints are left behind, but nodefall has nothing to undo.
+    """
     code, status, headline = result.exit_code, result.status, result.headline
     if isinstance(ended, Interrupted):
         code, status = 128 + ended.signum, Status.INCONCLUSIVE
@@ -199,13 +214,13 @@ def _result(
         code, status = int(ended.code), Status.INCONCLUSIVE
         headline = ("refused: " if isinstance(ended, Refused) else "aborted: ") + ended.message
     leftovers = [f"undo of {on_node(entry.step, entry.node)}: {entry.because}" for entry in undone if not entry.proven]
-    leftovers += [unreconciled] if unreconciled else []
+    leftovers += unreconciled
     return structs.replace(
         result,
         exit_code=int(Exit.UNDO_PENDING) if leftovers else code,
         status=status,
         headline=headline,
         undo=tuple(undone),
-        leftovers=tuple(leftovers),
+        leftovers=(*leftovers, *tainted),
         ended=context.services.clock.now(),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from chaos.hosts.pool import Hosts
 from chaos.kube.node_events import NodeEvents
+from chaos.model.plan import PlannedStep
 from chaos.model.ports import Clock, KubeApi, LockGuard, Progress, Sink
 from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
@@ -19,7 +20,8 @@ class RunServices:
 
     ``judge`` evaluates the timeline so far: live (True: verdicts may be pending) or for good. ``judge_steady_state``
     evaluates the steady state as of now. ``publish`` writes the pending undo to the cluster and raises Aborted when it
-    cannot; ``reconcile`` does so after an undo and returns why it failed, or "".
+    cannot; ``reconcile`` does so after an undo and returns why it failed, or "". ``check_limits`` raises Aborted if the
+    steps on their nodes would exceed the inventory's limits now.
     """
 
     clock: Clock
@@ -33,4 +35,5 @@ class RunServices:
     guard: LockGuard
     publish: Callable[[], None]
     reconcile: Callable[[], str]
+    check_limits: Callable[[Sequence[PlannedStep]], None] = lambda _: None
     events: NodeEvents | None = None  # None: the inventory does not want Events

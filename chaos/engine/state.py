@@ -12,9 +12,13 @@ StepKey = tuple[str, str]  # step, node
 
 @dataclass
 class RunState:
-    """``abandoned_steps`` are those whose response the run gave up waiting for: their effect may still come."""
+    """``abandoned_steps`` are those whose response the run gave up waiting for: their effect may still come.
+
+    ``taints_before`` are the taints that controllers had put on the targets before the first step.
+    """
 
     stop: StopRequest = field(default_factory=StopRequest)
     proven_steps: set[StepKey] = field(default_factory=set)
     abandoned_steps: set[StepKey] = field(default_factory=set)
     reported_statuses: dict[str, Status] = field(default_factory=dict)
+    taints_before: dict[str, frozenset[str]] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -307,3 +307,19 @@ class OneOutcome(FakeSession):
         return self.outcome
 
     def cancel(self) -> None: ...
+
+
+def test_the_limits_are_checked_after_the_step_was_armed(tmp_path: Path) -> None:
+    session = Armable({})
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
+    context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
+
+    def refuse(group: Sequence[PlannedStep]) -> None:
+        assert (list(group), session.sent) == ([step], ["arm false"])
+        raise Aborted("too few Ready workers")
+
+    context.services = replace(context.services, check_limits=refuse)
+    with pytest.raises(Aborted, match="too few Ready workers"):
+        inject(context)
+    assert session.sent == ["arm false", "cancel"]
+    assert read_pending(tmp_path) == []

@@ -345,7 +345,7 @@ def test_ready_from_before_a_reboot_proves_nothing(tmp_path: Path) -> None:
         (1020.0, lambda: world.session.answers.update({kubelet_state: state("active")})),
         (1040.0, lambda: world.kube.answers.update({"/api/v1/nodes/n1": node(new)})),
     ]
-    world.intend("reboot", undo_of("reboot", {"kubelet-state": "active", "boot-posted": True}))
+    world.intend("reboot", undo_of("reboot", {"shared-kernel": False, "kubelet-state": "active", "boot-posted": True}))
     assert world.roll_back() == [True]
     assert 1040 <= world.clock.t < 1045
 
