@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.preflight_data import CHECKS
@@ -52,6 +53,8 @@ class InjectionLimits:
         """Refusals of the checks that --anyway did not override."""
         overridden = {text.partition(":")[0] for text in self.plan.overridden}
         lists, list_errors = list_objects(self.connection.kube, (BUDGETS,))
+        # The run's own workload is there to be disrupted.
+        lists = {path: [o for o in found if _namespace(o) != self.plan.namespace] for path, found in lists.items()}
         present = tuple(sorted(nodes & view.nodes.keys()))  # a step may have deleted a Node
         needs = ExperimentNeeds(self.plan.experiment, frozenset({Need.ENDS_PODS}), present)
         observations = ClusterObservations(
@@ -65,3 +68,7 @@ class InjectionLimits:
         )
         checks = {name: CHECKS[name] for name in _CHECKS if name not in overridden}
         return blocking(run_checks(checks, observations))
+
+
+def _namespace(item: dict[str, Any]) -> str:
+    return str(item["metadata"].get("namespace", ""))

@@ -60,6 +60,7 @@ def limits_of(
     steps: tuple[PlannedStep, ...] = (step("w1"),),
     allowed: int = 1,
     overridden: tuple[str, ...] = (),
+    namespace: str = "",
     **limits: Any,
 ) -> InjectionLimits:
     kube = FakeKube(
@@ -70,7 +71,7 @@ def limits_of(
         }
     )
     connection = cast("ClusterConnection", SimpleNamespace(kube=kube, inventory=inventory(limits=limits)))
-    plan = Plan("r", "x", "", "uid", 0.0, 0, (), steps, overridden=overridden)
+    plan = Plan("r", "x", "", "uid", 0.0, 0, (), steps, namespace, overridden=overridden)
     return InjectionLimits(plan, connection, REGISTRY)
 
 
@@ -97,6 +98,7 @@ def test_a_step_that_would_exceed_a_limit_is_not_done(limits: InjectionLimits, w
         limits_of(OTHERS),
         limits_of(OTHERS, allowed=0, budgets="ignore"),
         limits_of(OTHERS, allowed=0, overridden=("budgets: w1: budget default/b allows 0",)),
+        limits_of(OTHERS, allowed=0, namespace="default"),  # of the run's own workload
         limits_of({"w2": {}}, steps=(step("w1"),)),  # a step has deleted the Node
     ],
 )
