@@ -16,7 +16,7 @@ _PATHS = (*_ETCD_DATA, *(f"{folder}/{name}.yaml" for folder in _MANIFESTS for na
 
 
 class ControlPlaneFiles(HostFact):
-    """Paths, sorted: manifests of static pods and data of etcd, by kubeadm, k3s and RKE2."""
+    """Sorted list of paths: manifests of static pods and data of etcd, by kubeadm, k3s and RKE2."""
 
     name = "control-plane-files"
     summary = "files that only a host of the control plane has"
