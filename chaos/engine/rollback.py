@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from chaos.engine.failsafe import disarm
+from chaos.engine.identity_guard import IdentityGuard
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Undo, UndoStep
 from chaos.model.command import Delivery, is_success
@@ -74,12 +75,14 @@ class _Attempt:
         self._send_counts: dict[int, int] = {}
         self._succeeded: set[int] = set()
         self._problems: list[str] = []
+        self._identity = IdentityGuard(hosts, entry.node, entry.identity)
 
     def poll(self, is_last: bool) -> UndoResult | None:
         """Send what is needed; the result once the undo is proven, or at the last poll."""
+        self._identity.reset()
         try:
             self._send_due()
-            unmet = self._unmet_check()
+            unmet = self._unmet_check() or self._identity.unmet_for_proof(self.entry.undo)
             if self._clock.now() < self._settle_time:
                 return None
             if unmet := unmet or self._stop_failsafe():
@@ -112,6 +115,9 @@ class _Attempt:
     def _send(self, number: int, step: UndoStep) -> None:
         """Send the step's command. An attempt that was not sent does not count: the host may be booting."""
         self._tried_at[number] = self._clock.now()
+        if why := self._identity.unmet_for_command(step.command):
+            self._problems.append(f"{step.command} was not sent: {why}")
+            return
         self._progress.step(self.entry.step, self.entry.node, f"undo: {step.command}")
         try:
             outcome = self._hosts.send(self.entry.node, step.command)
