@@ -29,50 +29,48 @@ class HostIdentityCheck(Check):
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         yield from _inventory_refusals(observations)
-        nodes = {name: node_identity(node) for name, node in observations.view.nodes.items()}
-        for host in observations.reachable_hosts():
-            name = host.node
-            key, _ = observations.inventory.host_of(name)
-            if guess := _loopback_guess(observations, host):
-                hint = f"add {name} with its address and transport to hosts in the inventory"
-                yield refusal(guess, hint, name, _HOST)
-                continue
-            binding = bind(nodes[name], host_identity(host.target.facts), nodes)
-            if binding.contradictions:
-                message = f"host {key} is not the machine of the Node {name}: {'; '.join(binding.contradictions)}"
-                hint = f"correct address, port, container or node of the host {key} in the inventory"
-                yield refusal(message, hint, name, _HOST)
-            elif not binding.proofs:
-                yield refusal(f"no proof that host {key} is the machine of the Node {name}", _PROVE, name, _HOST)
-            else:
-                yield ok(f"it is the machine of its Node by {', '.join(binding.proofs)}", name)
+        for name, host in sorted(observations.hosts.items()):
+            if not host.is_skipped and (guess := _loopback_guess(observations, name)):
+                yield refusal(guess, f"add {name} with its address to hosts in the inventory", name, _HOST)
+            elif host.is_reachable:
+                yield _compare(observations, host)
+
+
+def _compare(observations: ClusterObservations, host: HostObservations) -> Diagnosis:
+    """Compare a host with its Node."""
+    name = host.node
+    key, _ = observations.inventory.host_of(name)
+    nodes = {node: node_identity(each) for node, each in observations.view.nodes.items()}
+    binding = bind(nodes[name], host_identity(host.target.facts), nodes)
+    if binding.contradictions:
+        message = f"host {key} is not the machine of the Node {name}: {'; '.join(binding.contradictions)}"
+        hint = f"correct address, port, container or node of the host {key} in the inventory"
+        return refusal(message, hint, name, _HOST)
+    if not binding.proofs:
+        return refusal(f"no proof that host {key} is the machine of the Node {name}", _PROVE, name, _HOST)
+    return ok(f"it is the machine of its Node by {', '.join(binding.proofs)}", name)
 
 
 def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Hosts of the inventory without a Node, and Nodes with two hosts."""
-    inventory, nodes = observations.inventory, observations.view.nodes
+    """Hosts of the inventory without a Node; those that others are reached through need none."""
+    inventory = observations.inventory
     jumps = _jump_hosts(inventory)
-    keys: dict[str, str] = {}
     for key, host in inventory.hosts.items():
         node = host.node or key
-        if node in keys:
-            message = f"hosts {keys[node]} and {key} of the inventory are both the Node {node}"
-            yield refusal(message, "remove one of them", needs=_HOST)
-        elif node not in nodes and not (key in jumps and host.node is None):
+        if node not in observations.view.nodes and not (key in jumps and host.node is None):
             message = f"host {key} of the inventory: the cluster has no Node {node}"
             yield refusal(message, "correct its key or node, or remove the host", needs=_HOST)
-        keys.setdefault(node, key)
 
 
 def _jump_hosts(inventory: Inventory) -> set[str]:
-    """Keys of the hosts that others are reached through, which need not be Nodes."""
+    """Keys of the hosts that others are reached through."""
     connections = (inventory.defaults, *inventory.hosts.values())
     return {jump for connection in connections for jump in connection.proxy_jump or ()}
 
 
-def _loopback_guess(observations: ClusterObservations, host: HostObservations) -> str:
+def _loopback_guess(observations: ClusterObservations, name: str) -> str:
     """Why the address in a Node, used for a host outside of the inventory, leads to this machine; "" if it does not."""
-    inventory, name = observations.inventory, host.node
+    inventory = observations.inventory
     key, _ = inventory.host_of(name)
     if key in inventory.hosts or inventory.defaults.transport == "docker":
         return ""
