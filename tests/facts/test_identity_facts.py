@@ -81,6 +81,7 @@ def test_a_simulated_host() -> None:
     assert uuid == host.machine.system_uuid
     assert uuid.replace("-", "") != host.machine.machine_id
     node = host.cluster.registry.store.get("nodes", "", "w1")
+    assert node is not None
     assert node["status"]["nodeInfo"]["systemUUID"] == uuid
 
 
