@@ -9,6 +9,7 @@ from chaos.kube.api_facts import ApiFacts
 from chaos.model.action import FactCheck, Undo
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.model.errors import NodefallError
 
 _POWER_FACTS = (PseudoFact.MACHINE, PseudoFact.RESTART_POLICY)
 
@@ -51,7 +52,10 @@ class IdentityGuard:
 
     def _first_unmet(self, checks: tuple[FactCheck, ...]) -> str:
         for check in checks:
-            holds, observed = self._hosts.check(self._node, check)
-            if not holds:
-                return f"{self._node} may be another machine now: expected {check}, but {observed}"
+            try:
+                value = self._hosts.read(self._node, check.fact)
+            except NodefallError as error:
+                return f"cannot verify the identity of {self._node}: {error.message}"
+            if value != check.value:
+                return f"{self._node} is another machine now: expected {check}, but {check.fact} is {value}"
         return ""

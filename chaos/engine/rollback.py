@@ -82,7 +82,9 @@ class _Attempt:
         self._identity.reset()
         try:
             self._send_due()
-            unmet = self._unmet_check() or self._identity.unmet_for_proof(self.entry.undo)
+            unmet = self._unmet_check()
+            if is_last or not unmet:
+                unmet = "; ".join(filter(None, [unmet, self._identity.unmet_for_proof(self.entry.undo)]))
             if self._clock.now() < self._settle_time:
                 return None
             if unmet := unmet or self._stop_failsafe():

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from chaos.kube.client import connect
 from tests.kit.processes import EXPERIMENTS, lab, nodefall
+from tests.kit.wrong_machines import boots, write
 
 pytestmark = pytest.mark.lab
 PROGRAMS: dict[str, Any] = {"kind": "command", "on": ["true"], "off": ["true"], "status": ["true"]}
@@ -107,15 +106,6 @@ def test_a_power_control_without_identity_is_a_warning(inventory: Path, tmp_path
     )
 
 
-def write(inventory: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    document = json.loads(inventory.read_text())
-    change(document["hosts"])
-    changed = folder / "changed.json"
-    changed.write_text(json.dumps(document))
-    changed.chmod(0o600)
-    return changed
-
-
 def only_worker_1(folder: Path) -> Path:
     """The experiment with worker-1 as its target."""
     text = POWEROFF.read_text(encoding="utf-8")
@@ -126,12 +116,3 @@ def only_worker_1(folder: Path) -> Path:
     path = folder / "experiment.yaml"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def boots(inventory: Path) -> dict[str, str]:
-    """The boot of each machine, as its kubelet reports it."""
-    kube = connect(json.loads(inventory.read_text())["cluster"]["kubeconfig"], None)
-    nodes = msgspec.json.decode(kube.request("GET", "/api/v1/nodes").body)["items"]
-    ready = {"type": "Ready", "status": "True"}.items()
-    assert all(any(ready <= condition.items() for condition in node["status"]["conditions"]) for node in nodes)
-    return {node["metadata"]["name"]: node["status"]["nodeInfo"]["bootID"] for node in nodes}

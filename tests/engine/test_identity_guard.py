@@ -75,9 +75,9 @@ class World:
             "wrong",
             HOST,
             False,
-            'n1 may be another machine now: expected machine-id is right, but machine-id is "wrong"',
+            "n1 is another machine now: expected machine-id is right, but machine-id is wrong",
         ),
-        (None, HOST, False, "n1 may be another machine now: expected machine-id is right, but machine-id of n1:"),
+        (None, HOST, False, "cannot verify the identity of n1: machine-id of n1:"),
         ("wrong", (), True, "node-ready is True"),  # a journal of 0.1.0
     ],
 )
