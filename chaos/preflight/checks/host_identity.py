@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from chaos.model.identity import bind
+from chaos.model.identity import NodeIdentity, bind
 from chaos.model.inventory import Inventory
 from chaos.plan.cluster import normalize_addresses
 from chaos.plan.identity import HOST_FACTS, host_identity, node_identity
@@ -29,18 +29,18 @@ class HostIdentityCheck(Check):
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         yield from _inventory_refusals(observations)
+        nodes = {name: node_identity(node) for name, node in observations.view.nodes.items()}
         for name, host in sorted(observations.hosts.items()):
             if not host.is_skipped and (guess := _loopback_guess(observations, name)):
                 yield refusal(guess, f"add {name} with its address to hosts in the inventory", name, _HOST)
             elif host.is_reachable:
-                yield _compare(observations, host)
+                yield _compare(observations.inventory, host, nodes)
 
 
-def _compare(observations: ClusterObservations, host: HostObservations) -> Diagnosis:
-    """Compare a host with its Node."""
+def _compare(inventory: Inventory, host: HostObservations, nodes: Mapping[str, NodeIdentity]) -> Diagnosis:
+    """Compare a host with its Node, one of ``nodes``."""
     name = host.node
-    key, _ = observations.inventory.host_of(name)
-    nodes = {node: node_identity(each) for node, each in observations.view.nodes.items()}
+    key, _ = inventory.host_of(name)
     binding = bind(nodes[name], host_identity(host.target.facts), nodes)
     if binding.contradictions:
         message = f"host {key} is not the machine of the Node {name}: {'; '.join(binding.contradictions)}"

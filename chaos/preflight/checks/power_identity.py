@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.model.driver import PowerSettings
+from chaos.model.identity import Binding
 from chaos.model.inventory import Inventory
 from chaos.model.power_identity import bind_power
 from chaos.plan.identity import host_identity, node_identity
 from chaos.preflight.check import Check, Diagnosis, ok, refusal, warning
-from chaos.preflight.observations import ClusterObservations, HostObservations, Need
+from chaos.preflight.observations import ClusterObservations, Need
 
 _HOST = frozenset({Need.HOST})
 # Kinds whose settings name one machine; those of the others may be equal, as the Node's name is the default.
@@ -25,24 +26,24 @@ class PowerIdentityCheck(Check):
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        nodes = {name: node_identity(node) for name, node in observations.view.nodes.items()}
         for host in observations.reachable_hosts():
             key, entry = observations.inventory.host_of(host.node)
-            if host.target.power and entry.power is not None:
-                yield _compare(observations, host, key, entry.power)
+            if not host.target.power or entry.power is None:
+                continue
+            known, expected = host_identity(host.target.facts), entry.power.identity or ""
+            binding = bind_power(nodes[host.node], known, host.power_identity, nodes, expected)
+            yield _diagnose(host.node, key, entry.power, binding, observations.inventory)
 
 
-def _compare(observations: ClusterObservations, host: HostObservations, key: str, power: PowerSettings) -> Diagnosis:
-    """Compare the power control of a host with the host's Node."""
-    name = host.node
-    nodes = {node: node_identity(each) for node, each in observations.view.nodes.items()}
-    identity = host_identity(host.target.facts)
-    binding = bind_power(nodes[name], identity, host.power_identity, nodes, power.identity or "")
+def _diagnose(name: str, key: str, power: PowerSettings, binding: Binding, inventory: Inventory) -> Diagnosis:
+    """The diagnosis for the Node ``name``, whose host is ``key`` in the inventory."""
     if binding.contradictions:
         message = f"the power control of host {key} is not that of {name}: {'; '.join(binding.contradictions)}"
         return refusal(message, f"correct power of the host {key} in the inventory; see docs/power.md", name, _HOST)
     if binding.proofs:
         return ok(f"it switches the machine of its Node by {', '.join(binding.proofs)}", name)
-    if other := _same_power(observations.inventory, key, power):
+    if other := _same_power(inventory, key, power):
         message = f"the hosts {key} and {other} of the inventory have the same power control"
         return refusal(message, f"correct power of {key} or {other} in the inventory", name, _HOST)
     message = f"{name}: nothing shows that its power control ({power.kind}) is that of this machine"
