@@ -51,7 +51,7 @@ OWNERS = {
     "pytest": ("plugin",),
     "aiohttp": ("lab",),
     "asyncssh": ("lab",),
-    "cryptography": ("lab",),
+    "cryptography": ("facts", "lab"),
     "urllib3": ("kube", "observers", "hosts"),
     "requests": (),
 }

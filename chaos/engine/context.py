@@ -16,6 +16,7 @@ from chaos.model.plan import PlannedStep
 from chaos.model.recording import ActionPhase
 from chaos.model.result import RunResult, StepResult
 from chaos.model.verdict import Status
+from chaos.plan.identity import identity_checks
 
 WEAK_PROOF_SECONDS = 5.0  # after a step's return, in which a stronger proof may replace a weak one
 TICK = 1.0  # seconds of cluster time between two evaluations of the verdicts
@@ -35,8 +36,10 @@ class RunContext:
 
     def record_intent(self, steps: Sequence[PlannedStep], t: float) -> None:
         """Journal operations before they begin, on disk and in the cluster. Raises NodefallError."""
+        journal, facts = self.services.journal, self.inputs.plan.facts
         for planned in steps:
-            self.services.journal.record_intent(planned.step, planned.action, planned.node, planned.undo, t)
+            identity = identity_checks(facts.get(planned.node, {}), planned.undo)
+            journal.record_intent(planned.step, planned.action, planned.node, planned.undo, t, identity)
         if any(planned.undo.proof for planned in steps):
             self.services.publish()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from chaos.engine.failsafe import disarm
+from chaos.engine.identity_guard import IdentityGuard
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
@@ -94,6 +95,7 @@ class _Attempt:
         self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
         self._sends = sends
         self._problems: list[str] = []
+        self._identity = IdentityGuard(hosts, entry.node, entry.identity)
         self.powers_on = any(_is_power_on(step) for step in entry.undo.steps)
 
     def needs_power(self, other: _Attempt) -> bool:
@@ -114,9 +116,12 @@ class _Attempt:
 
     def poll(self, is_last: bool) -> UndoResult | None:
         """Send what is needed; the result once the undo is proven, or at the last poll."""
+        self._identity.reset()
         try:
             self._send_due()
             unmet = self._unmet_check()
+            if is_last or not unmet:
+                unmet = "; ".join(filter(None, [unmet, self._identity.unmet_for_proof(self.entry.undo)]))
             if self._clock.now() < self._settle_time:
                 return None
             if unmet := unmet or self._stop_failsafe():
@@ -154,6 +159,9 @@ class _Attempt:
     def _send(self, key: Hashable, step: UndoStep) -> None:
         """Send the step's command. An attempt that was not sent does not count: the host may be booting."""
         self._sends.tried_at[key] = self._clock.now()
+        if why := self._identity.unmet_for_command(step.command):
+            self._problems.append(f"{step.command} was not sent: {why}")
+            return
         self._progress.step(self.entry.step, self.entry.node, f"undo: {step.command}")
         try:
             outcome = self._hosts.send(self.entry.node, step.command)

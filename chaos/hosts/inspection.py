@@ -133,6 +133,7 @@ def _inspect_power(observations: HostObservations, hosts: Hosts) -> HostObservat
             return observations
         state = hosts.read(node, PseudoFact.MACHINE) if PowerCapability.STATE in power.capabilities else PowerState.ON
         policy = hosts.restart_policy(node)
+        identity = hosts.power_identity(node)
     except NodefallError as error:
         message = f"the power control of {node}: {error.message}"
         return replace(observations, power_error=message, power_hint=error.hint)
@@ -141,7 +142,9 @@ def _inspect_power(observations: HostObservations, hosts: Hosts) -> HostObservat
         hint = f"correct power of the host of {node} in the inventory"
         return replace(observations, power_error=message, power_hint=hint)
     target = replace(observations.target, power="power", power_capabilities=power.capabilities, restart_policy=policy)
-    return replace(observations, target=target)
+    known = {str(PseudoFact.POWER_IDENTITY): identity.key} if identity.key else {}
+    target = replace(target, facts={**target.facts, **known})
+    return replace(observations, target=target, power_identity=identity)
 
 
 def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:

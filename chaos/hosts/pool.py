@@ -16,7 +16,8 @@ from chaos.model.api_fact import PseudoFact
 from chaos.model.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact, find_fact
-from chaos.model.ports import Clock, KubeApi, PowerControl, RestartPolicyControl, Session
+from chaos.model.ports import Clock, KubeApi, MachineIdentity, PowerControl, RestartPolicyControl, Session
+from chaos.model.power_identity import PowerIdentity
 
 _log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}
@@ -61,6 +62,8 @@ class Hosts:
             return self._power_state(node)
         if fact == PseudoFact.RESTART_POLICY:
             return self.restart_policy(node)
+        if fact == PseudoFact.POWER_IDENTITY:
+            return self._power_identity_key(node)
         if fact == PseudoFact.BOOT_POSTED:
             return self._api.boot_id(node) == self.read(node, "boot-id")
         if self._api.supports(fact):
@@ -144,6 +147,11 @@ class Hosts:
         power = self.power(node)
         return power.restart_policy() if isinstance(power, RestartPolicyControl) else ""
 
+    def power_identity(self, node: str) -> PowerIdentity:
+        """Identity of the machine that the node's power control switches; empty where nothing is known of it."""
+        power = self.power(node)
+        return power.identity() if isinstance(power, MachineIdentity) else PowerIdentity()
+
     def disconnect(self, node: str) -> None:
         """Close the node's session; programs that run there go on.
 
@@ -168,6 +176,12 @@ class Hosts:
         if power is None:
             raise UnknownFact(f"machine of {node}: it has no power control")
         return power.state()
+
+    def _power_identity_key(self, node: str) -> str:
+        key = self.power_identity(node).key
+        if not key:
+            raise UnknownFact(f"{PseudoFact.POWER_IDENTITY} of {node}: its power control does not report one")
+        return key
 
 
 def _run_power_command(power: PowerControl, command: PowerCommand) -> None:

@@ -11,6 +11,7 @@ class PseudoFact(StrEnum):
 
     MACHINE = "machine"  # a PowerState, from the power control
     RESTART_POLICY = "restart-policy"  # from the power control
+    POWER_IDENTITY = "power-identity"  # PowerIdentity.key, from the power control
     BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
     NODE_READY = "node-ready"  # whether the Node is Ready
 

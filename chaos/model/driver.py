@@ -25,6 +25,9 @@ class PowerSettings(Model):
     """Base of the settings of a power driver, under ``power`` of a host. ``kind``: a Literal of the driver's name."""
 
     kind: str
+    identity: str | None = Field(
+        None, description="UUID or name that the power control reports of the machine, where it is not the Node's"
+    )
 
 
 class _File:

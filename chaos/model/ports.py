@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from chaos.model.command import HostCommand, Outcome, PowerCapability, PowerState
+from chaos.model.power_identity import PowerIdentity
 from chaos.model.recording import RecordingEntry
 from chaos.model.verdict import Verdict
 
@@ -84,6 +85,14 @@ class RestartPolicyControl(Protocol):
         """The policy as docker writes it: ``no``, ``always``, ``on-failure:1``..."""
 
     def set_restart_policy(self, policy: str) -> None: ...
+
+
+@runtime_checkable
+class MachineIdentity(Protocol):
+    """A power control that knows which machine it switches."""
+
+    def identity(self) -> PowerIdentity:
+        """The identity of the machine that it switches. Raises NodefallError if the control does not answer."""
 
 
 @dataclass(frozen=True, slots=True)

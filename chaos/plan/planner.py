@@ -14,6 +14,7 @@ from chaos.model.experiment import Experiment, Step
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
+from chaos.plan.identity import identity_preconditions
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +104,16 @@ def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, 
         state = action.prepare(target, params)
     except Unsupported as error:
         raise Unsupported(f"step {step.name}: {error.message}", hint=error.hint) from error
+    commands, undo = action.inject(state), action.undo(state)
     return PlannedStep(
         step=step.name,
         action=step.action,
         node=node,
         params=params.model_dump(by_alias=True, exclude_none=True),
         undo_state=action.encode_state(state),
-        commands=action.inject(state),
-        undo=action.undo(state),
+        commands=commands,
+        undo=undo,
         proofs=tuple(proof.name for proof in action.proofs),
-        preconditions=action.preconditions(state),
+        preconditions=(*identity_preconditions(target.facts, commands, undo), *action.preconditions(state)),
         failsafe_timer=action.failsafe_timer(state),
     )

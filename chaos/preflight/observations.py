@@ -11,6 +11,7 @@ from chaos.judge.facts import kubelet_fact
 from chaos.model.action import Target
 from chaos.model.inventory import Inventory
 from chaos.model.permission import Permission
+from chaos.model.power_identity import PowerIdentity
 from chaos.plan.cluster import ClusterView
 
 
@@ -52,8 +53,9 @@ class HostObservations:
     """The host of a node; ``target`` has its facts, and why other facts are unknown.
 
     ``error`` and ``hint`` are why the host could not be reached. ``is_skipped``: the experiments do not use the host,
-    so no connection was made. ``power_error`` is why its power control cannot be used. ``clock_offset`` is the host's
-    clock minus the local one, in seconds, plus or minus ``clock_uncertainty``.
+    so no connection was made. ``power_error`` is why its power control cannot be used, ``power_identity`` what it
+    reports of the machine that it switches. ``clock_offset`` is the host's clock minus the local one, in seconds, plus
+    or minus ``clock_uncertainty``.
     """
 
     node: str
@@ -62,6 +64,7 @@ class HostObservations:
     hint: str = ""
     power_error: str = ""
     power_hint: str = ""
+    power_identity: PowerIdentity = field(default_factory=PowerIdentity)
     clock_offset: float | None = None
     clock_uncertainty: float = 0.0
     is_skipped: bool = False

@@ -17,7 +17,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
-from chaos.model.action import Undo
+from chaos.model.action import FactCheck, Undo
 from chaos.model.errors import NodefallError, Refused, bad_input
 from chaos.model.legacy import upgrade_undo
 from chaos.model.redaction import redact_json
@@ -29,7 +29,10 @@ _FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
 
 
 class PendingUndo(Struct, frozen=True):
-    """One operation and its undo. ``t`` is when the operation was about to begin."""
+    """One operation and its undo. ``t`` is when the operation was about to begin.
+
+    ``identity`` are checks that the host and the power control are still those of the plan; 0.1.0 wrote none.
+    """
 
     id: int
     step: str
@@ -37,6 +40,7 @@ class PendingUndo(Struct, frozen=True):
     node: str
     undo: Undo
     t: float
+    identity: tuple[FactCheck, ...] = ()
 
 
 class _Record(Struct, frozen=True, omit_defaults=True):
@@ -69,9 +73,11 @@ class Journal:
                 hint="make it writable; nothing is done without a journal",
             ) from error
 
-    def record_intent(self, step: str, action: str, node: str, undo: Undo, t: float) -> PendingUndo:
+    def record_intent(
+        self, step: str, action: str, node: str, undo: Undo, t: float, identity: tuple[FactCheck, ...] = ()
+    ) -> PendingUndo:
         """Record an operation before it begins; on disk when this returns."""
-        pending = PendingUndo(self._content.last_id + 1, step, action, node, undo, t)
+        pending = PendingUndo(self._content.last_id + 1, step, action, node, undo, t, identity)
         self._add(_Record(intent=pending))
         return pending
 

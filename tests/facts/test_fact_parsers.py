@@ -119,6 +119,7 @@ READ_ONLY += (
     "sh -c 'busctl --json=short call",
 )
 READ_ONLY += ("sh -c 'nft list tables && echo listed && nft list table",)
+READ_ONLY += ("sed -n '/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE-----/p' /",)
 READ_ONLY += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
 READ_ONLY += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk ",)
 READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")

@@ -72,7 +72,9 @@ def host(
     name: str = "n1", without: str = "", static: tuple[str, ...] = (), power: str = "power", **facts: Any
 ) -> HostObservations:
     """A host with all facts known: those of ``facts`` (``_`` for ``-``) are replaced, ``without`` is unknown."""
-    known = FACTS | {key.replace("_", "-"): value for key, value in facts.items()}
+    known = (
+        FACTS | {"kubelet-user": f"system:node:{name}"} | {key.replace("_", "-"): value for key, value in facts.items()}
+    )
     known.pop(without, None)
     unknown = {without: "no answer"} if without else {}
     return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))

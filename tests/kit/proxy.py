@@ -31,6 +31,12 @@ class Proxy:
         with self._lock:
             self._cut = False
 
+    def redirect(self, target: tuple[str, int]) -> None:
+        """Reset all connections; new ones lead to ``target``."""
+        self._target = target
+        self.cut()
+        self.mend()
+
     def close(self) -> None:
         self.cut()
         self._listener.close()

@@ -88,7 +88,7 @@ def plan(folder: Path, *actions: str) -> None:
 
 
 def test_an_action_that_a_node_does_not_support_keeps_its_error(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="^step s-power-cut: n1 has no power control"):
+    with pytest.raises(Unsupported, match=r"^step s-power-cut: n1 has no power control"):
         plan(tmp_path, "power-cut")
 
 

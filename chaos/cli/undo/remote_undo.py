@@ -41,5 +41,5 @@ def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
     with Journal(directory) as journal:
         journal.record_replica(True)
         for entry in sorted(pending.pending, key=lambda entry: entry.id):
-            journal.record_intent(entry.step, entry.action, entry.node, entry.undo, entry.t)
+            journal.record_intent(entry.step, entry.action, entry.node, entry.undo, entry.t, entry.identity)
     return directory

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+from msgspec import Struct, field
 from pydantic import Field
 
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.transports.containers import Container, container_of
 from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
+from chaos.model.errors import NodefallError
 from chaos.model.field_types import ContainerEngine, ContainerName
 from chaos.model.ports import ON_OFF_STATE
+from chaos.model.power_identity import PowerIdentity
+
+_IDENTITY = '{"name":{{json .Name}},"hostname":{{json .Config.Hostname}},"networks":{{json .NetworkSettings.Networks}}}'
 
 
 class DockerPower(PowerSettings):
@@ -20,8 +26,19 @@ class DockerPower(PowerSettings):
     engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
 
 
+class _Network(Struct):
+    ipv4: str | None = field(default=None, name="IPAddress")
+    ipv6: str | None = field(default=None, name="GlobalIPv6Address")
+
+
+class _Identity(Struct):
+    name: str
+    hostname: str
+    networks: dict[str, _Network] | None
+
+
 class DockerControl:
-    """Implements ``chaos.model.ports.PowerControl`` and ``RestartPolicyControl``.
+    """Implements ``chaos.model.ports.PowerControl``, ``RestartPolicyControl`` and ``MachineIdentity``.
 
     A restart policy would start the container again: actions that need it down disable the policy first and record the
     former one in the journal.
@@ -35,6 +52,17 @@ class DockerControl:
     def state(self) -> PowerState:
         """``on`` or ``off``; ``off`` between an exit and a restart by the policy."""
         return self._container.state()
+
+    def identity(self) -> PowerIdentity:
+        """The container's name, host name and present addresses."""
+        output = self._container.inspect_as(_IDENTITY)
+        try:
+            found = msgspec.json.decode(output, type=_Identity)
+        except msgspec.DecodeError as error:
+            raise NodefallError(f"inspect {self._container.name} is not understood: {error}") from error
+        names = (found.name.removeprefix("/"), found.hostname)
+        addresses = [text for each in (found.networks or {}).values() for text in (each.ipv4, each.ipv6)]
+        return PowerIdentity(names=tuple(filter(None, names)), addresses=tuple(filter(None, addresses)))
 
     def on(self) -> None:
         """Start the container; returns when its first process runs, not when it has booted."""

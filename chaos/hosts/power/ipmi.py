@@ -19,10 +19,12 @@ from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Unreachable
 from chaos.model.field_types import HostAddress, Secret
 from chaos.model.ports import ON_OFF_STATE
+from chaos.model.power_identity import PowerIdentity
 
 TIMEOUT = 30.0  # seconds of wall time for one call
 _PACKET_TIMEOUT, _RETRIES = "2", "3"  # of ipmitool: seconds for a packet, and how often it is sent again
 _STATE = re.compile(r"^Chassis Power is (on|off)\s*$", re.MULTILINE)
+_GUID = re.compile(r"^System GUID\s*: ([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\s*$", re.MULTILINE)
 _NO_SESSION = "Unable to establish"  # no request has reached the BMC
 
 
@@ -43,7 +45,10 @@ def make_ipmi_control(power: IpmiPower, context: SecretContext, timeout: float =
 
 
 class IpmiControl:
-    """Implements ``chaos.model.ports.PowerControl``. The password is only ever in ipmitool's environment."""
+    """Implements ``chaos.model.ports.PowerControl`` and ``MachineIdentity``.
+
+    The password is only ever in ipmitool's environment.
+    """
 
     capabilities = ON_OFF_STATE
 
@@ -60,6 +65,15 @@ class IpmiControl:
             )
         return PowerState(match[1])
 
+    def identity(self) -> PowerIdentity:
+        """The system GUID in the byte order of SMBIOS; unknown for a BMC that does not support the command.
+
+        ipmitool before 1.8.19 decodes the GUID so without the last argument, and ignores it.
+        """
+        result = self._ipmitool("mc", "guid", "smbios")
+        match = _GUID.search(result.stdout) if result.exit == 0 else None
+        return PowerIdentity(system_uuid=match[1].lower() if match else "")
+
     def on(self) -> None:
         """Power up; returns when the BMC has accepted the request."""
         self._chassis("on")
@@ -74,21 +88,26 @@ class IpmiControl:
         return f"IPMI at {self._power.address}:{self._power.port}"
 
     def _chassis(self, verb: str) -> ProgramResult:
+        result = self._ipmitool("chassis", "power", verb)
+        if result.exit == 0:
+            return result
+        raise NodefallError(f"{self._endpoint} answered to {verb}: {result.output}", hint="check the machine's BMC")
+
+    def _ipmitool(self, *arguments: str) -> ProgramResult:
+        """Run a command of ipmitool. Raises Unreachable if no request has reached the BMC."""
         power = self._power
         cipher = () if power.cipher_suite is None else ("-C", str(power.cipher_suite))
         target = ("-H", power.address, "-p", str(power.port), "-U", power.user, "-E", *cipher)
         retries = ("-N", _PACKET_TIMEOUT, "-R", _RETRIES)
-        argv = ("ipmitool", "-I", "lanplus", *target, *retries, "chassis", "power", verb)
+        argv = ("ipmitool", "-I", "lanplus", *target, *retries, *arguments)
         secrets = {"IPMI_PASSWORD": self._password, "IPMITOOL_PASSWORD": self._password}
         result = run_program(argv, self._timeout, secrets, hint="install ipmitool")
-        if result.exit == 0:
-            return result
-        if _NO_SESSION in result.stderr:
+        if result.exit and _NO_SESSION in result.stderr:
             raise Unreachable(
                 f"{self._endpoint} rejected the login of {power.user}: {result.output}",
                 hint="check address, user, password and cipherSuite of power; IPMI over LAN must be enabled",
             )
-        raise NodefallError(f"{self._endpoint} answered to {verb}: {result.output}", hint="check the machine's BMC")
+        return result
 
 
 DRIVER = PowerDriver("ipmi", IpmiPower, lambda power, host: make_ipmi_control(power, host.secrets))

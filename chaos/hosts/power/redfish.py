@@ -18,6 +18,7 @@ from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import Secret, Url
 from chaos.model.ports import ON_OFF_STATE
+from chaos.model.power_identity import PowerIdentity
 from chaos.model.redaction import register_secret
 
 TIMEOUT = 15.0  # seconds of wall time to connect, and for each response
@@ -54,6 +55,7 @@ class _Actions(msgspec.Struct):
 
 class _System(msgspec.Struct):
     power: str | None = msgspec.field(default=None, name="PowerState")
+    uuid: str | None = msgspec.field(default=None, name="UUID")
     actions: _Actions | None = msgspec.field(default=None, name="Actions")
 
 
@@ -85,7 +87,7 @@ def _tls_context(power: RedfishPower, context: SecretContext) -> ssl.SSLContext:
 
 
 class RedfishControl:
-    """Implements ``chaos.model.ports.PowerControl``. Every request opens a new connection."""
+    """Implements ``chaos.model.ports.PowerControl`` and ``MachineIdentity``. Every request opens a new connection."""
 
     capabilities = ON_OFF_STATE
 
@@ -98,6 +100,10 @@ class RedfishControl:
         if state not in _STATES:
             raise NodefallError(f"{self._endpoint} reports PowerState {state!r}", hint="check the machine's BMC")
         return _STATES[state]
+
+    def identity(self) -> PowerIdentity:
+        """The UUID of the ComputerSystem, which is that of SMBIOS."""
+        return PowerIdentity(system_uuid=self._system().uuid or "")
 
     def on(self) -> None:
         """Power on; returns when the BMC has accepted the request."""

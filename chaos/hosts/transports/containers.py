@@ -71,9 +71,13 @@ class Container:
         self._id = ""
         self._lock = Lock()
 
+    def inspect_as(self, template: str) -> bytes:
+        """Description by a Go template. Raises Unreachable, or Refused if the container does not exist."""
+        return self._run_engine("inspect", "--type", "container", "--format", template, "--", self.name)
+
     def inspect(self) -> ContainerState:
         """Present state. Raises Unreachable, or Refused if the container does not exist or was recreated."""
-        output = self._run_engine("inspect", "--type", "container", "--format", _FORMAT, "--", self.name)
+        output = self.inspect_as(_FORMAT)
         try:
             state = msgspec.json.decode(output, type=ContainerState)
         except msgspec.DecodeError as error:

@@ -85,6 +85,7 @@ class RedfishServer:
                 "Id": machine.name,
                 "Name": machine.name,
                 "HostName": machine.name,
+                "UUID": machine.system_uuid,
                 "SystemType": "Physical",
                 "PowerState": "On" if on else "Off",
                 "Status": {"State": "Enabled" if on else "Disabled", "Health": "OK"},

@@ -20,6 +20,7 @@ from chaos.lab.objects.quantity import parse_quantity
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import LabSpec
 
+_FIRMWARE_UUIDS = uuid.UUID("6d1f5c1e-8f3b-4f0a-9d5e-2b7c4a90e1d3")  # namespace of the machines' system UUIDs
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
 _SSHD = (3.5, 6.0)  # PID 1 to sshd
 _KUBELET = (0.3, 1.5)  # sshd to kubelet
@@ -57,6 +58,7 @@ class Machine:
         self.boot_id = ""
         self.pid1_start = 0.0
         self.swap = 0  # active bytes
+        self.system_uuid = str(uuid.uuid5(_FIRMWARE_UUIDS, f"{spec.seed}/{node.name}"))
         self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}

@@ -11,6 +11,7 @@ from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
 from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
+from chaos.lab.hostshell.programs.sed import PROGRAMS as SED
 from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
 from chaos.lab.hostshell.programs.sysctl import PROGRAMS as SYSCTL
 from chaos.lab.hostshell.programs.systemctl import PROGRAMS as SYSTEMCTL
@@ -26,6 +27,7 @@ PROGRAMS: dict[str, Program] = {
     **NETWORK_TOOLS,
     **NFT,
     **PROCESSES,
+    **SED,
     **SHUTDOWN,
     **SYSCTL,
     **SYSTEMCTL,

@@ -1,62 +1,25 @@
-"""Programs of coreutils and similar packages, and the files that ``cat`` can print."""
+"""Programs of coreutils and similar packages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program
-from chaos.lab.hostshell.programs.sysctl import PARAMETERS, parameter_file, read_parameter
-from chaos.lab.hostshell.programs.transient_units import FILES
+from chaos.lab.hostshell.process import Process, Program
+from chaos.lab.hostshell.programs.files import TICKS, read_file
 from chaos.lab.hostshell.shell import Shell, execute
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TICKS = 100
-
-
-def _stat_of_pid1(host: HostSystem) -> str:
-    """proc(5): field 22 is the start in ticks since boot; the machine's kernel starts with PID 1 here."""
-    fields = ["1", "(systemd)", "S", "0", "1", "1", "0", "-1", "4194560"]
-    return " ".join(fields + ["0"] * 12 + [str(round(_pid1_delay(host) * _TICKS))] + ["0"] * 30) + "\n"
-
-
-def _pid1_delay(host: HostSystem) -> float:
-    """Start of PID 1 after btime, which has whole seconds."""
-    return host.machine.pid1_start - int(host.machine.pid1_start)
-
-
-def _stat(host: HostSystem) -> str:
-    return f"cpu  0 0 0 0 0 0 0 0 0 0\nbtime {int(host.machine.pid1_start)}\nprocesses 1000\n"
-
-
-_FILES: dict[str, Callable[[HostSystem], str]] = {
-    "/etc/machine-id": lambda host: host.machine.machine_id + "\n",
-    "/etc/hostname": lambda host: host.machine.name + "\n",
-    "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
-    "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
-    "/proc/1/stat": _stat_of_pid1,
-    "/proc/1/comm": lambda _: "systemd\n",
-    "/proc/stat": _stat,
-    "/proc/uptime": lambda host: f"{host.uptime:.2f} {host.uptime:.2f}\n",
-    **FILES,
-    **{parameter_file(name): partial(read_parameter, name) for name in PARAMETERS},
-}
-
-
-def _read_file(host: HostSystem, path: str) -> str | None:
-    known = _FILES.get(path)
-    return known(host) if known else host.machine.files.get(path)
 
 
 async def cat(process: Process, argv: list[str]) -> int:
     """``cat FILE...`` for simulated files."""
     code = 0
     for path in argv[1:]:
-        text = _read_file(process.host, path)
+        text, why = read_file(process, path)
         if text is None:
-            code = process.fail(f"cat: {path}: No such file or directory")
+            code = process.fail(f"cat: {path}: {why}")
         else:
             process.out(text)
     return code
@@ -147,7 +110,7 @@ async def getconf(process: Process, argv: list[str]) -> int:
     """``getconf CLK_TCK``."""
     if argv[1:] != ["CLK_TCK"]:
         return process.fail(f"getconf: Unrecognized variable '{' '.join(argv[1:])}'")
-    process.out(f"{_TICKS}\n")
+    process.out(f"{TICKS}\n")
     return 0
 
 
@@ -184,7 +147,7 @@ async def grep(process: Process, argv: list[str]) -> int:
     """``grep -hs TEXT FILE...``: lines that contain the text."""
     if len(argv) < 4 or argv[1] != "-hs" or re.escape(argv[2]) != argv[2]:
         return process.fail("grep: the lab simulates only grep -hs TEXT FILE...", 2)
-    known = [_read_file(process.host, path) for path in argv[3:]]
+    known = [read_file(process, path)[0] for path in argv[3:]]
     lines = [line for text in known if text is not None for line in text.splitlines() if argv[2] in line]
     process.out("".join(f"{line}\n" for line in lines))
     return 2 if None in known else 0 if lines else 1

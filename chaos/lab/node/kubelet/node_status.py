@@ -184,7 +184,7 @@ class NodeStatusReporter:
             "daemonEndpoints": {"kubeletEndpoint": {"Port": machine.kubelet_port}},
             "nodeInfo": {
                 "machineID": machine.machine_id,
-                "systemUUID": machine.machine_id,
+                "systemUUID": machine.system_uuid,
                 "bootID": machine.boot_id,
                 "kernelVersion": "6.1.0-lab",
                 "osImage": "nodefall lab (simulated)",

@@ -1,0 +1,61 @@
+"""Whether a node's host and power control are still the machine for which an undo was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chaos.hosts.pool import Hosts
+from chaos.kube.api_facts import ApiFacts
+from chaos.model.action import FactCheck, Undo
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import Command, HostCommand, PowerCommand
+from chaos.model.errors import NodefallError
+
+_POWER_FACTS = (PseudoFact.MACHINE, PseudoFact.RESTART_POLICY)
+
+
+class IdentityGuard:
+    """Evaluates the identity checks of one journal entry, each group at most once until :meth:`reset`.
+
+    A group without checks always holds: journals of 0.1.0 have none.
+    """
+
+    def __init__(self, hosts: Hosts, node: str, checks: Iterable[FactCheck]) -> None:
+        self._hosts, self._node = hosts, node
+        checks = tuple(checks)
+        self._power_checks = tuple(check for check in checks if check.fact == PseudoFact.POWER_IDENTITY)
+        self._host_checks = tuple(check for check in checks if check.fact != PseudoFact.POWER_IDENTITY)
+        self._unmet: dict[tuple[FactCheck, ...], str] = {}
+
+    def reset(self) -> None:
+        """Evaluate the checks again when they are next needed."""
+        self._unmet.clear()
+
+    def unmet_for_command(self, command: Command) -> str:
+        """Why ``command`` must not be sent; "" if it may be."""
+        if isinstance(command, HostCommand):
+            return self._evaluate(self._host_checks)
+        return self._evaluate(self._power_checks) if isinstance(command, PowerCommand) else ""
+
+    def unmet_for_proof(self, undo: Undo) -> str:
+        """Why the proof of ``undo`` does not count: its facts may be another machine's. "" if the proof counts."""
+        facts = {check.fact for check in undo.proof}
+        uses_host = undo.disarm or any(fact not in _POWER_FACTS and not ApiFacts.supports(fact) for fact in facts)
+        return (self._evaluate(self._host_checks) if uses_host else "") or (
+            self._evaluate(self._power_checks) if facts & set(_POWER_FACTS) else ""
+        )
+
+    def _evaluate(self, checks: tuple[FactCheck, ...]) -> str:
+        if checks not in self._unmet:
+            self._unmet[checks] = self._first_unmet(checks)
+        return self._unmet[checks]
+
+    def _first_unmet(self, checks: tuple[FactCheck, ...]) -> str:
+        for check in checks:
+            try:
+                value = self._hosts.read(self._node, check.fact)
+            except NodefallError as error:
+                return f"cannot verify the identity of {self._node}: {error.message}"
+            if value != check.value:
+                return f"{self._node} is another machine now: expected {check}, but {check.fact} is {value}"
+        return ""

@@ -1,0 +1,159 @@
+"""Identity binding: whether a host of the inventory is the machine behind a Node. Pure.
+
+A host is bound by at least one proof and no contradiction. Values that several Nodes share, as the machine ID of cloned
+machines and the boot ID of containers, prove nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from msgspec import Struct
+
+_USER_PREFIX = "system:node:"
+_UUID = re.compile("[0-9a-f]{32}")
+# Values that firmware and container images fill in: the third is a vendor's default, in both byte orders.
+_MEANINGLESS = {"", "0" * 32, "f" * 32, "uninitialized"}
+_MEANINGLESS |= {"03000200040005000006000700080009", "00020003000400050006000700080009"}
+
+
+class NodeIdentity(Struct, frozen=True):
+    """Identity of a Node as its kubelet reported it (status.nodeInfo, status.addresses)."""
+
+    name: str
+    machine_id: str = ""
+    system_uuid: str = ""
+    boot_id: str = ""
+    addresses: tuple[str, ...] = ()
+
+
+class HostIdentity(Struct, frozen=True):
+    """Identity of a host as read over its connection; "" and () where a value cannot be read.
+
+    ``certificate_user`` is the common name of the kubelet's client certificate, ``hostname_override`` from its flags.
+    """
+
+    machine_id: str = ""
+    system_uuid: str = ""
+    boot_id: str = ""
+    addresses: tuple[str, ...] = ()
+    certificate_user: str = ""
+    hostname_override: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What shows that a host is a Node, by its kind, and what shows that it is not, with the values."""
+
+    proofs: tuple[str, ...]
+    contradictions: tuple[str, ...]
+
+    @property
+    def is_bound(self) -> bool:
+        """At least one proof and no contradiction."""
+        return bool(self.proofs) and not self.contradictions
+
+
+def bind(node: NodeIdentity, host: HostIdentity, nodes: Mapping[str, NodeIdentity]) -> Binding:
+    """Compare a host with the Node that the inventory says it is; ``nodes`` are all Nodes of the cluster by name."""
+    proofs = [*_certificate_proofs(node, host), *_value_proofs(node, host, shared_fields(node, nodes))]
+    certified = host.certificate_user == _USER_PREFIX + node.name
+    return Binding(tuple(proofs), tuple(_contradictions(node, host, nodes, certified)))
+
+
+def shared_fields(node: NodeIdentity, nodes: Mapping[str, NodeIdentity]) -> frozenset[str]:
+    """The identifying fields of a Node whose values other Nodes have too."""
+    return frozenset(field for field in ("machine_id", "system_uuid", "boot_id") if _is_shared(node, field, nodes))
+
+
+def _certificate_proofs(node: NodeIdentity, host: HostIdentity) -> Iterator[str]:
+    if host.certificate_user == _USER_PREFIX + node.name:
+        yield "the kubelet's client certificate"
+    if host.hostname_override.lower() == node.name:
+        yield "the kubelet's --hostname-override"
+
+
+def _value_proofs(node: NodeIdentity, host: HostIdentity, shared: Set[str]) -> Iterator[str]:
+    if "machine_id" not in shared and _same(node.machine_id, host.machine_id):
+        yield "machine ID"
+    if "system_uuid" not in shared and is_same_uuid(node.system_uuid, host.system_uuid):
+        yield "system UUID"
+    # A container has the boot ID of the machine that it runs on, which has other addresses.
+    if "boot_id" not in shared and _same(node.boot_id, host.boot_id) and share_address(node.addresses, host.addresses):
+        yield "boot ID"
+
+
+def _contradictions(
+    node: NodeIdentity, host: HostIdentity, nodes: Mapping[str, NodeIdentity], certified: bool
+) -> Iterator[str]:
+    if host.certificate_user.startswith(_USER_PREFIX) and not certified:
+        yield f"the kubelet's client certificate on the host is that of {host.certificate_user}"
+    if host.hostname_override and host.hostname_override.lower() != node.name and not certified:
+        yield f"the host's kubelet runs with --hostname-override={host.hostname_override}"
+    if _differ(node.machine_id, host.machine_id):
+        yield f"the Node's machine ID is {node.machine_id}, but the host has {_owner(host, 'machine_id', nodes)}"
+    if has_firmware_uuid(node) and is_uuid(host.system_uuid) and not is_same_uuid(node.system_uuid, host.system_uuid):
+        yield f"the Node's system UUID is {node.system_uuid}, but the host has {_owner(host, 'system_uuid', nodes)}"
+    # A certificate stays where it was issued; an address may be another one behind a NAT.
+    if node.addresses and host.addresses and not certified and not share_address(node.addresses, host.addresses):
+        yield f"the Node has {', '.join(node.addresses)}, but the host has {', '.join(host.addresses)}"
+
+
+def _owner(host: HostIdentity, field: str, nodes: Mapping[str, NodeIdentity]) -> str:
+    """The host's value, and the Nodes that have it."""
+    value: str = getattr(host, field)
+    owners = sorted(name for name, other in nodes.items() if _same(getattr(other, field), value))
+    return f"{value} (that of {', '.join(owners)})" if owners else value
+
+
+def _is_shared(node: NodeIdentity, field: str, nodes: Mapping[str, NodeIdentity]) -> bool:
+    value: str = getattr(node, field)
+    return any(other.name != node.name and _same(getattr(other, field), value) for other in nodes.values())
+
+
+def _normalized(value: str) -> str:
+    return value.strip().replace("-", "").lower()
+
+
+def _same(one: str, other: str) -> bool:
+    return _normalized(one) == _normalized(other) and _normalized(one) not in _MEANINGLESS
+
+
+def _differ(one: str, other: str) -> bool:
+    known = _normalized(one) not in _MEANINGLESS and _normalized(other) not in _MEANINGLESS
+    return known and not _same(one, other)
+
+
+def is_uuid(value: str) -> bool:
+    """Whether ``value`` is a UUID, and not one that vendors fill in."""
+    return bool(_UUID.fullmatch(_normalized(value))) and _normalized(value) not in _MEANINGLESS
+
+
+def has_firmware_uuid(node: NodeIdentity) -> bool:
+    """Where the firmware's UUID is unreadable, as in containers, kubelets report the machine ID instead."""
+    return is_uuid(node.system_uuid) and not _same(node.system_uuid, node.machine_id)
+
+
+def is_same_uuid(one: str, other: str) -> bool:
+    """Equal, or equal with the first three fields in the other byte order: SMBIOS before 2.6 did not define it."""
+    return _same(one, other) or (is_uuid(other) and _same(one, _swapped(_normalized(other))))
+
+
+def _swapped(digits: str) -> str:
+    parts = (digits[:8], digits[8:12], digits[12:16])
+    return "".join(bytes.fromhex(part)[::-1].hex() for part in parts) + digits[16:]
+
+
+def share_address(one: Iterable[str], other: Iterable[str]) -> bool:
+    """Whether two machines have an IP address in common."""
+    return bool(set(map(_address, one)) & set(map(_address, other)))
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ip_address(text.partition("%")[0]))
+    except ValueError:
+        return text

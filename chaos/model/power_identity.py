@@ -1,0 +1,104 @@
+"""Identity of the machine that a power control switches, and whether it is the machine behind a Node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from chaos.model.identity import (
+    Binding,
+    HostIdentity,
+    NodeIdentity,
+    has_firmware_uuid,
+    is_same_uuid,
+    is_uuid,
+    share_address,
+    shared_fields,
+)
+
+
+class PowerIdentity(Struct, frozen=True):
+    """Identity of a machine as its power control reports it; "" and () for what the control does not know.
+
+    ``system_uuid`` is the firmware's UUID. ``names`` and ``addresses`` are those of a container.
+    """
+
+    system_uuid: str = ""
+    names: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The part that stays the same while the machine is off and on; "" if nothing is known."""
+        return self.system_uuid.lower() or ",".join(sorted(set(self.names)))
+
+
+def bind_power(
+    node: NodeIdentity, host: HostIdentity, power: PowerIdentity, nodes: Mapping[str, NodeIdentity], expected: str = ""
+) -> Binding:
+    """Compare the machine of a power control with a Node, whose host is bound already.
+
+    ``expected`` is the identity that the inventory gives for the power control. The result has neither proofs nor
+    contradictions where nothing can be compared.
+    """
+    if expected:
+        return _compare_expected(power, expected)
+    proofs = [*_uuid_proofs(node, host, power, nodes), *_name_proofs(node, power)]
+    contradictions = [*_uuid_contradictions(node, host, power, nodes), *_name_contradictions(node, power, nodes)]
+    return Binding(tuple(proofs), tuple(contradictions))
+
+
+def _compare_expected(power: PowerIdentity, expected: str) -> Binding:
+    if is_same_uuid(power.system_uuid, expected) or expected in power.names:
+        return Binding(("identity in the inventory",), ())
+    reported = power.key or "none"
+    return Binding((), (f"the inventory expects the identity {expected}, but the power control reports {reported}",))
+
+
+def _uuids(node: NodeIdentity, host: HostIdentity) -> list[str]:
+    """The UUIDs that the machine's firmware may report: by its kubelet, and read on the host."""
+    reported = [node.system_uuid] if has_firmware_uuid(node) else []
+    return reported or ([host.system_uuid] if is_uuid(host.system_uuid) else [])
+
+
+def _uuid_proofs(
+    node: NodeIdentity, host: HostIdentity, power: PowerIdentity, nodes: Mapping[str, NodeIdentity]
+) -> Iterator[str]:
+    is_unique = "system_uuid" not in shared_fields(node, nodes)
+    if is_unique and any(is_same_uuid(uuid, power.system_uuid) for uuid in _uuids(node, host)):
+        yield "system UUID"
+
+
+def _uuid_contradictions(
+    node: NodeIdentity, host: HostIdentity, power: PowerIdentity, nodes: Mapping[str, NodeIdentity]
+) -> Iterator[str]:
+    uuids = _uuids(node, host)
+    if not is_uuid(power.system_uuid) or any(is_same_uuid(uuid, power.system_uuid) for uuid in uuids):
+        return
+    others = sorted(name for name, each in nodes.items() if is_same_uuid(each.system_uuid, power.system_uuid))
+    reported = f"{power.system_uuid} (that of {', '.join(others)})" if others else power.system_uuid
+    if uuids:
+        yield f"the machine's system UUID is {uuids[0]}, but the power control is that of {reported}"
+    elif others:
+        yield f"the power control is that of {reported}"
+
+
+def _name_proofs(node: NodeIdentity, power: PowerIdentity) -> Iterator[str]:
+    if node.name in power.names:
+        yield "name"
+    elif share_address(node.addresses, power.addresses):
+        yield "address"
+
+
+def _name_contradictions(node: NodeIdentity, power: PowerIdentity, nodes: Mapping[str, NodeIdentity]) -> Iterator[str]:
+    if node.name in power.names:
+        return
+    label = " / ".join(dict.fromkeys(power.names))
+    if others := sorted(set(power.names) & nodes.keys()):
+        yield f"the power control is that of {label}, which is the name of the Node {others[0]}"
+    elif power.addresses and node.addresses and not share_address(node.addresses, power.addresses):
+        yield (
+            f"the Node has {', '.join(node.addresses)}, but the power control is that of {label}"
+            f" with {', '.join(power.addresses)}"
+        )

@@ -1,0 +1,83 @@
+"""An address that leads to another machine after the plan: nothing is sent there, neither by a step nor by an undo."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.processes import WALL, lab, nodefall, start, wait_for
+from tests.kit.proxy import Proxy
+from tests.kit.wrong_machines import boots, write
+
+pytestmark = pytest.mark.lab
+STOP = {"name": "stop", "action": "kubelet-stop", "target": "victim"}
+CORDON = {"name": "cordon", "action": "cordon", "target": "victim"}
+REBOOT = {"name": "power-off", "action": "poweroff", "target": "victim", "after": "cordon + 40s"}
+
+
+def experiment(folder: Path, *method: dict[str, Any]) -> Path:
+    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
+    spec = {"title": "t", "targets": {"victim": {"nodes": ["worker-1"]}}, "steadyState": [ready], "method": method}
+    spec |= {"hypothesis": [ready | {"within": "200s"}]}
+    path = folder / "experiment.yaml"
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "changes"}}
+    path.write_text(json.dumps(head | {"spec": spec}))
+    return path
+
+
+def test_an_undo_sends_nothing_to_another_machine(tmp_path: Path) -> None:
+    def swap(hosts: dict[str, Any]) -> None:
+        hosts["worker-1"]["port"] = hosts["worker-2"]["port"]
+
+    with lab(tmp_path) as inventory:
+        run = start("run", experiment(tmp_path, STOP), "-i", inventory, "--plain", cwd=tmp_path)
+        wait_for(run, "stop on worker-1: proven")
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate(timeout=WALL)
+        wrong = nodefall("undo", "last", "-i", write(inventory, tmp_path, swap), cwd=tmp_path)
+        assert wrong.returncode == 3, wrong.stderr
+        assert "worker-1 is another machine now: expected machine-id is" in wrong.stderr
+        right = nodefall("undo", "last", "-i", inventory, cwd=tmp_path)
+        assert right.returncode == 0, right.stderr
+        boots(inventory)  # every node is Ready
+
+
+@contextmanager
+def two_faced(inventory: Path, folder: Path) -> Iterator[tuple[Path, Proxy]]:
+    """An inventory in which worker-1 is behind a proxy whose port is known by the host keys of all machines."""
+    document = json.loads(inventory.read_text())
+    worker = document["hosts"]["worker-1"]
+    proxy = Proxy(("127.0.0.1", worker["port"]))
+    known = Path(document["defaults"]["knownHosts"]).read_text()
+    keys = "".join(f"[127.0.0.1]:{proxy.port} {line.split(' ', 1)[1]}\n" for line in known.splitlines())
+    (folder / "known_hosts").write_text(known + keys)
+    document["defaults"]["knownHosts"] = str(folder / "known_hosts")
+    worker["port"] = proxy.port
+    path = folder / "two_faced.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    try:
+        yield path, proxy
+    finally:
+        proxy.close()
+
+
+def test_a_step_is_not_done_on_another_machine(tmp_path: Path) -> None:
+    """worker-1's address changes hands between two steps: the control plane has it when the power-off is due."""
+    with lab(tmp_path, speed=5.0) as inventory, two_faced(inventory, tmp_path) as (changed, proxy):
+        before = boots(inventory)
+        run = start("run", experiment(tmp_path, CORDON, REBOOT), "-i", changed, "--plain", cwd=tmp_path)
+        wait_for(run, "cordon on worker-1: proven")
+        control_plane = json.loads(inventory.read_text())["hosts"]["control-plane"]["port"]
+        proxy.redirect(("127.0.0.1", control_plane))
+        output, _ = run.communicate(timeout=WALL)
+        assert run.returncode == 2, output
+        assert "step power-off on worker-1 was not done: it requires machine-id is" in output
+        assert boots(inventory) == before

@@ -1,0 +1,120 @@
+"""An undo sends nothing to another machine, and believes nothing that was read there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import chaos.facts
+from chaos.engine.rollback import PROOF_SECONDS, roll_back
+from chaos.hosts.pool import Hosts
+from chaos.model.action import FactCheck, Undo, UndoStep
+from chaos.model.command import HostCommand, Outcome, PowerCommand, PowerVerb
+from chaos.model.ports import Response
+from chaos.model.power_identity import PowerIdentity
+from chaos.model.registry import discover
+from chaos.model.result import UndoResult
+from chaos.store.journal import Journal, read_pending
+from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
+
+FACTS = discover(chaos.facts, "FACT")
+MACHINE_ID = str(FACTS["machine-id"].command)
+PREPARING = str(FACTS["preparing-for-shutdown"].command)
+RESTART = HostCommand(("systemctl", "restart", "kubelet"))
+READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
+NODE_READY, SETTLED = FactCheck("node-ready", True), FactCheck("preparing-for-shutdown", "b false")
+HOST = (FactCheck("machine-id", "right"),)
+POWER = (FactCheck("power-identity", "uuid-1"),)
+ON = UndoStep(PowerCommand(PowerVerb.ON), unless=FactCheck("machine", "on"))
+
+
+class Bmc(FakePower):
+    """Switches the machine with ``uuid``."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__("off")
+        self.uuid = uuid
+
+    def identity(self) -> PowerIdentity:
+        return PowerIdentity(self.uuid)
+
+
+class World:
+    """One node whose host has ``machine_id``; None: the host does not answer."""
+
+    def __init__(self, folder: Path, machine_id: str | None = "right", uuid: str = "uuid-1") -> None:
+        self.machine_id, self.power = machine_id, Bmc(uuid)
+        answers: dict[str, Outcome | Callable[[], Outcome]] = {
+            str(RESTART): answered(),
+            PREPARING: answered("b false\n"),
+            MACHINE_ID: lambda: answered(self.machine_id or "", 0 if self.machine_id else 1),
+        }
+        self.session, self.clock, self.folder = FakeSession(answers), FakeClock(), folder
+        kube = FakeKube({"/api/v1/nodes/n1": READY})
+        self.hosts = Hosts(lambda _: self.session, lambda _: self.power, kube, FACTS, self.clock)
+
+    def undo(self, undo: Undo, identity: tuple[FactCheck, ...]) -> UndoResult:
+        with Journal(self.folder) as journal:
+            journal.record_intent("step", "act", "n1", undo, self.clock.now(), identity)
+        with Journal(self.folder) as journal:  # the checks come from the disk
+            (result,) = roll_back(journal, self.hosts, self.clock, FakeProgress())
+        return result
+
+    @property
+    def sent(self) -> bool:
+        return str(RESTART) in self.session.sent
+
+
+@pytest.mark.parametrize(
+    ("machine_id", "identity", "sent", "because"),
+    [
+        ("right", HOST, True, "node-ready is True"),
+        (
+            "wrong",
+            HOST,
+            False,
+            "n1 is another machine now: expected machine-id is right, but machine-id is wrong",
+        ),
+        (None, HOST, False, "cannot verify the identity of n1: machine-id of n1:"),
+        ("wrong", (), True, "node-ready is True"),  # a journal of 0.1.0
+    ],
+)
+def test_a_command_to_the_host(
+    tmp_path: Path, machine_id: str | None, identity: tuple[FactCheck, ...], sent: bool, because: str
+) -> None:
+    world = World(tmp_path, machine_id)
+    result = world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), identity)
+    assert (world.sent, result.proven) == (sent, sent)
+    assert because in result.because
+    assert bool(read_pending(tmp_path)) != sent
+
+
+@pytest.mark.parametrize(("uuid", "state"), [("uuid-1", "on"), ("uuid-2", "off")])
+def test_a_command_to_the_power_control(tmp_path: Path, uuid: str, state: str) -> None:
+    world = World(tmp_path, machine_id="wrong", uuid=uuid)  # the host is not used
+    result = world.undo(Undo((ON,), (FactCheck("machine", "on"), NODE_READY)), (*HOST, *POWER))
+    assert world.power.value == state
+    assert result.proven == (state == "on")
+    assert ("expected power-identity is uuid-1, but power-identity is" in result.because) == (state == "off")
+
+
+@pytest.mark.parametrize(("machine_id", "proven"), [("right", True), ("wrong", False)])
+def test_a_proof_that_was_read_on_another_machine_does_not_count(tmp_path: Path, machine_id: str, proven: bool) -> None:
+    world = World(tmp_path, machine_id)
+    assert world.undo(Undo((), (SETTLED,)), HOST).proven is proven
+
+
+def test_a_power_state_of_another_machine_does_not_count(tmp_path: Path) -> None:
+    world = World(tmp_path, uuid="uuid-2")
+    world.power.value = "on"
+    assert not world.undo(Undo((ON,), (FactCheck("machine", "on"),)), POWER).proven
+
+
+def test_an_address_that_comes_back_is_used_then(tmp_path: Path) -> None:
+    """While a machine is off, another one may have its address."""
+    world = World(tmp_path, "wrong")
+    world.clock.agenda.append((world.clock.now() + PROOF_SECONDS / 2, lambda: setattr(world, "machine_id", "right")))
+    assert world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), HOST).proven
+    assert world.session.sent.index(str(RESTART)) > 2

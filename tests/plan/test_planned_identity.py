@@ -1,0 +1,82 @@
+"""The identity that a plan records, and which of its checks belong to a step and to its undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos.model.action import FactCheck, Undo, UndoStep
+from chaos.model.command import Command, HostCommand, KubeCommand, PowerCommand, PowerVerb
+from chaos.model.identity import HostIdentity, NodeIdentity
+from chaos.model.kube import Node
+from chaos.plan.identity import HOST_FACTS, host_identity, identity_checks, identity_preconditions, node_identity
+
+FACTS: dict[str, Any] = {
+    "machine-id": "m",
+    "system-uuid": "u",
+    "kubelet-user": "system:node:n1",
+    "power-identity": "p",
+    "boot-id": "b",
+}
+HOST, API = HostCommand(("true",)), KubeCommand("DELETE", "/x")
+ON = PowerCommand(PowerVerb.ON)
+M, K, U, P = (FactCheck(name, FACTS[name]) for name in ("machine-id", "kubelet-user", "system-uuid", "power-identity"))
+PROOF = (FactCheck("boot-id", "b"),)
+
+
+def undo(*commands: Command) -> Undo:
+    return Undo(tuple(UndoStep(command) for command in commands))
+
+
+@pytest.mark.parametrize(
+    ("commands", "after", "unknown", "checks"),
+    [
+        ((HOST,), undo(), (), (M, K)),
+        ((HOST,), undo(), ("kubelet-user",), (M, U)),
+        ((HOST,), undo(), ("kubelet-user", "system-uuid"), (M,)),
+        ((HOST,), undo(ON), (), (M, K, P)),
+        ((HOST,), undo(ON), ("power-identity",), (M, K)),
+        ((ON,), undo(HOST), (), (P,)),  # the machine may be off
+        ((API,), undo(API, HOST), (), ()),
+        ((), undo(), (), ()),
+    ],
+)
+def test_preconditions(
+    commands: tuple[Command, ...], after: Undo, unknown: tuple[str, ...], checks: tuple[FactCheck, ...]
+) -> None:
+    facts = {name: value for name, value in FACTS.items() if name not in unknown}
+    assert identity_preconditions(facts, commands, after) == checks
+
+
+@pytest.mark.parametrize(
+    ("after", "checks"),
+    [
+        (undo(HOST), (M, K)),
+        (undo(ON), (P,)),
+        (undo(ON, HOST), (M, K, P)),
+        (undo(API), ()),
+        (Undo((UndoStep(ON),), PROOF), (M, K, P)),  # the proof is read on the host
+        (Undo(disarm="nodefall-x"), (M, K)),
+        (Undo(), ()),
+    ],
+)
+def test_checks_of_an_undo(after: Undo, checks: tuple[FactCheck, ...]) -> None:
+    assert identity_checks(FACTS, after) == checks
+    assert identity_checks({}, after) == ()
+
+
+def test_the_identity_of_a_node() -> None:
+    info = {"machineID": "m", "systemUUID": "u", "bootID": "b"}
+    addresses = [{"type": "InternalIP", "address": text} for text in ("fd00::0:1", "127.0.0.1", "10.0.0.1")]
+    value = {"metadata": {"name": "n1"}, "status": {"nodeInfo": info, "addresses": addresses}}
+    assert node_identity(msgspec.convert(value, Node)) == NodeIdentity("n1", "m", "u", "b", ("10.0.0.1", "fd00::1"))
+    assert node_identity(msgspec.convert({"metadata": {"name": "n1"}}, Node)) == NodeIdentity("n1")
+
+
+def test_the_identity_of_a_host() -> None:
+    flags = {"hostname-override": "n1"}
+    facts = FACTS | {"host-addresses": ["10.0.0.1", "127.0.0.1"], "kubelet-flags": flags}
+    assert host_identity(facts) == HostIdentity("m", "u", "b", ("10.0.0.1",), "system:node:n1", "n1")
+    assert host_identity(dict.fromkeys(HOST_FACTS)) == host_identity({}) == HostIdentity()
