@@ -64,7 +64,9 @@ def test_a_kubelet_that_loses_its_lock_is_detected_and_restarted(tmp_path: Path)
 
 def test_a_power_off_without_the_lost_lock_is_not_graceful(tmp_path: Path) -> None:
     inventory = changed(tmp_path, "inhibitorLostAfterCancel: never", "inhibitorLostAfterCancel: always")
-    done = nodefall("run", EXPERIMENTS / "poweroff-after-cancel.yaml", "-i", inventory, "--json", cwd=tmp_path)
+    done = nodefall(
+        "run", EXPERIMENTS / "poweroff-after-cancel.yaml", "-i", inventory, "--seed", "1", "--json", cwd=tmp_path
+    )
     assert done.returncode == 1, done.stderr
     statuses = {verdict["name"]: verdict["status"] for verdict in result_of(done)["hypothesis"]}
     assert statuses == {
