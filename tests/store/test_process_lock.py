@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from chaos.model.errors import Refused
-from chaos.store.process_lock import exclusive_lock
+from chaos.store import process_lock
+from chaos.store.process_lock import blocking_lock, exclusive_lock, lock_directory
 
 
 def test_the_second_is_refused_with_the_name_of_the_holder(tmp_path: Path) -> None:
@@ -26,3 +30,67 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot open the lock"), exclusive_lock("x", tmp_path):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_file_is_removed_with_the_lock(tmp_path: Path) -> None:
+    with exclusive_lock("a", tmp_path), blocking_lock("b", tmp_path):
+        assert len(list(tmp_path.iterdir())) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_a_dead_process_left_is_used_again(tmp_path: Path) -> None:
+    (tmp_path / f"nodefall-{os.getuid()}-a.lock").write_text("4711")
+    with exclusive_lock("a", tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_never_two_at_once_although_each_removes_the_file(tmp_path: Path) -> None:
+    inside, most = [0], [0]
+
+    def turns() -> None:
+        for _ in range(200):
+            with blocking_lock("a", tmp_path):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=turns) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_directory_does_not_depend_on_tmpdir(tmp_path: Path) -> None:
+    code = "from chaos.store.process_lock import lock_directory; print(lock_directory())"
+    found = [
+        subprocess.run(
+            (sys.executable, "-c", code),
+            env=os.environ | {"TMPDIR": tmpdir},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for tmpdir in ("/tmp", str(tmp_path))
+    ]
+    assert found[0] == found[1] == f"{lock_directory()}\n"
+
+
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # it belongs to another user, so it is not used
+    with pytest.raises(Refused, match=r"cannot use the lock directory /tmp/nodefall-4711"):
+        lock_directory()
+    Path("/tmp/nodefall-4711").rmdir()
+
+
+def test_a_user_has_a_directory_in_the_runtime_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    monkeypatch.setattr(process_lock, "_is_private", lambda directory, uid: directory.is_dir() and uid == 4711)
+    assert lock_directory() == tmp_path / "nodefall"
+    assert (tmp_path / "nodefall").stat().st_mode & 0o777 == 0o700
