@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import socket
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
-from chaos.app.connect import ClusterConnection, local_machine_id, login
+from chaos.app.connect import ClusterConnection, login
 from chaos.clock import SystemClock
 from chaos.kube.journal_mirror import PendingRun, delete_configmap, pending_runs
-from chaos.kube.lease import MACHINE
+from chaos.kube.lease import PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
 from chaos.model.errors import Refused, UsageError
 from chaos.model.labels import RUN_LABEL
 from chaos.model.text import on_node
+from chaos.store.process_identity import current_identity
+from chaos.store.process_lock import exclusive_lock
 
 
 @contextmanager
 def hold_lock(
     connection: ClusterConnection, run: str, note: Callable[[str], object], *, wait_for_holder: bool = False
 ) -> Iterator[ClusterLock]:
-    """Hold the cluster's lock for the block. Requires this machine's process lock. Raises Refused.
+    """Hold the cluster's lock for the block. Raises Refused.
 
     ``note`` is called before waiting for the lease of a dead holder to expire; it may raise Refused.
     """
@@ -36,6 +36,17 @@ def hold_lock(
     finally:
         lock.release()
         clock.close()
+
+
+def hold_machine_lock(connection: ClusterConnection) -> AbstractContextManager[None]:
+    """Hold this machine's lock on the cluster for the block. Raises Refused if another process has it.
+
+    A cluster is identified by its UID, however its address is written. Labs of one seed share a UID, but each has a
+    separate certificate authority.
+    """
+    cluster = connection.inventory.cluster
+    lab = f"-{connection.kube.ca_digest[:16]}" if cluster and cluster.simulated else ""
+    return exclusive_lock(f"{connection.uid}{lab}")
 
 
 def lock_namespace(connection: ClusterConnection) -> str:
@@ -74,10 +85,8 @@ def describe_pending(pending: PendingRun) -> str:
 
 
 def _identity(run: str) -> Identity:
-    """The identity of this process. Processes with the same ``MACHINE`` share a process lock: only one can be alive."""
-    machine = local_machine_id()
-    scope = f"{machine} {os.getuid()} {tempfile.gettempdir()}"
+    """The identity of this process, by which others of this machine can prove that it is gone."""
     annotations = {RUN_LABEL: run}
-    if machine:
-        annotations[MACHINE] = hashlib.sha256(scope.encode()).hexdigest()[:16]
+    if process := current_identity():
+        annotations[PROCESS] = process.encode()
     return Identity(f"{login()}@{socket.gethostname()}/{os.getpid()}-{secrets.token_hex(4)}", annotations)

@@ -17,7 +17,7 @@ from chaos.app.preflight_data import CHECKS, PreflightCase, collect
 from chaos.clock import SystemClock
 from chaos.kube.cluster_snapshot import cluster_view
 from chaos.kube.journal_mirror import pending_runs
-from chaos.kube.lease_lock import read_lock
+from chaos.kube.lease_api import read_lock
 from chaos.kube.permissions import missing_permissions
 from chaos.model.errors import NodefallError, Refused, UsageError
 from chaos.model.permission import Permission

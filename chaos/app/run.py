@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from chaos import __version__
-from chaos.app.cluster_lock import hold_lock, refuse_pending_undo, remove_finished_runs
+from chaos.app.cluster_lock import hold_lock, hold_machine_lock, refuse_pending_undo, remove_finished_runs
 from chaos.app.confirmation import ClusterInfo, Confirm, nodes_taken_down
 from chaos.app.connect import ClusterConnection, refuse_before_side_effects
 from chaos.app.interrupts import stop_on_signal
@@ -37,7 +37,6 @@ from chaos.plan.stale import check_age, check_unchanged
 from chaos.store import run_directory
 from chaos.store.journal import Journal
 from chaos.store.private_files import write_private
-from chaos.store.process_lock import exclusive_lock
 from chaos.store.recording import RecordingWriter
 
 logger = logging.getLogger(__name__)
@@ -89,7 +88,7 @@ def _run_locked(
 ) -> tuple[Run, OSError | None]:
     """The run, with the locks of this machine and of the cluster held; and what failed of its recording."""
     with ExitStack() as stack:
-        stack.enter_context(exclusive_lock(f"{connection.uid} {connection.kube.server}"))
+        stack.enter_context(hold_machine_lock(connection))
         stack.enter_context(connection.clock.participant())
         run_id = request.plan.run if request.plan else new_run_id(request.loaded)
         with refuse_before_side_effects():
@@ -108,6 +107,7 @@ def _run_locked(
         context = setup.context(journal, recorder, progress)
         lock.on_abort = context.stop.request
         lock.on_crash = context.stop.report_crash
+        lock.on_loss = context.stop.report_loss
 
         def stop(number: int) -> None:
             if context.stop.signum is None:

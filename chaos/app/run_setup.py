@@ -107,6 +107,7 @@ class RunSetup:
             publish=mirror.publish,
             reconcile=mirror.reconcile,
             check_limits=InjectionLimits(plan, connection, self.registry).check,
+            published=mirror.published,
             events=self._node_events(),
         )
 

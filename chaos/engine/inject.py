@@ -65,13 +65,14 @@ def _fire_when_due(context: RunContext, step: Step, group: list[PlannedStep], mo
 
 
 def _await_lock(context: RunContext, group: list[PlannedStep]) -> None:
-    """Wait until the API server has confirmed the lock, if the steps have an undo to journal there.
+    """Renew the lock; wait until the API server has confirmed that, if the steps have an undo to journal there.
 
     Raises Aborted when the API server does not respond for ``API_TIMEOUT`` seconds.
     """
     guard, clock = context.services.guard, context.services.clock
     if not any(planned.undo.proof for planned in group):
-        guard.check()
+        if not guard.renew():
+            guard.check()
         return
     deadline = clock.now() + API_TIMEOUT
     while not guard.renew():
@@ -104,6 +105,9 @@ def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, floa
     services.progress.tick(begin)
     # Steps with preliminaries are in the journal already, with the same undo.
     context.record_intent([r.planned for r in ready if not _has_preliminaries(r.planned)], begin)
+    if not services.guard.renew():  # arming and the journal took time
+        services.guard.check()
+    context.stop.check()
     for planned in (r.planned for r in ready):
         command = str(planned.commands[-1])
         services.emit(action_entry(begin, planned, ActionPhase.BEGIN, command=command))

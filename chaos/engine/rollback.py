@@ -25,36 +25,49 @@ RESEND_SECONDS = 30.0  # between two sends of a step that is still needed
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class UndoRules:
+    """Which entries are undone, and how.
+
+    ``on_begin`` is called before each undo: from then on the effect is ended on purpose. An operation that
+    ``is_uncertain`` may take effect as late as now. Nothing is sent for one that ``may_be_undone`` already if its proof
+    holds. ``blocked`` returns why nothing more may be sent, or "".
+    """
+
+    select: Callable[[PendingUndo], bool] = lambda _: True
+    on_begin: Callable[[PendingUndo], None] = lambda _: None
+    is_uncertain: Callable[[PendingUndo], bool] = lambda _: False
+    may_be_undone: Callable[[PendingUndo], bool] = lambda _: False
+    blocked: Callable[[], str] = lambda: ""
+
+
+_ALL = UndoRules()
+
+
 def roll_back(
-    journal: Journal,
-    hosts: Hosts,
-    clock: Clock,
-    progress: Progress,
-    select: Callable[[PendingUndo], bool] = lambda _: True,
-    on_begin: Callable[[PendingUndo], None] = lambda _: None,
-    is_uncertain: Callable[[PendingUndo], bool] = lambda _: False,
+    journal: Journal, hosts: Hosts, clock: Clock, progress: Progress, rules: UndoRules = _ALL
 ) -> list[UndoResult]:
     """Undo the selected entries; an undo that is not proven stays pending. Bounded in cluster time per entry.
 
     All entries are polled in turn, as one operation may be in the way of another's proof: a node is Ready only when
     neither its kubelet nor its runtime is stopped. Power comes first: nothing else is undone on a machine before it is
     on again. Equal steps of one node are merged: the second restart of a kubelet would end the first.
-    ``on_begin`` is called before each undo: from then on the effect is ended on purpose. An operation that
-    ``is_uncertain`` may take effect as late as now.
     """
     results: dict[int, UndoResult] = {}
-    selected = [pending for pending in journal.pending() if select(pending)]
+    selected = [pending for pending in journal.pending() if rules.select(pending)]
     attempts: list[_Attempt] = []
     sends = _Sends()
     for pending in selected:
-        on_begin(pending)
-        done = clock.now() if is_uncertain(pending) else pending.t
-        attempts.append(_Attempt(pending, done, journal, hosts, clock, progress, sends))
+        rules.on_begin(pending)
+        attempts.append(_Attempt(pending, rules, journal, hosts, clock, progress, sends))
     attempts.sort(key=lambda attempt: not attempt.powers_on)
     progressed = clock.now()
     while unfinished := [attempt for attempt in attempts if attempt.entry.id not in results]:
         is_last = clock.now() >= progressed + PROOF_SECONDS
         for attempt in unfinished:
+            if why := rules.blocked():
+                results[attempt.entry.id] = attempt.stop(why)
+                continue
             is_off = any(other.needs_power(attempt) for other in unfinished)
             if result := attempt.poll_off(is_last) if is_off else attempt.poll(is_last):
                 results[attempt.entry.id] = result
@@ -82,7 +95,7 @@ class _Attempt:
     def __init__(
         self,
         entry: PendingUndo,
-        done: float,
+        rules: UndoRules,
         journal: Journal,
         hosts: Hosts,
         clock: Clock,
@@ -92,6 +105,8 @@ class _Attempt:
         self.entry = entry
         self._journal, self._hosts, self._clock, self._progress = journal, hosts, clock, progress
         self._start = clock.now()
+        self._may_be_undone = rules.may_be_undone(entry)
+        done = self._start if rules.is_uncertain(entry) else entry.t
         self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
         self._sends = sends
         self._problems: list[str] = []
@@ -118,8 +133,10 @@ class _Attempt:
         """Send what is needed; the result once the undo is proven, or at the last poll."""
         self._identity.reset()
         try:
-            self._send_due()
-            unmet = self._unmet_check()
+            unmet = self._unmet_proof() if self._may_be_undone else "unknown"
+            if unmet:
+                self._send_due()
+                unmet = self._unmet_check()
             if is_last or not unmet:
                 unmet = "; ".join(filter(None, [unmet, self._identity.unmet_for_proof(self.entry.undo)]))
             if self._clock.now() < self._settle_time:
@@ -132,6 +149,10 @@ class _Attempt:
         except Exception as error:  # noqa: BLE001 - the other entries must still be undone
             _log.exception("undo of %s failed", on_node(self.entry.step, self.entry.node))
             return self._still_pending(f"internal error: {type(error).__name__}: {error}")
+
+    def stop(self, why: str) -> UndoResult:
+        """Give up: the entry stays pending."""
+        return self._still_pending(why)
 
     def _send_due(self) -> None:
         for step in self.entry.undo.steps:
@@ -181,6 +202,10 @@ class _Attempt:
         for step in self.entry.undo.steps:
             if step.unless is None and self._key(step) not in self._sends.succeeded:
                 return f"`{step.command}` has not succeeded"
+        return self._unmet_proof()
+
+    def _unmet_proof(self) -> str:
+        """What was observed of the first proof that does not hold, or ""."""
         for check in self.entry.undo.proof:
             holds, observed = self._hosts.check(self.entry.node, check)
             if not holds:

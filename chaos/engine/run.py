@@ -11,8 +11,9 @@ from msgspec import structs
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.inject import await_proofs, inject
 from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, read_taints
+from chaos.engine.lock_loss import confirm_lock, may_be_undone, regain_lock, still_pending
 from chaos.engine.recording_entries import action_entry, meta_entry
-from chaos.engine.rollback import roll_back
+from chaos.engine.rollback import UndoRules, roll_back
 from chaos.engine.stop import Interrupted
 from chaos.hosts.observer import PERIOD
 from chaos.kube.workload import apply, removal
@@ -27,6 +28,7 @@ from chaos.store.journal import PendingUndo
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
 STEADY_SECONDS = 180.0  # for the workload to become available
+_MAX_ROUNDS = 3  # of an undo whose lock is lost again
 WORKLOAD = "workload"  # action name of the journal entry that removes the workload
 _log = logging.getLogger(__name__)
 
@@ -52,7 +54,11 @@ def execute(context: RunContext) -> RunResult:
             observer.stop()
         failed = {(entry.step, entry.node) for entry in undone}
         undone += _roll_back(context, lambda pending: (pending.step, pending.node) not in failed)
-        unreconciled = context.services.reconcile()
+        unreconciled = _reconcile(context)
+    if why := confirm_lock(context):
+        result = context.services.judge(False)
+        if ended is None or (context.services.guard.loss and not isinstance(ended, Interrupted)):
+            ended = Aborted(why)
     result = structs.replace(result, steady_state=result.steady_state or steady)
     tainted = _await_taints(context, undone, is_interrupted=isinstance(ended, Interrupted))
     return _result(context, result, undone, ended, [unreconciled] if unreconciled else [], tainted)
@@ -96,6 +102,8 @@ def _arm(context: RunContext) -> None:
     if inputs.workload:
         namespace = inputs.plan.namespace
         undo = removal(inputs.workload, namespace, inputs.plan.run)
+        if not services.guard.renew():
+            services.guard.check()
         services.journal.record_intent(WORKLOAD, WORKLOAD, namespace, undo, services.clock.now())
         services.publish()
         services.progress.note(f"applying the workload in namespace {namespace}")
@@ -162,12 +170,29 @@ def _recover(context: RunContext) -> Interrupted | None:
 
 
 def _roll_back(context: RunContext, select: Callable[[PendingUndo], bool]) -> list[UndoResult]:
-    """Undo the selected pending entries. Ctrl-C does not stop this phase."""
+    """Undo the selected pending entries. Ctrl-C does not stop this phase.
+
+    Once the cluster's lock is lost, nothing is undone before this run holds it again: others may be undoing the same.
+    """
     services = context.services
     services.clock.resume()
     if not any(select(pending) for pending in services.journal.pending()):
         return []
     services.progress.phase("roll back")
+    results: list[UndoResult] = []
+    for _ in range(_MAX_ROUNDS):
+        if why := regain_lock(context):
+            return results + [still_pending(entry, why) for entry in services.journal.pending() if select(entry)]
+        undone = _roll_back_once(context, select)
+        if not services.guard.blocked() or all(entry.proven for entry in undone):
+            return results + undone
+        results += [entry for entry in undone if entry.proven]
+    return results + [entry for entry in undone if not entry.proven]
+
+
+def _roll_back_once(context: RunContext, select: Callable[[PendingUndo], bool]) -> list[UndoResult]:
+    """Undo the selected entries until the cluster's lock is lost."""
+    services = context.services
     by_step = {(planned.step, planned.node): planned for planned in context.inputs.plan.steps}
 
     def on_begin(pending: PendingUndo) -> None:
@@ -178,9 +203,8 @@ def _roll_back(context: RunContext, select: Callable[[PendingUndo], bool]) -> li
     def is_uncertain(pending: PendingUndo) -> bool:
         return (pending.step, pending.node) in context.state.abandoned_steps
 
-    undone = roll_back(
-        services.journal, services.hosts, services.clock, services.progress, select, on_begin, is_uncertain
-    )
+    rules = UndoRules(select, on_begin, is_uncertain, may_be_undone(context), services.guard.blocked)
+    undone = roll_back(services.journal, services.hosts, services.clock, services.progress, rules)
     for entry in undone:
         planned = by_step.get((entry.step, entry.node))
         if planned and entry.proven and planned.undo != Undo():
@@ -188,6 +212,21 @@ def _roll_back(context: RunContext, select: Callable[[PendingUndo], bool]) -> li
             services.emit(action_entry(services.clock.now(), planned, ActionPhase.UNDONE, evidence=evidence))
             context.emit_undone(planned, entry.because)
     return undone
+
+
+def _reconcile(context: RunContext) -> str:
+    """Update the journal in the cluster, which another process may be reading. Returns why that failed, or ""."""
+    services = context.services
+    if services.journal.has_replica and (why := regain_lock(context)):
+        return f"the journal in the cluster: {why}"
+    why = services.reconcile()
+    try:
+        if why and services.guard.renew():
+            services.published()  # this run holds the lock, so its journal is the valid one
+            return services.reconcile()
+    except NodefallError as error:
+        _log.debug("the journal in the cluster was not updated again: %s", error.message)
+    return why
 
 
 def _describe_end(error: NodefallError | Interrupted) -> str:

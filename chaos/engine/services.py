@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from chaos.hosts.pool import Hosts
@@ -11,7 +11,7 @@ from chaos.model.plan import PlannedStep
 from chaos.model.ports import Clock, KubeApi, LockGuard, Progress, Sink
 from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
-from chaos.store.journal import Journal
+from chaos.store.journal import EntryKey, Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class RunServices:
     ``judge`` evaluates the timeline so far: live (True: verdicts may be pending) or for good. ``judge_steady_state``
     evaluates the steady state as of now. ``publish`` writes the pending undo to the cluster and raises Aborted when it
     cannot; ``reconcile`` does so after an undo and returns why it failed, or "". ``check_limits`` raises Aborted if the
-    steps on their nodes would exceed the inventory's limits now.
+    steps on their nodes would exceed the inventory's limits now. ``published`` returns the entries in the copy of the
+    journal in the cluster unless another process has replaced it, and raises NodefallError.
     """
 
     clock: Clock
@@ -36,4 +37,5 @@ class RunServices:
     publish: Callable[[], None]
     reconcile: Callable[[], str]
     check_limits: Callable[[Sequence[PlannedStep]], None] = lambda _: None
+    published: Callable[[], Collection[EntryKey]] = frozenset
     events: NodeEvents | None = None  # None: the inventory does not want Events

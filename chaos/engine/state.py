@@ -22,3 +22,4 @@ class RunState:
     abandoned_steps: set[StepKey] = field(default_factory=set)
     reported_statuses: dict[str, Status] = field(default_factory=dict)
     taints_before: dict[str, frozenset[str]] = field(default_factory=dict)
+    lock_given_up: bool = False  # another process keeps the lock: what is pending is left to it

@@ -22,6 +22,7 @@ class StopRequest:
     signum: int | None = None
     crash: BaseException | None = None
     reason: str = ""  # given by whoever runs nodefall abort
+    loss: str = ""  # why the cluster's lock is lost
 
     def check(self) -> None:
         """Raises Interrupted, Aborted, or the exception that a thread of the run ended with."""
@@ -29,12 +30,18 @@ class StopRequest:
             raise self.crash
         if self.signum:
             raise Interrupted(self.signum)
+        if self.loss:
+            raise Aborted(self.loss, hint="see nodefall status")
         if self.reason:
             raise Aborted(f"asked to stop: {self.reason}")
 
     def request(self, why: str) -> None:
         """Stop the run as nodefall abort does."""
         self.reason = why
+
+    def report_loss(self, why: str) -> None:
+        """Stop the run because another process has taken or deleted the cluster's lock."""
+        self.loss = why
 
     def report_crash(self, error: BaseException) -> None:
         """Stop the run because one of its threads crashed; the first crash counts."""

@@ -16,7 +16,7 @@ from chaos.judge.requires import unmet_requirements
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Experiment
-from chaos.model.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
+from chaos.model.recording import LOCK_LOSS, OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
@@ -131,6 +131,8 @@ def _invalidation_reason(context: JudgeContext, steps: list[StepResult], steady:
     """Why the observations after the fault prove nothing about the cluster, or ""."""
     if overridden := _overridden_findings(context):
         return f"{_OVERRIDDEN}: {overridden[0]}"
+    if losses := _meta_texts(context, LOCK_LOSS):
+        return f"{losses[0]}: the run was not alone"
     reason = unproven_reason(steps)
     if reason:
         return reason

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - kubernetes is slow to import
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import logging
 import threading
@@ -50,6 +51,18 @@ class ApiClient:
     @property
     def server(self) -> str:
         return str(self._client.configuration.host)
+
+    @property
+    def ca_digest(self) -> str:
+        """SHA-256 of the certificate authority that the kubeconfig trusts; that of nothing if it names none.
+
+        Raises NodefallError if it cannot be read.
+        """
+        path = self._client.configuration.ssl_ca_cert
+        try:
+            return hashlib.sha256(Path(path).read_bytes() if path else b"").hexdigest()
+        except OSError as error:
+            raise NodefallError(f"{path}: cannot be read: {error.strerror}") from error
 
     @property
     def uses_proxy(self) -> bool:

@@ -3,7 +3,7 @@
 Clocks of different machines are never compared. A lock has expired when its record did not change for its whole
 duration on the observer's own clock, and its holder acts only in the first part of that duration, counted from before
 the renewal (as client-go's leaderelection does). So no two holders act at once, however long a process is stopped or a
-request takes.
+request takes. Both clocks go on while their machine is suspended.
 ``leaseTransitions`` is the fencing number: it rises with each holder as long as the Lease exists.
 """
 
@@ -22,7 +22,7 @@ LEASE_DURATION = 30.0  # seconds without renewal after which another process may
 RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
 RETRY_PERIOD = 8.0  # seconds between two renewals
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
-MACHINE = "nodefall.dev/machine"
+PROCESS = "nodefall.dev/process"  # annotation: identity of the holder's process
 
 
 class LeaseRecord(Struct, frozen=True):
@@ -40,6 +40,11 @@ class LeaseRecord(Struct, frozen=True):
         """Why the holder is requested to stop, or ""."""
         return self.annotations.get(ABORT, "")
 
+    @property
+    def process(self) -> str:
+        """The identity of the holder's process, or ""."""
+        return self.annotations.get(PROCESS, "")
+
     def age(self, wall: float) -> float:
         """Seconds since the renewal, by the holder's clock and by ours; very large if the time is unknown."""
         try:
@@ -48,8 +53,12 @@ class LeaseRecord(Struct, frozen=True):
             return wall
 
     def is_recent(self, wall: float) -> bool:
-        """Whether the lock seems to be renewed, by two clocks: for people, and to decide whether to wait."""
+        """Whether the lock seems to be renewed, by two clocks: for people."""
         return self.age(wall) < self.duration
+
+    def is_surely_recent(self, wall: float) -> bool:
+        """Whether two clocks that agree show a renewal just now; if not, the lock is worth watching."""
+        return abs(self.age(wall)) < self.duration
 
 
 class Decision(Enum):
@@ -61,7 +70,7 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedLease:
-    """A version of the Lease, and when it was first observed on the observer's monotonic clock."""
+    """A version of the Lease, and when it was first observed on the observer's clock since boot."""
 
     version: str
     observed_at: float
@@ -75,7 +84,7 @@ def observe(record: LeaseRecord, before: ObservedLease | None, now: float) -> Ob
 def decide(
     record: LeaseRecord | None, observed: ObservedLease | None, now: float, *, holder_dead: bool = False
 ) -> Decision:
-    """``holder_dead``: the holder is known to have ended, as it ran on this machine and its file lock is free."""
+    """``holder_dead``: exactly the process that holds the lock has provably ended."""
     if record is None or not record.holder or holder_dead:
         return Decision.ACQUIRE
     if observed and observed.version == record.version and now - observed.observed_at > record.duration:
@@ -85,7 +94,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """A held lock. ``renewed_at`` is the begin of the last successful renewal, on the holder's monotonic clock."""
+    """A held lock. ``renewed_at`` is the begin of the last successful renewal, on the holder's clock since boot."""
 
     holder: str
     fence: int
@@ -96,6 +105,22 @@ class Leadership:
 
     def is_held(self, record: LeaseRecord | None) -> bool:
         return record is not None and (record.holder, record.fence) == (self.holder, self.fence)
+
+
+def next_fence(record: LeaseRecord | None, leadership: Leadership | None) -> int:
+    """The fencing number to write over ``record``: its own in a renewal, the next one in a takeover."""
+    if leadership is not None and leadership.is_held(record):
+        return leadership.fence
+    return (record.fence if record else 0) + 1
+
+
+def describe_loss(record: LeaseRecord | None) -> str:
+    """Who has a lock that was lost."""
+    if record is None:
+        return "the cluster's lock was deleted"
+    if not record.holder:
+        return "the cluster's lock was released by another process"
+    return f"the cluster's lock was taken by {record.holder}"
 
 
 def parse(lease: dict[str, Any]) -> LeaseRecord:

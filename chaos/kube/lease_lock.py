@@ -6,37 +6,37 @@ In wall time, even where the cluster's time is another: the lock keeps away peop
 from __future__ import annotations
 
 import logging
+import math
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from chaos.kube.lease import (
-    ABORT,
-    MACHINE,
+    RENEW_DEADLINE,
     RETRY_PERIOD,
     Decision,
     Leadership,
     LeaseRecord,
     ObservedLease,
     decide,
+    describe_loss,
     lease_body,
+    next_fence,
     observe,
-    parse,
 )
-from chaos.kube.response import decode_body, status_message
-from chaos.model.command import MERGE_PATCH
+from chaos.kube.lease_api import delete_lock, read_lock, write_lock
+from chaos.kube.uptime import uptime
 from chaos.model.errors import Aborted, NodefallError, Refused
-from chaos.model.labels import LOCK_NAME, RUN_LABEL
-from chaos.model.ports import KubeApi, Response
+from chaos.model.labels import RUN_LABEL
+from chaos.model.ports import KubeApi
 from chaos.model.threads import ContextThread
+from chaos.store.process_identity import decode_identity, is_gone
 
-POLL_PERIOD = 1.0  # seconds between two reads of the Lease, for a request to abort
+POLL_PERIOD = 1.0  # seconds between two reads of the Lease, for its loss and a request to abort
+REGAIN_TIMEOUT = 300.0  # seconds that a run with a pending undo waits for a lock that it has lost
 _TRIES = 3
-_LOST_HINT = "see nodefall status; the effects of this run have been undone"
-_CONFLICT = 409  # changed meanwhile, or created by another process
+_LOST_HINT = "see nodefall status"
 _log = logging.getLogger(__name__)
 
 
@@ -52,8 +52,10 @@ class Identity:
 class ClusterLock:
     """One run at a time on a cluster.
 
-    ``wall_clock`` returns seconds since the epoch. ``on_abort`` is called, in the lock's thread, with the reason when
-    the holder is requested to stop, and ``on_crash`` with the exception that ended that thread.
+    ``wall_clock`` returns seconds since the epoch. The thread of the lock calls ``on_abort`` with the reason when the
+    holder is requested to stop, ``on_loss`` when another process has taken or deleted the lock, and ``on_crash`` with
+    the exception that ended that thread. A lock that was lost once permits no further operation, but ``regain``
+    acquires it again for the undo.
     """
 
     kube: KubeApi
@@ -62,27 +64,29 @@ class ClusterLock:
     wall_clock: Callable[[], float]
     on_abort: Callable[[str], None] = lambda _: None
     on_crash: Callable[[BaseException], None] = lambda _: None
+    on_loss: Callable[[str], None] = lambda _: None
+    loss: str = ""  # why the lock was lost first; stays when it is acquired again
     _leadership: Leadership | None = None
-    _loss_reason: str = ""
+    _missing: str = ""  # why the lock is not held now
     _renew_error: str = ""  # of the last renewal
-    _renew_mutex: threading.Lock = field(default_factory=threading.Lock)
+    _tried_at: float = -math.inf  # when the last renewal was tried
+    _mutex: threading.RLock = field(default_factory=threading.RLock)
     _stop_event: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def acquire(self, note: Callable[[str], object], *, wait_for_live: bool = False) -> None:
         """Acquire the lock and begin to renew it. Raises Refused, naming the holder, if the holder is alive.
 
-        A holder that does not renew counts as dead after the whole duration of its lock. One that ran on this machine
-        is dead for certain, as this process has its lock file. ``wait_for_live``: wait that long even for a holder that
-        has renewed just now.
+        A holder that does not renew counts as dead after the whole duration of its lock, and at once if its process
+        has provably ended. ``wait_for_live``: wait that long even for a holder that has renewed just now.
         """
         observed: ObservedLease | None = None
         while not self._try_acquire(observed):
-            record, now = self._read(), time.monotonic()
-            if record is None or not record.holder:
+            record, now = self._read(), uptime()
+            if record is None or not record.holder or self._is_dead(record):
                 continue
             if observed is None:
-                if not wait_for_live and record.is_recent(self.wall_clock()):
+                if not wait_for_live and record.is_surely_recent(self.wall_clock()):
                     raise _in_use_error(record)
                 note(f"waiting up to {record.duration:.0f} s for the lock of {record.holder}, unless it renews it")
             elif observed.version != record.version:
@@ -93,41 +97,64 @@ class ClusterLock:
         self._thread.start()
 
     def _try_acquire(self, observed: ObservedLease | None) -> bool:
-        begun = time.monotonic()
-        record, here = self._read(), self.identity.annotations.get(MACHINE)
-        dead = bool(record and here and record.annotations.get(MACHINE) == here)
+        begun = uptime()
+        record = self._read()
+        dead = record is not None and self._is_dead(record)
         return decide(record, observed, begun, holder_dead=dead) is Decision.ACQUIRE and self._write(record, begun)
+
+    def _is_dead(self, record: LeaseRecord) -> bool:
+        """Whether the holder's process has provably ended, or is this one: its request was done, its answer lost."""
+        process = decode_identity(record.process)
+        return record.holder == self.identity.holder or (process is not None and is_gone(process))
 
     def check(self) -> None:
         """The last check before an operation. Raises Aborted if another process may hold the lock."""
         if not self._is_valid() and not self.renew():
             raise Aborted(f"the cluster's lock could not be renewed: {self._renew_error}")
-        if self._loss_reason:
-            raise Aborted(self._loss_reason, hint=_LOST_HINT)
+        self._require_no_loss()
 
     def renew(self) -> bool:
-        """Renew the lock; False if the API server did not confirm that. Raises Aborted if another process holds it."""
-        with self._renew_mutex:
-            try:
-                renewed = any(self._try_renew() for _ in range(_TRIES))
-                self._renew_error = "" if renewed else "another process keeps changing the Lease"
-            except NodefallError as error:
-                renewed, self._renew_error = False, error.message
-        if self._loss_reason:
-            raise Aborted(self._loss_reason, hint=_LOST_HINT)
+        """Renew the lock; False if the API server did not confirm that. Raises Aborted if the lock was ever lost."""
+        self._require_no_loss()
+        renewed = self._renew()
+        self._require_no_loss()
         return renewed
 
-    def _is_valid(self) -> bool:
-        return self._leadership is not None and self._leadership.is_valid(time.monotonic())
+    def blocked(self) -> str:
+        """Why nothing may be undone now: another process may be doing so; "" if none is known to hold the lock.
 
-    def _try_renew(self) -> bool:
-        """False if the Lease was changed meanwhile."""
-        begun = time.monotonic()
-        record = self._read()
-        if self._leadership is None or not self._leadership.is_held(record):
-            self._loss_reason = _describe_loss(record)
-            return True
-        return self._write(record, begun)
+        A process that was stopped asks first. An API server that does not answer is no reason: an undo must not wait
+        for a control plane that it is to bring back.
+        """
+        now = uptime()
+        if not self._missing and not self._is_valid() and now - self._tried_at >= RENEW_DEADLINE:
+            self._renew()
+        return self._missing
+
+    def regain(self, pause: Callable[[], object]) -> str:
+        """Acquire a lost lock again, so that this run can undo. Returns why that failed, or "".
+
+        By the rules of every other process: only once the new holder has released it, has ended or has not renewed it
+        for its whole duration. ``pause`` is called after each attempt.
+        """
+        begun = uptime()
+        observed: ObservedLease | None = None
+        while self._missing:
+            try:
+                with self._mutex:
+                    if self._try_acquire(observed):
+                        self._missing = ""
+                        break
+                if record := self._read():
+                    observed = observe(record, observed, uptime())
+                    self._missing = describe_loss(record)
+            except NodefallError as error:
+                _log.debug("the cluster's lock was not acquired again: %s", error.message)
+            if uptime() - begun > REGAIN_TIMEOUT:
+                break
+            self._stop_event.wait(POLL_PERIOD)
+            pause()
+        return self._missing
 
     def release(self) -> None:
         """Delete the Lease. Never raises: a lock that is not renewed expires."""
@@ -136,18 +163,20 @@ class ClusterLock:
             self._thread.join()
         with suppress(NodefallError):
             record = self._read()
-            if record and self._leadership and self._leadership.is_held(record):
-                preconditions = {"resourceVersion": record.version}
-                self.kube.request("DELETE", self._path, body={"kind": "DeleteOptions", "preconditions": preconditions})
+            if record and record.holder == self.identity.holder:
+                delete_lock(self.kube, self.namespace, record)
 
     @property
     def fence(self) -> int:
         """The fencing number; 0 before the lock is acquired."""
         return self._leadership.fence if self._leadership else 0
 
-    @property
-    def _path(self) -> str:
-        return f"{_collection(self.namespace)}/{LOCK_NAME}"
+    def _require_no_loss(self) -> None:
+        if self.loss:
+            raise Aborted(self.loss, hint=_LOST_HINT)
+
+    def _is_valid(self) -> bool:
+        return self._leadership is not None and self._leadership.is_valid(uptime())
 
     def _read(self) -> LeaseRecord | None:
         return read_lock(self.kube, self.namespace)
@@ -155,19 +184,40 @@ class ClusterLock:
     def _write(self, over: LeaseRecord | None, begun: float) -> bool:
         """Write the Lease over exactly the record that was read; False if another process was quicker."""
         is_held = self._leadership is not None and self._leadership.is_held(over)
-        fence = self._leadership.fence if is_held and self._leadership else (over.fence if over else 0) + 1
+        fence = next_fence(over, self._leadership)
         annotations = {**(over.annotations if is_held and over else {}), **self.identity.annotations}
         version = over.version if over else ""
         lease = lease_body(self.namespace, self.identity.holder, fence, self.wall_clock(), annotations, version)
-        if over is None:
-            response = self.kube.request("POST", _collection(self.namespace), body=lease)
-        else:
-            response = self.kube.request("PUT", self._path, body=lease)
-        if response.status in {_CONFLICT, 404}:
+        if not write_lock(self.kube, self.namespace, over, lease):
             return False
-        _decode_success(response, "written")
         self._leadership = Leadership(self.identity.holder, fence, begun)
         return True
+
+    def _renew(self) -> bool:
+        with self._mutex:
+            self._tried_at = uptime()
+            try:
+                renewed = any(self._try_renew() for _ in range(_TRIES))
+                self._renew_error = "" if renewed else "another process keeps changing the Lease"
+            except NodefallError as error:
+                renewed, self._renew_error = False, error.message
+        return renewed and not self._missing
+
+    def _try_renew(self) -> bool:
+        """False if the Lease was changed meanwhile."""
+        begun = uptime()
+        record = self._read()
+        if self._leadership is None or not self._leadership.is_held(record):
+            self._lose(record)
+            return True
+        return self._write(record, begun)
+
+    def _lose(self, record: LeaseRecord | None) -> None:
+        """Requires the mutex."""
+        self._missing = describe_loss(record)
+        if not self.loss:
+            self.loss = self._missing
+        self.on_loss(self._missing)
 
     def _run(self) -> None:
         try:
@@ -178,48 +228,26 @@ class ClusterLock:
 
     def _renew_loop(self) -> None:
         """Renew until released. A failed renewal is tried again; check() raises before the next operation."""
-        renewed = time.monotonic()
+        renewed = uptime()
         while not self._stop_event.wait(POLL_PERIOD):
             try:
-                self._check_abort()
-                if time.monotonic() - renewed >= RETRY_PERIOD and self.renew():
-                    renewed = time.monotonic()
+                self._poll()
+                if uptime() - renewed >= RETRY_PERIOD and not self._missing and self._renew():
+                    renewed = uptime()
             except NodefallError as error:
                 _log.debug("the cluster's lock was not renewed: %s", error.message)
 
-    def _check_abort(self) -> None:
+    def _poll(self) -> None:
+        """Notice between two renewals that the lock was lost, or that its holder is requested to stop."""
+        before = self._leadership
         record = self._read()
-        if record and record.abort and self._leadership and self._leadership.is_held(record):
+        with self._mutex:
+            if self._missing or before is None or before is not self._leadership:
+                return  # renewed or acquired meanwhile: the record may be older than that
+            if not before.is_held(record):
+                self._lose(record)
+        if record and record.abort and not self._missing:
             self.on_abort(record.abort)
-
-
-def read_lock(kube: KubeApi, namespace: str) -> LeaseRecord | None:
-    """The cluster's lock; None if there is none. Raises NodefallError."""
-    response = kube.request("GET", f"{_collection(namespace)}/{LOCK_NAME}")
-    return None if response.status == 404 else parse(_decode_success(response, "read"))
-
-
-def request_abort(kube: KubeApi, namespace: str, why: str) -> None:
-    """Annotate the lock; its holder reads the annotation within ``POLL_PERIOD``. Raises NodefallError."""
-    patch = {"metadata": {"annotations": {ABORT: why}}}
-    path = f"{_collection(namespace)}/{LOCK_NAME}"
-    _decode_success(kube.request("PATCH", path, body=patch, content_type=MERGE_PATCH), "annotated")
-
-
-def _collection(namespace: str) -> str:
-    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-
-
-def _decode_success(response: Response, operation: str) -> dict[str, Any]:
-    if response.status == 403:
-        raise Refused(
-            f"the cluster's lock cannot be {operation}: {status_message(response)}",
-            hint="grant the permissions that nodefall rbac prints",
-        )
-    if response.status >= 300:
-        message = status_message(response)
-        raise NodefallError(f"the cluster's lock cannot be {operation}: {response.status}: {message}")
-    return dict(decode_body(response))
 
 
 def _in_use_error(record: LeaseRecord) -> Refused:
@@ -228,9 +256,3 @@ def _in_use_error(record: LeaseRecord) -> Refused:
         f"cluster in use by {record.holder}{f' (run {run})' if run else ''}",
         hint="wait for its end; nodefall status shows it, nodefall abort stops it",
     )
-
-
-def _describe_loss(record: LeaseRecord | None) -> str:
-    if record is None:
-        return "the cluster's lock was deleted"
-    return f"the cluster's lock was taken by {record.holder or 'another process'}"

@@ -123,13 +123,25 @@ class KubeApi(Protocol):
 
 
 class LockGuard(Protocol):
-    """The cluster's lock, checked before each operation of a run. Both methods raise Aborted."""
+    """The cluster's lock, checked before each operation of a run.
+
+    ``renew`` and ``check`` raise Aborted, and always do once the lock was lost. ``loss`` is why it was lost, or "".
+    """
+
+    @property
+    def loss(self) -> str: ...
 
     def renew(self) -> bool:
         """Renew the lock on the API server. Returns False if the server does not answer."""
 
     def check(self) -> None:
         """Check the lock by the local clock, right before an operation."""
+
+    def blocked(self) -> str:
+        """Why nothing may be undone now, as another process has the lock, or ""."""
+
+    def regain(self, pause: Callable[[], object]) -> str:
+        """Wait for a lost lock and acquire it again for the undo. Returns why that failed, or ""."""
 
 
 class Progress(Protocol):

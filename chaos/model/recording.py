@@ -15,6 +15,7 @@ MISSING_AT_RELIST = "missing at relist"
 
 # Keys of the meta entry: findings of preflight that the run overrode or ignored.
 OVERRIDDEN, WARNINGS = "overridden", "warnings"
+LOCK_LOSS = "lockLoss"  # key of a later meta entry: why the run was not alone on the cluster
 TRUNCATED_RECORDING = "recording"  # source of the blind window after the end of a truncated recording
 # Kinds of entries about one node or one probe.
 _SCOPED_KINDS = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})

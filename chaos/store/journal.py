@@ -43,6 +43,14 @@ class PendingUndo(Struct, frozen=True):
     identity: tuple[FactCheck, ...] = ()
 
 
+EntryKey = tuple[str, str, str, float]  # step, action, node, time: the same in a copy, whose IDs may differ
+
+
+def entry_key(pending: PendingUndo) -> EntryKey:
+    """What identifies an operation of a run in every copy of its journal."""
+    return pending.step, pending.action, pending.node, pending.t
+
+
 class _Record(Struct, frozen=True, omit_defaults=True):
     """One line: an operation about to begin, the proof of an undo, or whether the cluster has a replica."""
 
@@ -88,6 +96,10 @@ class Journal:
     def pending(self) -> list[PendingUndo]:
         """Operations that have not been undone, the last one first."""
         return self._content.newest_first()
+
+    def has_recorded(self, entry: PendingUndo) -> bool:
+        """Whether the operation is in this journal, pending or undone."""
+        return entry_key(entry) in self._content.recorded
 
     @property
     def has_replica(self) -> bool:
@@ -154,15 +166,17 @@ def decode_pending(value: Any) -> PendingUndo:
 
 @dataclass
 class _Content:
-    """Pending entries by id, the last id, and whether the cluster may have a replica."""
+    """Pending entries by id, all that were recorded, the last id, and whether the cluster may have a replica."""
 
     pending: dict[int, PendingUndo] = field(default_factory=dict)
+    recorded: set[EntryKey] = field(default_factory=set)
     last_id: int = 0
     has_replica: bool = False
 
     def add(self, record: _Record) -> None:
         if record.intent:
             self.pending[record.intent.id] = record.intent
+            self.recorded.add(entry_key(record.intent))
             self.last_id = max(self.last_id, record.intent.id)
         if record.undone is not None:
             self.pending.pop(record.undone, None)

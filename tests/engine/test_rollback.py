@@ -12,9 +12,9 @@ import pytest
 
 import chaos.actions
 import chaos.facts
-from chaos.engine.rollback import PROOF_SECONDS, roll_back
+from chaos.engine.rollback import PROOF_SECONDS, UndoRules, roll_back
 from chaos.hosts.pool import Hosts
-from chaos.model.action import Target, Undo
+from chaos.model.action import FactCheck, Target, Undo, UndoStep
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
 from chaos.model.errors import Refused
 from chaos.model.ports import Response
@@ -101,7 +101,9 @@ def test_an_abandoned_operation_may_take_effect_as_late_as_now(tmp_path: Path) -
     world.intend("poweroff", undo_of("poweroff"))
     world.clock.sleep(60)
     world.clock.agenda.append((world.clock.now() + 3, lambda: setattr(power, "value", "off")))
-    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, is_uncertain=lambda _: True)
+    (result,) = roll_back(
+        world.journal, world.hosts, world.clock, world.progress, UndoRules(is_uncertain=lambda _: True)
+    )
     assert (result.proven, power.value) == (True, "on")
     assert any("undo: power on" in line for line in world.progress.reports)
 
@@ -379,3 +381,36 @@ def test_a_node_is_out_of_service_until_it_is_back(tmp_path: Path) -> None:
     assert world.roll_back() == [True]
     assert len(patched) == 1
     assert 1060 <= patched[0] < 1065
+
+
+def test_what_another_process_may_have_undone_is_only_checked(tmp_path: Path) -> None:
+    """A step without a condition is sent otherwise."""
+    undo = Undo((UndoStep(HostCommand(("restore", "it"))),), proof=(FactCheck("node-ready", True),))
+    world = World(tmp_path, FakeSession({"restore it": answered()}), None)
+    world.intend("kubelet-stop", undo)
+    rules = UndoRules(may_be_undone=lambda _: True)
+    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, rules)
+    assert result.proven
+    assert "restore it" not in world.session.sent
+    world.intend("kubelet-stop", undo)
+    assert world.roll_back() == [True]
+    assert "restore it" in world.session.sent
+
+
+def test_what_no_process_has_undone_is_undone(tmp_path: Path) -> None:
+    power = FakePower("off")
+    world = World(tmp_path, FakeSession(dict(UP)), power)
+    world.intend("poweroff", undo_of("poweroff"))
+    rules = UndoRules(may_be_undone=lambda _: True)
+    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, rules)
+    assert (result.proven, power.value) == (True, "on")
+
+
+def test_nothing_is_sent_once_the_lock_is_lost(tmp_path: Path) -> None:
+    power = FakePower("off")
+    world = World(tmp_path, FakeSession(dict(UP)), power)
+    world.intend("poweroff", undo_of("poweroff"))
+    rules = UndoRules(blocked=lambda: "the cluster's lock was taken by eve")
+    (result,) = roll_back(world.journal, world.hosts, world.clock, world.progress, rules)
+    assert (result.proven, result.because, power.value) == (False, "the cluster's lock was taken by eve", "off")
+    assert [entry.step for entry in read_pending(tmp_path)] == ["step"]

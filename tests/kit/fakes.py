@@ -109,11 +109,19 @@ class FakeKube:
 class FakeGuard:
     """A lock without a competitor."""
 
+    loss = ""
+
     def renew(self) -> bool:
         return True
 
     def check(self) -> None:
         return None
+
+    def blocked(self) -> str:
+        return ""
+
+    def regain(self, pause: Callable[[], object]) -> str:
+        return ""
 
 
 class FakeProgress:

@@ -146,3 +146,93 @@ def test_a_replica_of_0_1_0_is_read(kube: ConfigMaps) -> None:
     assert not run.error
     assert pending.undo.steps == (UndoStep(HostCommand(("true",)), grace_seconds=2.5, max_attempts=4),)
     assert pending.undo.proof == (FactCheck("failsafe-timers", []),)
+
+
+class Versioned(ConfigMaps):
+    """Checks the versions that writes and deletions name, and may lose the answer of one that it has done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = 0
+        self.lose_next_answer = False
+
+    def answer(self, method: str, path: str, body: Any) -> Response:
+        given = body or {}
+        part = given.get("preconditions" if method == "DELETE" else "metadata") or {}
+        name = path.rpartition("/")[2]
+        stored = self.stored.get(name)
+        version = part.get("resourceVersion")
+        if stored and method in {"PUT", "DELETE"} and version not in {None, stored["metadata"]["resourceVersion"]}:
+            return Response(409, b'{"message": "conflict"}', {})
+        if method in {"PUT", "POST"}:
+            self.version += 1
+            body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        response = super().answer(method, path, body)
+        if self.lose_next_answer and method == "PUT":
+            self.lose_next_answer = False
+            raise KubeUnreachable("reset", "the answer was lost")
+        return response
+
+
+@pytest.fixture
+def versioned(tmp_path: Path) -> tuple[Versioned, JournalMirror]:
+    kube = Versioned()
+    identity = RunIdentity("graceful-1", "graceful", 1000.0, "ann@here/1-ab")
+    return kube, JournalMirror(kube, "kube-system", identity, Journal(tmp_path))
+
+
+def test_a_replica_that_another_process_removed_or_replaced_is_not_written_again(
+    versioned: tuple[Versioned, JournalMirror],
+) -> None:
+    kube, mirror = versioned
+    name = configmap_name("graceful-1")
+    mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    removed = kube.stored.pop(name)
+    with pytest.raises(Aborted, match="cannot write the journal to the cluster"):
+        mirror.publish()
+    assert not kube.stored
+    kube.stored[name] = {**removed, "data": {}, "metadata": {**removed["metadata"], "resourceVersion": "99"}}
+    with pytest.raises(Aborted, match="it was changed by another process"):
+        mirror.publish()
+    assert "it was changed by another process" in mirror.reconcile()
+    assert kube.stored[name]["data"] == {}
+    assert mirror.published() == frozenset()  # with the lock held, this run's journal is the valid one
+    assert mirror.reconcile() == ""
+
+
+def test_a_write_whose_answer_was_lost_is_known_to_be_of_this_run(versioned: tuple[Versioned, JournalMirror]) -> None:
+    kube, mirror = versioned
+    first = mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    second = mirror.journal.record_intent("b", "kubelet-stop", "n2", UNDO, 2.0)
+    kube.lose_next_answer = True
+    with pytest.raises(Aborted, match="the answer was lost"):
+        mirror.publish()
+    mirror.journal.mark_undone(second, "seen")
+    assert mirror.reconcile() == ""
+    assert mirror.published() == {("a", "kubelet-stop", "n1", 1.0)}
+    mirror.journal.mark_undone(first, "seen")
+    kube.lose_next_answer = False
+    assert mirror.reconcile() == ""
+    assert not kube.stored
+
+
+def test_what_a_run_published_after_it_was_imported_is_imported_too(
+    versioned: tuple[Versioned, JournalMirror], tmp_path: Path
+) -> None:
+    kube, mirror = versioned
+    (tmp_path / "elsewhere").mkdir()
+    other = Journal(tmp_path / "elsewhere")
+    undone = other.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    other.mark_undone(undone, "seen")
+    mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.journal.record_intent("b", "kubelet-stop", "n2", UNDO, 2.0)
+    mirror.publish()
+    elsewhere = JournalMirror(kube, "kube-system", RunIdentity("graceful-1", "graceful", 1000.0), other)
+    both = {("a", "kubelet-stop", "n1", 1.0), ("b", "kubelet-stop", "n2", 2.0)}
+    assert elsewhere.import_entries(add=False) == both
+    assert other.pending() == []
+    assert elsewhere.import_entries(add=True) == both
+    assert [(entry.step, entry.node) for entry in other.pending()] == [("b", "n2")]
+    assert elsewhere.published() == frozenset()  # another process wrote it

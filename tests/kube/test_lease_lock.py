@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from chaos.kube.errors import KubeUnreachable
-from chaos.kube.lease import ABORT, LEASE_DURATION, MACHINE
+from chaos.kube.lease import ABORT, LEASE_DURATION, PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
+from chaos.kube.uptime import uptime
 from chaos.model.errors import Aborted, Refused
 from chaos.model.labels import RUN_LABEL
 from chaos.model.ports import Response
+from chaos.store.process_identity import current_identity
 from tests.kit.fakes import FakeKube
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -27,6 +31,7 @@ class Leases(FakeKube):
         self.lease: dict[str, Any] | None = None
         self.version = 0
         self.broken: Response | KubeUnreachable | None = None
+        self.lose_next_answer = False
 
     def answer(self, method: str, path: str, body: Any) -> Response:
         if isinstance(self.broken, KubeUnreachable):
@@ -49,6 +54,9 @@ class Leases(FakeKube):
     def _store(self, lease: dict[str, Any]) -> Response:
         self.version += 1
         self.lease = {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(self.version)}}
+        if self.lose_next_answer:
+            self.lose_next_answer = False
+            raise KubeUnreachable("reset", "the answer was lost")
         return Response(200, json.dumps(self.lease).encode(), {})
 
     def _status(self, code: int) -> Response:
@@ -58,13 +66,18 @@ class Leases(FakeKube):
         assert self.lease
         self._store({**self.lease, "metadata": {**self.lease["metadata"], "annotations": annotations}})
 
+    def steal(self, holder: str) -> None:
+        spec = self.spec() | {"holderIdentity": holder, "leaseTransitions": self.spec()["leaseTransitions"] + 1}
+        assert self.lease
+        self._store({**self.lease, "spec": spec, "metadata": {**self.lease["metadata"], "annotations": {}}})
+
     def spec(self) -> dict[str, Any]:
         assert self.lease
         return dict(self.lease["spec"])
 
 
-def lock(kube: Leases, name: str, machine: str = "", wall: float | None = None) -> ClusterLock:
-    about = {RUN_LABEL: f"run of {name}"} | ({MACHINE: machine} if machine else {})
+def lock(kube: Leases, name: str, process: str = "", wall: float | None = None) -> ClusterLock:
+    about = {RUN_LABEL: f"run of {name}"} | ({PROCESS: process} if process else {})
     return ClusterLock(kube, "kube-system", Identity(name, about), lambda: 1000.0 if wall is None else wall)
 
 
@@ -87,9 +100,11 @@ def test_the_second_is_refused_with_the_name_of_the_holder() -> None:
 
 def test_a_holder_that_died_on_this_machine_is_replaced_at_once() -> None:
     kube = Leases()
-    dead = lock(kube, "ann", "here")
+    process = current_identity()
+    assert process
+    dead = lock(kube, "ann", structs.replace(process, start_ticks=process.start_ticks - 1).encode())
     assert dead._try_acquire(None)
-    heir = lock(kube, "bob", "here")
+    heir = lock(kube, "bob", process.encode())
     heir.acquire(silent)
     assert (heir.fence, kube.spec()["leaseTransitions"]) == (2, 2)
     with pytest.raises(Aborted, match="the cluster's lock was taken by bob"):
@@ -121,7 +136,7 @@ def test_a_holder_that_seems_dead_is_observed_first(monkeypatch: pytest.MonkeyPa
 def test_a_holder_that_does_not_renew_for_the_whole_duration_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.001)
     moments = iter(range(0, 10_000, 7))
-    monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: float(next(moments)))
+    monkeypatch.setattr("chaos.kube.lease_lock.uptime", lambda: float(next(moments)))
     kube, notes = Leases(), list[str]()
     assert lock(kube, "ann")._try_acquire(None)
     heir = lock(kube, "bob", wall=1000.0 + LEASE_DURATION + 1)
@@ -137,12 +152,12 @@ def test_a_holder_that_was_stopped_too_long_renews_before_it_acts(monkeypatch: p
     assert holder._try_acquire(None)
     holder.check()
     version = kube.version
-    now = time.monotonic()
-    monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: now + 25.0)
+    now = uptime()
+    monkeypatch.setattr("chaos.kube.lease_lock.uptime", lambda: now + 25.0)
     holder.check()
     assert kube.version == version + 1
     kube.broken = KubeUnreachable("timeout", "no answer in time")
-    monkeypatch.setattr("chaos.kube.lease_lock.time.monotonic", lambda: now + 50.0)
+    monkeypatch.setattr("chaos.kube.lease_lock.uptime", lambda: now + 50.0)
     assert not holder.renew()
     with pytest.raises(Aborted, match="could not be renewed: no answer in time"):
         holder.check()
@@ -180,3 +195,105 @@ def test_a_deleted_lock_is_lost() -> None:
     kube.lease = None
     with pytest.raises(Aborted, match="the cluster's lock was deleted"):
         holder.renew()
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_a_live_process_and_one_of_a_former_version_keep_their_lock() -> None:
+    """The annotation of 0.2.0 named a machine, which proves nothing."""
+    process = current_identity()
+    assert process
+    for written in ({PROCESS: process.encode()}, {"nodefall.dev/machine": "0123456789abcdef"}, {PROCESS: "{}"}):
+        kube = Leases()
+        assert lock(kube, "ann")._try_acquire(None)
+        kube.annotate(**written)
+        with pytest.raises(Refused, match="cluster in use by ann"):
+            lock(kube, "bob", process.encode()).acquire(silent)
+
+
+def test_a_lost_lock_is_noticed_between_two_renewals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.01)
+    kube, losses = Leases(), list[str]()
+    holder = lock(kube, "ann")
+    holder.on_loss = losses.append
+    holder.acquire(silent)
+    kube.steal("eve")
+    wait_until(lambda: losses)
+    assert losses == ["the cluster's lock was taken by eve"]
+    assert holder.blocked() == losses[0]
+    with pytest.raises(Aborted, match="taken by eve"):
+        holder.check()
+    holder.release()
+    assert kube.spec()["holderIdentity"] == "eve"
+
+
+def test_a_lock_that_was_lost_is_held_again_for_the_undo_but_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before the other has not renewed it for its whole duration."""
+    monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.001)
+    now = [uptime()]
+    monkeypatch.setattr("chaos.kube.lease_lock.uptime", lambda: now[0])
+    kube, pauses = Leases(), list[float]()
+    holder = lock(kube, "ann")
+    assert holder._try_acquire(None)
+    kube.steal("eve")
+    with pytest.raises(Aborted, match="taken by eve"):
+        holder.renew()
+    begun = now[0]
+
+    def pause() -> None:
+        now[0] += 1.0
+        pauses.append(now[0] - begun)
+        if len(pauses) == 20:
+            kube.steal("eve")  # renews it
+
+    assert holder.regain(pause) == ""
+    assert 20 + LEASE_DURATION < len(pauses) < 20 + LEASE_DURATION + 4
+    assert kube.spec()["holderIdentity"] == "ann"
+    assert (holder.blocked(), holder.loss) == ("", "the cluster's lock was taken by eve")
+    for operation in (holder.check, holder.renew):
+        with pytest.raises(Aborted, match="taken by eve"):
+            operation()
+    holder.release()
+    assert kube.lease is None
+
+
+def test_a_lock_that_another_process_keeps_is_not_held_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.kube.lease_lock.POLL_PERIOD", 0.001)
+    now = [uptime()]
+    monkeypatch.setattr("chaos.kube.lease_lock.uptime", lambda: now[0])
+    kube = Leases()
+    holder = lock(kube, "ann")
+    assert holder._try_acquire(None)
+    kube.steal("eve")
+    with pytest.raises(Aborted):
+        holder.renew()
+
+    def pause() -> None:
+        now[0] += 8.0
+        kube.steal("eve")
+
+    assert holder.regain(pause) == "the cluster's lock was taken by eve"
+    assert kube.spec()["holderIdentity"] == "eve"
+
+
+def test_a_lock_whose_answer_was_lost_is_not_left_behind() -> None:
+    kube = Leases()
+    holder = lock(kube, "ann")
+    kube.lose_next_answer = True
+    with pytest.raises(KubeUnreachable):
+        holder.acquire(silent)
+    assert kube.spec()["holderIdentity"] == "ann"
+    holder.release()
+    assert kube.lease is None
+
+
+def test_a_suspended_machine_counts_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 3605.0}.__getitem__)
+    assert uptime() == 3605.0
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    assert uptime() == 5.0

@@ -14,7 +14,7 @@ from chaos.cli.output import echo
 from chaos.clock import SystemClock
 from chaos.kube.journal_mirror import PendingRun, pending_runs
 from chaos.kube.lease import LeaseRecord
-from chaos.kube.lease_lock import read_lock, request_abort
+from chaos.kube.lease_api import read_lock, request_abort
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError

@@ -11,14 +11,14 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from chaos.app.cluster_lock import hold_lock, lock_namespace
+from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.undo.remote_undo import import_run, pending_runs
-from chaos.engine.rollback import roll_back
+from chaos.engine.rollback import UndoRules, roll_back
 from chaos.kube.journal_mirror import JournalMirror, RunIdentity
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import Exit, NodefallError, Refused, UndoPending, UsageError, bad_input
@@ -26,8 +26,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.result import UndoResult
 from chaos.model.text import on_node
 from chaos.store import run_directory
-from chaos.store.journal import NAME, Journal, PendingUndo, read_pending
-from chaos.store.process_lock import exclusive_lock
+from chaos.store.journal import NAME, Journal, PendingUndo, entry_key, read_pending
 
 
 def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
@@ -143,12 +142,20 @@ def _run_undo(journal: Journal, info: run_directory.RunInfo, inventory: Inventor
                     hint="give the inventory of the run with --inventory",
                 )
             with (
-                exclusive_lock(f"{connection.uid} {connection.kube.server}"),
-                hold_lock(connection, info.run, progress.note, wait_for_holder=True),
+                hold_machine_lock(connection),
+                hold_lock(connection, info.run, progress.note, wait_for_holder=True) as lock,
             ):
-                results = list(roll_back(journal, connection.hosts, connection.clock, progress))
                 identity = RunIdentity(info.run, info.experiment, info.started)
                 mirror = JournalMirror(connection.kube, lock_namespace(connection), identity, journal)
+                # A run of another machine went on while this process waited for the lock.
+                published = mirror.import_entries(add=not info.by) if journal.has_replica else None
+                rules = UndoRules(
+                    may_be_undone=lambda entry: published is not None and entry_key(entry) not in published,
+                    blocked=lock.blocked,
+                )
+                results = list(roll_back(journal, connection.hosts, connection.clock, progress, rules))
+                if lock.blocked():
+                    raise UndoPending(f"the undo was stopped: {lock.blocked()}", hint="run nodefall undo again")
                 if unsettled := mirror.reconcile():
                     raise UndoPending(
                         f"undone, but not recorded in the cluster: {unsettled}", hint="run nodefall undo again"

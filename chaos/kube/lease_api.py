@@ -1,0 +1,66 @@
+"""Requests about the Lease of the cluster's lock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chaos.kube.lease import ABORT, LeaseRecord, parse
+from chaos.kube.response import decode_body, status_message
+from chaos.model.command import MERGE_PATCH
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.labels import LOCK_NAME
+from chaos.model.ports import KubeApi, Response
+
+_CONFLICT, _NOT_FOUND = 409, 404
+
+
+def read_lock(kube: KubeApi, namespace: str) -> LeaseRecord | None:
+    """The cluster's lock; None if there is none. Raises NodefallError."""
+    response = kube.request("GET", _path(namespace))
+    return None if response.status == 404 else parse(_decode_success(response, "read"))
+
+
+def write_lock(kube: KubeApi, namespace: str, over: LeaseRecord | None, lease: dict[str, Any]) -> bool:
+    """Write the Lease over exactly the record that was read; False if it has changed. Raises NodefallError."""
+    if over is None:
+        response = kube.request("POST", _collection(namespace), body=lease)
+    else:
+        response = kube.request("PUT", _path(namespace), body=lease)
+        if response.status == _NOT_FOUND:
+            return False
+    if response.status == _CONFLICT:
+        return False
+    _decode_success(response, "written")
+    return True
+
+
+def delete_lock(kube: KubeApi, namespace: str, record: LeaseRecord) -> None:
+    """Delete exactly the record that was read. Raises NodefallError."""
+    preconditions = {"resourceVersion": record.version}
+    kube.request("DELETE", _path(namespace), body={"kind": "DeleteOptions", "preconditions": preconditions})
+
+
+def request_abort(kube: KubeApi, namespace: str, why: str) -> None:
+    """Annotate the lock; its holder reads the annotation within a second. Raises NodefallError."""
+    patch = {"metadata": {"annotations": {ABORT: why}}}
+    _decode_success(kube.request("PATCH", _path(namespace), body=patch, content_type=MERGE_PATCH), "annotated")
+
+
+def _path(namespace: str) -> str:
+    return f"{_collection(namespace)}/{LOCK_NAME}"
+
+
+def _collection(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+
+def _decode_success(response: Response, operation: str) -> dict[str, Any]:
+    if response.status == 403:
+        raise Refused(
+            f"the cluster's lock cannot be {operation}: {status_message(response)}",
+            hint="grant the permissions that nodefall rbac prints",
+        )
+    if response.status >= 300:
+        message = status_message(response)
+        raise NodefallError(f"the cluster's lock cannot be {operation}: {response.status}: {message}")
+    return dict(decode_body(response))
