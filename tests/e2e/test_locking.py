@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.elsewhere import nodefall_elsewhere
 from tests.kit.processes import WALL, lab, nodefall, start, wait_for
 
 pytestmark = pytest.mark.lab
@@ -38,7 +39,7 @@ def experiment(directory: Path) -> Path:
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_does_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     twice = experiment(tmp_path)
     with lab(tmp_path, "--speed", "1") as inventory:
@@ -46,10 +47,8 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         wait_for(run, "proven: ")
 
         # Another machine shares neither the lock file nor the reports.
-        (tmp_path / "tmp").mkdir()
-        monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
         here = ("-i", inventory, "--reports", tmp_path / "other")
-        second = nodefall("run", twice, *here, cwd=tmp_path)
+        second = nodefall_elsewhere("run", twice, *here, cwd=tmp_path)
         assert second.returncode == 4, second.stderr
         assert f"/{run.pid}-" in second.stderr
         assert "cluster in use by " in second.stderr
@@ -61,11 +60,11 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         name = status["lock"]["run"]
 
         os.kill(run.pid, signal.SIGSTOP)
-        undone = nodefall("undo", name, *here, cwd=tmp_path)
+        undone = nodefall_elsewhere("undo", name, *here, cwd=tmp_path)
         assert undone.returncode == 0, undone.stderr
         assert "waiting up to 30 s for the lock of" in undone.stderr
         assert nodefall("status", "-i", inventory, cwd=tmp_path).stdout == "no run is active on this cluster\n"
-        again = nodefall("undo", name, *here, cwd=tmp_path)
+        again = nodefall_elsewhere("undo", name, *here, cwd=tmp_path)
         assert again.returncode == 0
         assert "undo:" not in again.stderr
 
@@ -77,7 +76,7 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         assert nodefall("undo", "--list", "-i", inventory, cwd=tmp_path).returncode == 0
 
 
-def test_a_run_is_stopped_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_stopped_from_elsewhere(tmp_path: Path) -> None:
     with lab(tmp_path) as inventory:
         assert nodefall("status", "-i", inventory, cwd=tmp_path).returncode == 0
         run = start("run", experiment(tmp_path), "-i", inventory, "--plain", cwd=tmp_path)

@@ -1,0 +1,37 @@
+"""Processes that share neither lock files nor, if wanted, process IDs with those of the test, as in a container."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit.processes import WALL, environment
+
+_PRIVATE_RUN = 'mount -t tmpfs none /run && exec "$@"'
+
+
+def prefix(*, pid_namespace: bool = False) -> tuple[str, ...]:
+    """The command that runs another one with a private /run. Skips the test where that is impossible."""
+    namespaces = ("--pid", "--fork", "--mount-proc") if pid_namespace else ()
+    command = ("unshare", "--mount", *namespaces, "sh", "-c", _PRIVATE_RUN, "sh")
+    try:
+        tried = subprocess.run((*command, "true"), capture_output=True, text=True, timeout=WALL, check=False)
+    except FileNotFoundError as error:
+        pytest.skip(f"no namespaces: {error}")
+    if tried.returncode:
+        pytest.skip(f"no namespaces: {tried.stderr.strip()}")
+    return command
+
+
+def nodefall_elsewhere(
+    *arguments: str | Path, cwd: Path, pid_namespace: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """The command line with another TMPDIR and other lock files."""
+    temporary = cwd / "tmp"
+    temporary.mkdir(exist_ok=True)
+    command = [*prefix(pid_namespace=pid_namespace), sys.executable, "-m", "chaos", *map(str, arguments)]
+    variables = environment(cwd) | {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary)}
+    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=WALL, check=False)
