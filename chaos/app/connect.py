@@ -107,14 +107,13 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
 
 
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
-    import chaos.facts
     from chaos.app.nodes import node_address
+    from chaos.app.registry import load_facts
     from chaos.hosts.driver import HostContext, SharedObjects, power_control_of, transport_of
     from chaos.hosts.pool import Hosts
     from chaos.hosts.power.secrets import SecretContext
     from chaos.hosts.transports.retry import RetryingSession
     from chaos.hosts.transports.settings import LocalUser
-    from chaos.model.registry import Group, discover
 
     user, secrets = LocalUser(login(), Path.home()), SecretContext(os.environ, Path.home())
     shared = SharedObjects()
@@ -130,7 +129,7 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     def power(node: str) -> PowerControl | None:
         return power_control_of(context(node))
 
-    return Hosts(session, power, kube, discover(chaos.facts, "FACT", Group.FACTS), clock)
+    return Hosts(session, power, kube, load_facts(), clock)
 
 
 def login() -> str:
