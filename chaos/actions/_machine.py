@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.model.action import FactCheck, Target, UndoStep
+from chaos.model.action import FactCheck, Target, Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, PowerCapability, PowerCommand, PowerVerb
 from chaos.model.errors import Unsupported
@@ -76,6 +76,17 @@ def require_reboot(target: Target) -> None:
         )
     if not target.restart_policy:
         require_power_control(target, "is a container, which may stay off")
+
+
+def capture_reboot_state(target: Target) -> RebootState:
+    """State of a machine that reboots. Raises Unsupported, as :func:`require_reboot` does."""
+    require_reboot(target)
+    return RebootState(can_read_power_state(target), kubelet_reporting_facts(target))
+
+
+def restore_rebooted(state: RebootState) -> Undo:
+    """Power on a machine that stayed off; proven when its kubelet reports again."""
+    return Undo((POWER_ON,) if state.can_read_power else (), kubelet_reporting_checks(state.reporting_facts))
 
 
 def can_read_power_state(target: Target) -> bool:

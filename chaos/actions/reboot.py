@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.actions._machine import (
-    KUBELET_REPORTING_FACTS,
-    POWER_ON,
-    RebootState,
-    can_read_power_state,
-    kubelet_reporting_checks,
-    kubelet_reporting_facts,
-    require_reboot,
-)
+from chaos.actions._machine import KUBELET_REPORTING_FACTS, RebootState, capture_reboot_state, restore_rebooted
 from chaos.actions._params import NoParams
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
@@ -38,15 +30,13 @@ class Reboot(Action[NoParams, RebootState]):
     facts = ("shared-kernel", *KUBELET_REPORTING_FACTS)
 
     def prepare(self, target: Target, params: NoParams) -> RebootState:  # noqa: ARG002 - no parameters
-        require_reboot(target)
-        return RebootState(can_read_power_state(target), kubelet_reporting_facts(target))
+        return capture_reboot_state(target)
 
     def inject(self, state: RebootState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
         return (HostCommand(("systemctl", "reboot"), ends_session=True),)
 
     def undo(self, state: RebootState) -> Undo:
-        on = (POWER_ON,) if state.can_read_power else ()
-        return Undo(on, kubelet_reporting_checks(state.reporting_facts))
+        return restore_rebooted(state)
 
 
 ACTION = Reboot()
