@@ -11,6 +11,7 @@ from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, same_boot
+from chaos.model.state_types import UnitName
 from chaos.model.timeline import Timeline
 
 FACTS = ("bus-processes", "inhibitor-holders", "inhibitor-units")
@@ -21,9 +22,9 @@ _GRACE_SECONDS = 15.0  # for holders to take their locks again without a restart
 class BusState(Struct, frozen=True):
     """The unit of D-Bus, who holds inhibitor locks, and the units of the holders."""
 
-    bus_unit: str
+    bus_unit: UnitName
     holders: list[str]
-    units: list[str]
+    units: list[UnitName]
 
 
 def capture_bus_state(target: Target) -> BusState:

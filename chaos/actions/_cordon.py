@@ -10,12 +10,13 @@ from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path
 from chaos.model.command import Command
 from chaos.model.permission import PATCH_NODES, Permission
+from chaos.model.state_types import NodeName
 
 
 class CordonState(Struct, frozen=True):
     """Whether the node was cordoned before the step."""
 
-    node: str
+    node: NodeName
     cordoned: bool
 
 

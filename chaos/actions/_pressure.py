@@ -30,6 +30,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.kube import node_condition
+from chaos.model.state_types import Tag
 from chaos.model.timeline import Timeline
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -49,7 +50,7 @@ class FillerState(Struct, frozen=True):
     """How long the unit runs, how much of the resource it leaves, and the tag for the timer's name."""
 
     seconds: float
-    tag: str
+    tag: Tag
     remaining: int
 
 

@@ -29,6 +29,7 @@ from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import is_number, no_proof, readings_after
+from chaos.model.state_types import Tag, UnitName
 from chaos.model.timeline import Timeline
 
 _MAX_SECONDS = 600.0
@@ -69,9 +70,9 @@ class ClockState(Struct, frozen=True):
     """``skew`` in seconds; the unit that synchronises the clock, and whether it was active; the failsafe timer."""
 
     skew: int
-    sync_unit: str
+    sync_unit: UnitName
     sync_active: bool
-    tag: str
+    tag: Tag
     seconds: float
 
 

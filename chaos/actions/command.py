@@ -29,6 +29,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import EXIT_CODE_ZERO, holds_until, no_proof
 from chaos.model.fact import FactRef
+from chaos.model.state_types import Tag
 from chaos.model.timeline import Timeline
 
 # What systemd expands in the command line of a unit: ${NAME} anywhere, $NAME as a word.
@@ -79,7 +80,7 @@ class CommandState(Struct, frozen=True):
     timeout: float
     proof: str
     previous_exit: int | None
-    tag: str
+    tag: Tag
     seconds: float
 
 

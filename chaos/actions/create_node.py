@@ -24,6 +24,7 @@ from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.permission import Permission, permissions_on
+from chaos.model.state_types import NodeName, Tag
 from chaos.model.timeline import Timeline
 
 _NODES = "/api/v1/nodes"
@@ -50,8 +51,8 @@ def _check_registered(timeline: Timeline, step: StepRun) -> ProofResult:
 class CreateNodeState(Struct, frozen=True):
     """Name of the Node, and the tag in its annotation."""
 
-    node: str
-    tag: str
+    node: NodeName
+    tag: Tag
 
 
 class CreateNode(Action[Params, CreateNodeState]):

@@ -28,6 +28,7 @@ from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.evidence import no_proof
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
+from chaos.model.state_types import NodeName, Tag, UnitName
 from chaos.model.timeline import Timeline
 
 _REGISTRATION_SECONDS = 20.0  # in which a restarted kubelet registers
@@ -53,13 +54,13 @@ def _check_deleted(timeline: Timeline, step: StepRun) -> ProofResult:
 class DeleteNodeState(Struct, frozen=True):
     """The Node's previous labels, taints and cordon; the kubelet's unit; the failsafe timer."""
 
-    node: str
+    node: NodeName
     machine: Literal["on", "off"]
-    unit: str
+    unit: UnitName
     labels: dict[str, str]
     taints: list[dict[str, str]]
     cordoned: bool
-    tag: str
+    tag: Tag
     seconds: float
 
 

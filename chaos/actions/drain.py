@@ -16,6 +16,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
+from chaos.model.state_types import NodeName
 from chaos.model.timeline import Timeline
 
 
@@ -59,7 +60,7 @@ def _check_drained(timeline: Timeline, step: StepRun) -> ProofResult:
 class DrainState(Struct, frozen=True):
     """Which pods to evict and how; ``timeout`` in seconds; whether the node was cordoned before."""
 
-    node: str
+    node: NodeName
     cordoned: bool
     rules: DrainRules
     disable_eviction: bool

@@ -23,10 +23,11 @@ from chaos.model.api_fact import condition_fact, field, node_path
 from chaos.model.command import STRATEGIC_PATCH, Command, KubeCommand
 from chaos.model.kube import Node, node_condition
 from chaos.model.permission import Permission
+from chaos.model.state_types import NodeName
 from chaos.model.timeline import Timeline
 
 _TYPE = "NetworkUnavailable"
-_CONDITION_FIELDS = ("type", "status", "reason", "message")
+_CONDITION_FIELDS = ("status", "reason", "message")
 
 
 def _is_unavailable(node: Node) -> bool:
@@ -46,7 +47,7 @@ def _patch(node: str, condition: dict[str, Any]) -> KubeCommand:
 class ConditionState(Struct, frozen=True):
     """The condition before the step, None if there was none."""
 
-    node: str
+    node: NodeName
     previous: dict[str, str] | None
 
 
@@ -80,7 +81,8 @@ class NetworkUnavailable(Action[NoParams, ConditionState]):
     def undo(self, state: ConditionState) -> Undo:
         previous = state.previous
         restored = FactCheck(condition_fact(_TYPE), previous["status"] if previous else None)
-        patch = _patch(state.node, previous or {"type": _TYPE, "$patch": "delete"})
+        fields = {key: previous.get(key, "") for key in _CONDITION_FIELDS} if previous else {"$patch": "delete"}
+        patch = _patch(state.node, {"type": _TYPE, **fields})
         return Undo((UndoStep(patch, unless=restored),), (restored,))
 
 

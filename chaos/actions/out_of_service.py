@@ -15,6 +15,7 @@ from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.permission import PATCH_NODES, Permission
+from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
 
 TAINT_KEY = "node.kubernetes.io/out-of-service"
@@ -33,9 +34,9 @@ def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
 class OutOfServiceState(Struct, frozen=True):
     """Effect of the taint, and the previous value of the taint with that effect."""
 
-    node: str
+    node: NodeName
     effect: str
-    previous: dict[str, str | None]
+    previous: dict[TaintName, str | None]
 
 
 class OutOfService(Action[Params, OutOfServiceState]):

@@ -21,6 +21,7 @@ from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.labels import CONTROL_PLANE_LABELS
+from chaos.model.state_types import Tag
 
 _NODES = "/api/v1/nodes"
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
@@ -66,7 +67,7 @@ class PartitionState(Struct, frozen=True):
 
     rules: str
     reachable: dict[str, bool] | None
-    tag: str
+    tag: Tag
     seconds: float
 
 

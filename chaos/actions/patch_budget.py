@@ -12,6 +12,7 @@ from chaos.actions._workloads import ObjectParams, PreviousFields, capture_field
 from chaos.model.action import Action, Proof, ProofResult, Scope, StepRun, Target, Undo, UndoKind
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.permission import Permission, permissions_on
+from chaos.model.state_types import BudgetPath
 from chaos.model.timeline import Timeline
 
 _MIN, _MAX = "/spec/minAvailable", "/spec/maxUnavailable"
@@ -41,7 +42,7 @@ def _check_stored(timeline: Timeline, step: StepRun) -> ProofResult:
 class BudgetState(Struct, frozen=True):
     """Path of the budget, the limits to set (None: remove), and the previous ones."""
 
-    path: str
+    path: BudgetPath
     min_available: int | str | None
     max_unavailable: int | str | None
     previous: PreviousFields

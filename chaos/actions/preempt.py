@@ -29,6 +29,7 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.kube import Pod, pod_condition
 from chaos.model.permission import Permission, permissions_on
+from chaos.model.state_types import NamespaceName, NodeName, OwnName
 from chaos.model.timeline import Timeline
 
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -102,12 +103,12 @@ def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
 class PreemptState(Struct, frozen=True):
     """Name of the pod and its PriorityClass, and what the pod requests."""
 
-    name: str
-    node: str
+    name: OwnName
+    node: NodeName
     cpu: str
     by: Literal["scheduler", "kubelet"]
     priority: int
-    namespace: str
+    namespace: NamespaceName
     image: str
 
 

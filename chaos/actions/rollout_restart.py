@@ -31,6 +31,7 @@ from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import no_proof
 from chaos.model.kube import controller_of
 from chaos.model.permission import Permission
+from chaos.model.state_types import Tag, WorkloadPath
 from chaos.model.timeline import Timeline
 
 _KEY = "nodefall.dev/restarted"
@@ -72,8 +73,8 @@ def _check_generation(timeline: Timeline, step: StepRun) -> ProofResult:
 class RestartState(Struct, frozen=True):
     """Path of the workload, value of the annotation to set, and the previous one."""
 
-    path: str
-    tag: str
+    path: WorkloadPath
+    tag: Tag
     previous: PreviousFields
 
 

@@ -32,6 +32,7 @@ from chaos.model.action import (
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand
 from chaos.model.evidence import no_proof
 from chaos.model.permission import Permission
+from chaos.model.state_types import WorkloadPath
 from chaos.model.timeline import Timeline
 
 _REPLICAS = "/spec/replicas"
@@ -60,7 +61,7 @@ def _check_stored(timeline: Timeline, step: StepRun) -> ProofResult:
 class ScaleState(Struct, frozen=True):
     """Path of the workload, the number of replicas to set, and the previous one."""
 
-    path: str
+    path: WorkloadPath
     replicas: int
     previous: PreviousFields
 

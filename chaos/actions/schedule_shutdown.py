@@ -25,6 +25,7 @@ from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
+from chaos.model.state_types import Tag
 
 _NO_SHUTDOWN_SCHEDULED = FactCheck("scheduled-shutdown", NO_SHUTDOWN_SCHEDULED)
 CANCEL_LEAD_SECONDS = 5.0  # before its time the failsafe timer cancels the shutdown
@@ -51,7 +52,7 @@ class ScheduleState(Struct, frozen=True):
     seconds: float
     fires: bool
     machine: MachineState
-    tag: str
+    tag: Tag
 
 
 class ScheduleShutdown(Action[Params, ScheduleState]):

@@ -13,6 +13,7 @@ from chaos.model.api_fact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.permission import PATCH_NODES, Permission
+from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
 
 
@@ -33,9 +34,9 @@ def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
 class TaintState(Struct, frozen=True):
     """The taint to add, and the previous value of the one with the same key and effect."""
 
-    node: str
+    node: NodeName
     taint: dict[str, str]
-    previous: dict[str, str | None]
+    previous: dict[TaintName, str | None]
 
 
 class Taint(Action[Params, TaintState]):

@@ -13,6 +13,7 @@ from chaos.model.api_fact import field, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.permission import PATCH_NODES, Permission
+from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
 
 
@@ -34,9 +35,9 @@ def _check_untainted(timeline: Timeline, step: StepRun) -> ProofResult:
 class UntaintState(Struct, frozen=True):
     """``KEY`` or ``KEY:EFFECT`` to remove, and the values of the taints that this removes."""
 
-    node: str
+    node: NodeName
     name: str
-    previous: dict[str, str | None]
+    previous: dict[TaintName, str | None]
 
 
 class Untaint(Action[Params, UntaintState]):

@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 from chaos.app.connect import ClusterConnection, login
 from chaos.clock import SystemClock
-from chaos.kube.journal_mirror import PendingRun, delete_configmap, pending_runs
+from chaos.kube.journal_mirror import delete_configmap, pending_runs
 from chaos.kube.lease import PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
+from chaos.kube.replica import PendingRun
 from chaos.model.errors import Refused, UsageError
 from chaos.model.labels import RUN_LABEL
 from chaos.model.text import on_node
@@ -80,7 +81,7 @@ def describe_pending(pending: PendingRun) -> str:
     """The steps of a run that are to be undone, as ``power-off on worker-1``, comma-separated."""
     if pending.error:
         return f"unknown: the journal is unreadable ({pending.error})"
-    steps = (on_node(entry.step, entry.node) for entry in pending.pending if entry.undo.proof)
+    steps = (on_node(entry.step, entry.node) for entry in pending.entries)
     return ", ".join(dict.fromkeys(steps))
 
 

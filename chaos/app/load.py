@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chaos.kube.workload import create_commands, removal
+from chaos.kube.workload import create_commands, removal, workload_state
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
 from chaos.model.action import Undo
@@ -50,7 +50,7 @@ def required_permissions(
 ) -> list[Permission]:
     """The permissions that a run needs; ``cluster`` gives the namespace of the lock and the optional features."""
     workload = create_commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
-    undo = removal(workload, "nodefall", "nodefall") if workload else Undo()
+    undo = removal(workload_state(workload), "nodefall", "nodefall") if workload else Undo()
     lock_namespace = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
     inputs = PermissionInputs(lock_namespace, workload, undo, proxy, events)

@@ -3,13 +3,12 @@
 # ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chaos.app.inventory_secrets import resolve_secret
 from chaos.model.api_fact import PseudoFact
 from chaos.model.probes import Query
 from chaos.plan.permissions import uses_controller_manager
@@ -17,7 +16,6 @@ from chaos.plan.permissions import uses_controller_manager
 if TYPE_CHECKING:
     from chaos.app.connect import ClusterConnection
     from chaos.model.experiment import Experiment
-    from chaos.model.field_types import Secret
     from chaos.model.inventory import Inventory
     from chaos.model.plan import Plan
     from chaos.model.ports import Observer
@@ -87,14 +85,8 @@ def _context(
         reachable=[node for node in nodes if "machine-id" in plan.facts[node]],  # no step uses other hosts
         facts=sorted(facts),
         sources=frozenset({SOURCE}) if uses_controller_manager(experiment, registry) else frozenset(),
-        read_secret=_read_secret,
+        read_secret=resolve_secret,
     )
-
-
-def _read_secret(secret: Secret) -> str:
-    from chaos.hosts.power.secrets import SecretContext, read_secret
-
-    return read_secret(secret, SecretContext(os.environ, Path.home()))
 
 
 def source_checks(
@@ -121,6 +113,6 @@ def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
 
     if not queries:
         return
-    client = make_client(prometheus_settings(inventory), _read_secret)
+    client = make_client(prometheus_settings(inventory), resolve_secret)
     for query in queries:
         client.query(query.query)

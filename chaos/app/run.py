@@ -16,6 +16,7 @@ from chaos.app.cluster_lock import hold_lock, hold_machine_lock, refuse_pending_
 from chaos.app.confirmation import ClusterInfo, Confirm, nodes_taken_down
 from chaos.app.connect import ClusterConnection, refuse_before_side_effects
 from chaos.app.interrupts import stop_on_signal
+from chaos.app.inventory_secrets import journal_signer
 from chaos.app.judge import JudgedRun
 from chaos.app.load import LoadedExperiment
 from chaos.app.logs import RunLog, run_log
@@ -95,6 +96,7 @@ def _run_locked(
             on_wait = partial(_before_lock_wait, connection, progress)
             lock = stack.enter_context(hold_lock(connection, run_id, on_wait))
             remove_finished_runs(connection)
+            signer = journal_signer(connection)
             progress.phase("plan")
             planned, view = _confirmed_plan(request, connection, run_id)
         directory, writer = _create_directory(request, connection, planned, lock)
@@ -103,7 +105,7 @@ def _run_locked(
         stack.callback(_close, writer)
         journal = stack.enter_context(Journal(directory))
         recorder = Recorder(decode, connection.clock, writer.write)
-        setup = RunSetup(request.loaded, request.registry, connection, planned, view, lock)
+        setup = RunSetup(request.loaded, request.registry, connection, planned, view, lock, signer)
         context = setup.context(journal, recorder, progress)
         lock.on_abort = context.stop.request
         lock.on_crash = context.stop.report_crash

@@ -17,9 +17,10 @@ from chaos.engine.run import WORKLOAD
 from chaos.engine.services import RunServices
 from chaos.judge.context import PLURALS, Options, bind
 from chaos.judge.judge import judge, steady_state
-from chaos.kube.journal_mirror import JournalMirror, RunIdentity
+from chaos.kube.journal_mirror import JournalMirror
 from chaos.kube.lease_lock import ClusterLock
 from chaos.kube.node_events import NodeEvents
+from chaos.kube.replica import RunIdentity, Signer
 from chaos.kube.workload import create_commands
 from chaos.model.duration import parse_duration
 from chaos.model.plan import Plan
@@ -71,6 +72,7 @@ class RunSetup:
     plan: Plan
     view: ClusterView
     lock: ClusterLock
+    signer: Signer
 
     def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
         """The context that the phases of the run share."""
@@ -91,8 +93,9 @@ class RunSetup:
 
     def _services(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunServices:
         connection, plan, holder = self.connection, self.plan, self.lock.identity.holder
-        identity = RunIdentity(plan.run, plan.experiment, plan.created, holder)
-        mirror = JournalMirror(connection.kube, self.lock.namespace, identity, journal)
+        nodes = tuple(sorted({step.node for step in plan.steps if step.node}))
+        identity = RunIdentity(plan.run, plan.experiment, plan.created, holder, nodes)
+        mirror = JournalMirror(connection.kube, self.lock.namespace, identity, journal, self.signer)
         live = LiveJudge(self.loaded, self.registry, recorder, self._judge_options())
         return RunServices(
             clock=connection.clock,

@@ -39,7 +39,8 @@ class RunContext:
         journal, facts = self.services.journal, self.inputs.plan.facts
         for planned in steps:
             identity = identity_checks(facts.get(planned.node, {}), planned.undo)
-            journal.record_intent(planned.step, planned.action, planned.node, planned.undo, t, identity)
+            state = planned.undo_state
+            journal.record_intent(planned.step, planned.action, planned.node, planned.undo, t, identity, state)
         if any(planned.undo.proof for planned in steps):
             self.services.publish()
 

@@ -9,7 +9,7 @@ from chaos.engine.recording_entries import encode_raw
 from chaos.model.errors import NodefallError
 from chaos.model.recording import LOCK_LOSS, EntryKind, RecordingEntry
 from chaos.model.result import UndoResult
-from chaos.store.journal import PendingUndo, entry_key
+from chaos.store.journal_format import PendingUndo, entry_key
 
 
 def regain_lock(context: RunContext) -> str:

@@ -16,7 +16,8 @@ from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
 from chaos.model.text import on_node
-from chaos.store.journal import Journal, PendingUndo
+from chaos.store.journal import Journal
+from chaos.store.journal_format import PendingUndo
 
 PROOF_SECONDS = 300.0  # for an undo to be proven
 SETTLE_SECONDS = 5.0  # after an operation, whose effect may not be visible yet: no proof counts before

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from itertools import chain
 
+import msgspec
 from msgspec import structs
 
 from chaos.engine.context import TICK, RunContext
@@ -16,7 +17,7 @@ from chaos.engine.recording_entries import action_entry, meta_entry
 from chaos.engine.rollback import UndoRules, roll_back
 from chaos.engine.stop import Interrupted
 from chaos.hosts.observer import PERIOD
-from chaos.kube.workload import apply, removal
+from chaos.kube.workload import apply, removal, workload_state
 from chaos.model.action import Undo
 from chaos.model.errors import Aborted, Exit, NodefallError, Refused
 from chaos.model.ports import Observer
@@ -24,7 +25,7 @@ from chaos.model.recording import ActionPhase, RecordingEntry
 from chaos.model.result import RunResult, UndoResult
 from chaos.model.text import on_node
 from chaos.model.verdict import Status
-from chaos.store.journal import PendingUndo
+from chaos.store.journal_format import PendingUndo
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
 STEADY_SECONDS = 180.0  # for the workload to become available
@@ -101,10 +102,12 @@ def _arm(context: RunContext) -> None:
         _start_observers(context, stage)
     if inputs.workload:
         namespace = inputs.plan.namespace
-        undo = removal(inputs.workload, namespace, inputs.plan.run)
+        state = workload_state(inputs.workload)
+        undo = removal(state, namespace, inputs.plan.run)
         if not services.guard.renew():
             services.guard.check()
-        services.journal.record_intent(WORKLOAD, WORKLOAD, namespace, undo, services.clock.now())
+        encoded = msgspec.to_builtins(state)
+        services.journal.record_intent(WORKLOAD, WORKLOAD, namespace, undo, services.clock.now(), state=encoded)
         services.publish()
         services.progress.note(f"applying the workload in namespace {namespace}")
         apply(services.kube, list(inputs.workload))

@@ -11,7 +11,8 @@ from chaos.model.plan import PlannedStep
 from chaos.model.ports import Clock, KubeApi, LockGuard, Progress, Sink
 from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
-from chaos.store.journal import EntryKey, Journal
+from chaos.store.journal import Journal
+from chaos.store.journal_format import EntryKey
 
 
 @dataclass(frozen=True, slots=True)

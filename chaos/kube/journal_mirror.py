@@ -1,56 +1,34 @@
-"""Replica of a run's journal: a ConfigMap from which any machine can finish the undo.
+"""Writes and reads the replica of a run's journal in the cluster.
 
 The replica is written before each operation, as the journal on disk is; an undo waits for neither. It contains no
-secrets, as commands name none.
+secrets, as states name none.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
+from chaos.kube.replica import (
+    PREFIX,
+    PendingRun,
+    ReplicaEntry,
+    RunIdentity,
+    Signer,
+    configmap_name,
+    decode_replica,
+    encode_replica,
+    version_of,
+)
 from chaos.kube.response import decode_body, status_message
-from chaos.kube.watch_codec import DECODE_ERRORS
-from chaos.model.document import NAME
 from chaos.model.errors import Aborted, NodefallError
 from chaos.model.labels import MANAGED_BY_LABEL, RUN_LABEL
 from chaos.model.ports import KubeApi, Response
-from chaos.model.redaction import redact_json
-from chaos.store.journal import EntryKey, Journal, PendingUndo, decode_pending, entry_key
+from chaos.store.journal import Journal
+from chaos.store.journal_format import EntryKey, PendingUndo, entry_key
 
-PREFIX = "nodefall-run-"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in MANAGED_BY_LABEL.items())
-_RUN, _PENDING = "run.json", "pending.json"
-_FORMER_PENDING = "owed.json"  # of 0.1.0; read until 0.3; words: keep
-
-
-class RunIdentity(Struct, frozen=True):
-    """The run that a replica belongs to; ``holder`` as in the cluster's lock."""
-
-    run: str
-    experiment: str
-    started: float
-    holder: str = ""
-
-
-class PendingRun(Struct, frozen=True):
-    """A run's ConfigMap. ``error`` is why it cannot be read; then its pending undo is unknown."""
-
-    name: str
-    identity: RunIdentity
-    pending: tuple[PendingUndo, ...] = ()
-    error: str = ""
-    version: str = ""  # resourceVersion
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether an undo is pending, or may be."""
-        return bool(self.error) or any(pending.undo.proof for pending in self.pending)
 
 
 @dataclass
@@ -61,6 +39,7 @@ class JournalMirror:
     namespace: str
     identity: RunIdentity
     journal: Journal
+    signer: Signer
     _version: str = ""  # resourceVersion of the replica that this process wrote or read last
     _sent: Mapping[str, str] = field(default_factory=dict)  # what was written last; maybe it was not confirmed
 
@@ -75,9 +54,12 @@ class JournalMirror:
         except NodefallError as error:
             raise Aborted(f"cannot write the journal to the cluster: {error.message}", hint=error.hint) from error
 
-    def reconcile(self) -> str:
-        """After an undo: write the replica, or delete it if nothing is pending. Returns why that failed, or ""."""
-        if not self.journal.has_replica:
+    def reconcile(self, rejected: Sequence[ReplicaEntry] = ()) -> str:
+        """After an undo: write the replica, or delete it if nothing is pending. Returns why that failed, or "".
+
+        It stays as it is while it has ``rejected`` entries, which are not in the journal: nobody has undone them.
+        """
+        if not self.journal.has_replica or rejected:
             return ""
         pending = self.journal.pending()
         try:
@@ -93,49 +75,44 @@ class JournalMirror:
 
     def published(self) -> frozenset[EntryKey]:
         """The entries in the replica, if this process wrote it. Requires the cluster's lock. Raises NodefallError."""
-        replica = self._read()
-        return (
-            frozenset(map(entry_key, replica.pending)) if replica and replica.identity == self.identity else frozenset()
-        )
+        replica = self.read()
+        is_own = replica is not None and replica.identity.holder == self.identity.holder
+        return frozenset(entry.key for entry in replica.entries) if replica and is_own else frozenset()
 
-    def import_entries(self, *, add: bool) -> frozenset[EntryKey]:
-        """The entries in the replica, whichever process wrote it. Requires the cluster's lock. Raises NodefallError.
+    def still_published(self) -> frozenset[EntryKey]:
+        """The entries in the replica, whichever process wrote it; all of an unreadable one.
 
-        ``add``: journal those that were published after this journal was made from the replica.
+        Requires the cluster's lock. Raises NodefallError.
         """
-        replica = self._read()
+        replica = self.read()
         if replica and replica.error:
-            return frozenset(map(entry_key, self.journal.pending()))  # unknown: all are undone
-        entries = sorted(replica.pending if replica else (), key=lambda entry: entry.id)
-        for entry in entries:
-            if add and not self.journal.has_recorded(entry):
-                self.journal.record_intent(entry.step, entry.action, entry.node, entry.undo, entry.t, entry.identity)
-        return frozenset(map(entry_key, entries))
+            return frozenset(map(entry_key, self.journal.pending()))
+        return frozenset(entry.key for entry in replica.entries) if replica else frozenset()
 
-    def _read(self) -> PendingRun | None:
-        """The replica, whose version is the one to be written over from now on."""
-        name = configmap_name(self.identity.run)
-        replica = next((run for run in pending_runs(self.kube, self.namespace) if run.name == name), None)
+    def read(self) -> PendingRun | None:
+        """The replica, whose version is the one to be written over from now on. Raises NodefallError."""
+        replica = find_replica(self.kube, self.namespace, self.identity.run)
         self._version = replica.version if replica else ""
         return replica
 
     def _write(self, pending: Sequence[PendingUndo]) -> None:
-        data = {_RUN: _json(self.identity), _PENDING: _json(tuple(pending))}
+        name = configmap_name(self.identity.run)
+        data = self.signer.sign(name, encode_replica(self.identity, pending))
         path = _collection(self.namespace)
         sent, self._sent = self._sent, data
-        response = self.kube.request("PUT", f"{path}/{configmap_name(self.identity.run)}", body=self._object(data))
+        response = self.kube.request("PUT", f"{path}/{name}", body=self._object(data))
         if response.status == 409 and self._adopt(sent):
-            response = self.kube.request("PUT", f"{path}/{configmap_name(self.identity.run)}", body=self._object(data))
+            response = self.kube.request("PUT", f"{path}/{name}", body=self._object(data))
         if response.status == 404 and not self._version:  # PUT does not create ConfigMaps
             response = self.kube.request("POST", path, body=self._object(data))
-        self._version = _version_of(_decode_success(response))
+        self._version = version_of(_decode_success(response))
 
     def _adopt(self, sent: Mapping[str, str]) -> bool:
         """Whether the replica is what this process had ``sent`` when the answer was lost; then its version is known."""
         response = self.kube.request("GET", _collection(self.namespace), {"labelSelector": _SELECTOR})
         for item in _decode_success(response).get("items") or []:
             if item["metadata"]["name"] == configmap_name(self.identity.run) and item.get("data") == sent:
-                self._version = _version_of(item)
+                self._version = version_of(item)
                 return True
         return False
 
@@ -143,19 +120,20 @@ class JournalMirror:
         labels = {**MANAGED_BY_LABEL, RUN_LABEL: self.identity.run[:63].rstrip("-.")}
         metadata: dict[str, Any] = {"name": configmap_name(self.identity.run), "namespace": self.namespace}
         metadata |= {"labels": labels} | ({"resourceVersion": self._version} if self._version else {})
-        return {"apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": metadata}
-
-
-def configmap_name(run: str) -> str:
-    """Name of the run's ConfigMap."""
-    return f"{PREFIX}{run}"
+        return {"apiVersion": "v1", "kind": "ConfigMap", "data": dict(data), "metadata": metadata}
 
 
 def pending_runs(kube: KubeApi, namespace: str) -> list[PendingRun]:
     """Replicas of all runs on this cluster. Raises NodefallError."""
     response = kube.request("GET", _collection(namespace), {"labelSelector": _SELECTOR})
     items = _decode_success(response).get("items") or []
-    return [_parse(item) for item in items if item["metadata"]["name"].startswith(PREFIX)]
+    return [decode_replica(item) for item in items if item["metadata"]["name"].startswith(PREFIX)]
+
+
+def find_replica(kube: KubeApi, namespace: str, run: str) -> PendingRun | None:
+    """The replica of a run, None if there is none. Raises NodefallError."""
+    name = configmap_name(run)
+    return next((found for found in pending_runs(kube, namespace) if found.name == name), None)
 
 
 def delete_configmap(kube: KubeApi, namespace: str, run: str, version: str = "") -> None:
@@ -164,35 +142,6 @@ def delete_configmap(kube: KubeApi, namespace: str, run: str, version: str = "")
     response = kube.request("DELETE", f"{_collection(namespace)}/{configmap_name(run)}", body=body)
     if response.status != 404:
         _decode_success(response)
-
-
-def _parse(item: dict[str, Any]) -> PendingRun:
-    name, data = str(item["metadata"]["name"]), item.get("data") or {}
-    try:
-        identity = msgspec.json.decode(data.get(_RUN, ""), type=RunIdentity)
-        pending = _decode_all(data)
-    except DECODE_ERRORS as error:
-        return _unreadable(name, str(error))
-    if configmap_name(identity.run) != name or not re.fullmatch(NAME, identity.experiment):  # they become paths
-        return _unreadable(name, f"it names the run {identity.run!r} of the experiment {identity.experiment!r}")
-    return PendingRun(name, identity, pending, version=_version_of(item))
-
-
-def _decode_all(data: Mapping[str, str]) -> tuple[PendingUndo, ...]:
-    values = msgspec.json.decode(data.get(_PENDING, data.get(_FORMER_PENDING, "")), type=list[Any])
-    return tuple(decode_pending(value) for value in values)
-
-
-def _unreadable(name: str, error: str) -> PendingRun:
-    return PendingRun(name, RunIdentity(name.removeprefix(PREFIX), "", 0.0), error=error)
-
-
-def _json(value: Any) -> str:
-    return redact_json(msgspec.json.encode(value)).decode()
-
-
-def _version_of(item: Mapping[str, Any]) -> str:
-    return str((item.get("metadata") or {}).get("resourceVersion", ""))
 
 
 def _collection(namespace: str) -> str:

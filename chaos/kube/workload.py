@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.api_fact import object_fact
@@ -29,12 +30,30 @@ def namespace_for(run: str) -> str:
     return f"nodefall-{run}"[:63].rstrip("-")
 
 
-def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
-    """The undo that removes the workload, with its proof."""
+class WorkloadState(Struct, frozen=True):
+    """What the removal of a workload needs: whether it has PriorityClasses, and paths of objects with finalizers."""
+
+    priority_classes: bool = False
+    finalizers: tuple[str, ...] = ()
+
+
+def workload_state(workload: Sequence[KubeCommand]) -> WorkloadState:
+    """State of a workload, from the commands that create it."""
+    objects = [(command.path, command.body["metadata"]) for command in workload if command.body]
+    named = [(path, metadata) for path, metadata in objects if "name" in metadata]
+    return WorkloadState(
+        priority_classes=any(command.path == PRIORITY_CLASSES for command in workload),
+        finalizers=tuple(f"{path}/{metadata['name']}" for path, metadata in named if metadata.get("finalizers")),
+    )
+
+
+def removal(state: WorkloadState, namespace: str, run: str) -> Undo:
+    """The undo that removes the workload, with its proof. Raises ValueError for a path outside the workload."""
     gone = FactCheck(f"namespace/{namespace}", "gone")
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
-    steps, proof = [UndoStep(delete, unless=gone), *_remove_finalizers(workload)], [gone]
-    if any(command.path == PRIORITY_CLASSES for command in workload):
+    steps, proof = [UndoStep(delete, unless=gone)], [gone]
+    steps += [_remove_finalizers(path, namespace) for path in state.finalizers]
+    if state.priority_classes:
         ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
         none = FactCheck(object_fact(ours, "/items/0"), None)
         steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
@@ -42,13 +61,13 @@ def removal(workload: Sequence[KubeCommand], namespace: str, run: str) -> Undo:
     return Undo(tuple(steps), tuple(proof))
 
 
-def _remove_finalizers(workload: Sequence[KubeCommand]) -> Iterator[UndoStep]:
-    """Remove the finalizers of the manifests: no controller does, and the namespace waits for them."""
-    for metadata, command in ((c.body["metadata"], c) for c in workload if c.body):
-        if metadata.get("finalizers") and "name" in metadata:
-            path = f"{command.path}/{metadata['name']}"
-            free = KubeCommand("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH, accept=(200, 404))
-            yield UndoStep(free, unless=FactCheck(object_fact(path, "/metadata/finalizers"), None))
+def _remove_finalizers(path: str, namespace: str) -> UndoStep:
+    """Remove the finalizers of an object: no controller does, and the namespace waits for them."""
+    inside = rf"/apis?/[^/]+(?:/[^/]+)?/namespaces/{re.escape(namespace)}/[a-z]+|{re.escape(PRIORITY_CLASSES)}"
+    if not re.fullmatch(rf"(?:{inside})/[A-Za-z0-9][A-Za-z0-9.:-]*", path):
+        raise ValueError(f"{path} does not belong to the workload in {namespace}")
+    free = KubeCommand("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH, accept=(200, 404))
+    return UndoStep(free, unless=FactCheck(object_fact(path, "/metadata/finalizers"), None))
 
 
 def create_commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:

@@ -19,6 +19,7 @@ _FILES = (
     ("cluster", "kubeconfig"),
     ("cluster", "kubeletCA"),
     ("cluster", "controllerManager", "ca"),
+    ("cluster", "journalKey", "file"),
     ("prometheus", "credentials", "file"),
 )
 

@@ -62,6 +62,9 @@ class Cluster(Model):
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
     controller_manager: ControllerManager | None = Field(None, alias="controllerManager")
     namespace: NamespaceName = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
+    journal_key: Secret | None = Field(
+        None, alias="journalKey", description="signs the journals in the cluster; at least 16 characters"
+    )
     events: bool = Field(True, description="write an Event on each Node at inject and undo")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
     simulated: bool = Field(False, description="a lab, marked as such in reports")

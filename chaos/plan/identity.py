@@ -16,6 +16,7 @@ from chaos.plan.cluster import node_addresses, normalize_addresses
 HOST_FACTS = ("machine-id", "system-uuid", "boot-id", "host-addresses", "kubelet-user", "kubelet-flags")
 # The certificate differs between clones, and so may the UUID of the firmware.
 _CHECKED = ("kubelet-user", "system-uuid")
+IDENTITY_FACTS = frozenset({"machine-id", *_CHECKED, PseudoFact.POWER_IDENTITY})  # of identity checks
 
 
 def node_identity(node: Node) -> NodeIdentity:

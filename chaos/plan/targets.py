@@ -43,7 +43,7 @@ def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory) -> lis
     return sorted(
         name
         for name, node in view.nodes.items()
-        if _matches(node, spec, view) and not _is_protected(node, view, inventory)
+        if _matches(node, spec, view) and not is_protected(node, view, inventory)
     )
 
 
@@ -51,14 +51,14 @@ def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inven
     for node in spec.nodes or ():
         if node not in view.nodes:
             raise Refused(f"target {name} names the node {node}, which does not exist in the cluster")
-        if _is_protected(view.nodes[node], view, inventory):
+        if is_protected(view.nodes[node], view, inventory):
             raise Refused(f"target {name} names the node {node}, which the inventory protects")
     return sorted(
         node.metadata.name
         for node in view.nodes.values()
         if _matches(node, spec, view)
         and is_ready(node)
-        and not _is_protected(node, view, inventory)
+        and not is_protected(node, view, inventory)
         and node.metadata.name not in used
     )
 
@@ -74,7 +74,8 @@ def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
     )
 
 
-def _is_protected(node: Node, view: ClusterView, inventory: Inventory) -> bool:
+def is_protected(node: Node, view: ClusterView, inventory: Inventory) -> bool:
+    """Whether the inventory forbids to act on a node."""
     protected = inventory.protected
     return view.role(node.metadata.name) in protected.roles or node.metadata.name in protected.nodes
 

@@ -12,52 +12,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Self
 
-import msgspec
-from msgspec import Struct
+from msgspec import structs
 
-from chaos.model.action import FactCheck, Undo
+from chaos.model.action import FactCheck, Undo, UndoState
 from chaos.model.errors import NodefallError, Refused, bad_input
-from chaos.model.legacy import upgrade_undo
-from chaos.model.redaction import redact_json
+from chaos.store.journal_format import (
+    RECORD_ERRORS,
+    EntryKey,
+    PendingUndo,
+    Record,
+    decode_record,
+    encode_record,
+    entry_key,
+)
 from chaos.store.private_files import private_opener
 
 NAME = "journal.jsonl"
-# Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
-_FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
-
-
-class PendingUndo(Struct, frozen=True):
-    """One operation and its undo. ``t`` is when the operation was about to begin.
-
-    ``identity`` are checks that the host and the power control are still those of the plan; 0.1.0 wrote none.
-    """
-
-    id: int
-    step: str
-    action: str
-    node: str
-    undo: Undo
-    t: float
-    identity: tuple[FactCheck, ...] = ()
-
-
-EntryKey = tuple[str, str, str, float]  # step, action, node, time: the same in a copy, whose IDs may differ
-
-
-def entry_key(pending: PendingUndo) -> EntryKey:
-    """What identifies an operation of a run in every copy of its journal."""
-    return pending.step, pending.action, pending.node, pending.t
-
-
-class _Record(Struct, frozen=True, omit_defaults=True):
-    """One line: an operation about to begin, the proof of an undo, or whether the cluster has a replica."""
-
-    intent: PendingUndo | None = None
-    undone: int | None = None  # id of the entry
-    because: str = ""
-    replica: bool | None = None
 
 
 class Journal:
@@ -69,7 +41,7 @@ class Journal:
         try:
             self._file = open(self.path, "ab", buffering=0, opener=private_opener)  # noqa: SIM115 - closed by close()
             try:
-                self._lock()
+                lock_journal(self._file, self.path)
                 self._content = _read(self.path)
                 _sync_directory(directory)
             except BaseException:
@@ -82,24 +54,35 @@ class Journal:
             ) from error
 
     def record_intent(
-        self, step: str, action: str, node: str, undo: Undo, t: float, identity: tuple[FactCheck, ...] = ()
+        self,
+        step: str,
+        action: str,
+        node: str,
+        undo: Undo,
+        t: float,
+        identity: tuple[FactCheck, ...] = (),
+        state: UndoState | None = None,
     ) -> PendingUndo:
         """Record an operation before it begins; on disk when this returns."""
-        pending = PendingUndo(self._content.last_id + 1, step, action, node, undo, t, identity)
-        self._add(_Record(intent=pending))
-        return pending
+        return self.add_entry(PendingUndo(0, step, action, node, undo, t, identity, state))
+
+    def add_entry(self, entry: PendingUndo) -> PendingUndo:
+        """Record an operation of another copy of the journal, under an ID of this one; on disk when this returns."""
+        entry = structs.replace(entry, id=self._content.last_id + 1)
+        self._add(Record(intent=entry))
+        return entry
 
     def mark_undone(self, pending: PendingUndo, because: str) -> None:
         """Record that the undo of ``pending`` is proven."""
-        self._add(_Record(undone=pending.id, because=because))
+        self._add(Record(undone=pending.id, because=because))
 
     def pending(self) -> list[PendingUndo]:
         """Operations that have not been undone, the last one first."""
         return self._content.newest_first()
 
-    def has_recorded(self, entry: PendingUndo) -> bool:
+    def has_recorded(self, key: EntryKey) -> bool:
         """Whether the operation is in this journal, pending or undone."""
-        return entry_key(entry) in self._content.recorded
+        return key in self._content.recorded
 
     @property
     def has_replica(self) -> bool:
@@ -109,7 +92,7 @@ class Journal:
     def record_replica(self, exists: bool) -> None:
         """Record that the cluster is about to get a replica, or no longer has one."""
         if exists != self.has_replica:
-            self._add(_Record(replica=exists))
+            self._add(Record(replica=exists))
 
     def close(self) -> None:
         self._file.close()
@@ -120,22 +103,13 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Refused(
-                f"{self.path} is in use: its run, or an undo of it, is still going on",
-                hint="wait for its end, or stop it with Ctrl-C or SIGTERM: it undoes its effects",
-            ) from None
-
-    def _add(self, record: _Record) -> None:
+    def _add(self, record: Record) -> None:
         self._write(record)
         self._content.add(record)
 
-    def _write(self, record: _Record) -> None:
+    def _write(self, record: Record) -> None:
         """Append the whole record or nothing: half a line would damage the next one."""
-        data = redact_json(msgspec.json.encode(record)) + b"\n"
+        data = encode_record(record)
         size = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
@@ -145,6 +119,17 @@ class Journal:
             with suppress(OSError):  # the next reader truncates a partial line too
                 os.ftruncate(self._file.fileno(), size)
             raise NodefallError(f"cannot write the journal {self.path}: {error.strerror}") from error
+
+
+def lock_journal(file: IO[bytes], path: Path) -> None:
+    """Lock an open journal until it is closed. Raises Refused if another process has it open."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Refused(
+            f"{path} is in use: its run, or an undo of it, is still going on",
+            hint="wait for its end, or stop it with Ctrl-C or SIGTERM: it undoes its effects",
+        ) from None
 
 
 def read_pending(directory: Path) -> list[PendingUndo]:
@@ -157,13 +142,6 @@ def read_pending(directory: Path) -> list[PendingUndo]:
     return content.newest_first()
 
 
-def decode_pending(value: Any) -> PendingUndo:
-    """An entry, from its JSON value in either version's words. Raises msgspec.ValidationError."""
-    if isinstance(value, dict) and "undo" in value:
-        value = value | {"undo": upgrade_undo(value["undo"])}
-    return msgspec.convert(value, PendingUndo)
-
-
 @dataclass
 class _Content:
     """Pending entries by id, all that were recorded, the last id, and whether the cluster may have a replica."""
@@ -173,7 +151,7 @@ class _Content:
     last_id: int = 0
     has_replica: bool = False
 
-    def add(self, record: _Record) -> None:
+    def add(self, record: Record) -> None:
         if record.intent:
             self.pending[record.intent.id] = record.intent
             self.recorded.add(entry_key(record.intent))
@@ -200,22 +178,12 @@ def _parse(path: Path, whole: bytes) -> _Content:
     content = _Content()
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            record = _decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            hint = f"read its intact lines and {path.parent}/plan.json, and undo the operations by hand"
+            record = decode_record(line)
+        except RECORD_ERRORS as error:
+            hint = f"run `nodefall undo {path.parent}`: it uses the copy in the cluster, or plan.json"
             raise bad_input(f"{path}:{number}", f"the journal is damaged: {error}", hint) from error
         content.add(record)
     return content
-
-
-def _decode(line: bytes) -> _Record:
-    value = msgspec.json.decode(line)
-    if not isinstance(value, dict):
-        return msgspec.convert(value, _Record)  # raises
-    value = {_FORMER_KEYS.get(key, key): item for key, item in value.items()}
-    if value.get("intent") is not None:
-        value["intent"] = decode_pending(value["intent"])
-    return msgspec.convert(value, _Record)
 
 
 def _sync_directory(directory: Path) -> None:

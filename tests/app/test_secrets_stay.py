@@ -23,9 +23,10 @@ from chaos.cli.output import echo
 from chaos.cli.run.progress import PlainProgress
 from chaos.engine.recorder import Recorder
 from chaos.hosts.power.secrets import SecretContext, read_secret
-from chaos.kube.journal_mirror import JournalMirror, RunIdentity
+from chaos.kube.journal_mirror import JournalMirror
 from chaos.kube.kubeconfig import load_configuration
 from chaos.kube.node_events import NodeEvents
+from chaos.kube.replica import RunIdentity, Signer
 from chaos.model import redaction
 from chaos.model.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.model.command import HostCommand, KubeCommand
@@ -110,8 +111,8 @@ def _journal(folder: Path, text: str) -> Iterator[bytes]:
             return Response(200, b"{}", {})
 
     with Journal(folder) as journal:
-        entry = journal.record_intent("do", "patch-budget", "n1", undo, 1.0)
-        JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0), journal).publish()
+        entry = journal.record_intent("do", "patch-budget", "n1", undo, 1.0, state={"path": text})
+        JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0), journal, Signer("uid")).publish()
         journal.mark_undone(entry, text)
     yield (folder / "journal.jsonl").read_bytes()
     yield repr(maps).encode()

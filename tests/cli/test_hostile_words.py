@@ -15,12 +15,10 @@ from chaos.cli import app
 from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo
 from chaos.cli.run.progress import PlainProgress
-from chaos.kube.journal_mirror import PendingRun, RunIdentity
 from chaos.kube.lease import LeaseRecord
-from chaos.model.action import FactCheck, Undo
+from chaos.kube.replica import PendingRun, ReplicaEntry, RunIdentity
 from chaos.model.errors import BadInput, NodefallError, Problem
 from chaos.model.verdict import Status, Verdict
-from chaos.store.journal import PendingUndo
 
 NASTY = st.text(max_size=60) | st.sampled_from(
     [
@@ -82,7 +80,7 @@ def test_progress_has_no_additional_lines(text: str) -> None:
 def test_the_status_of_the_lock(text: str) -> None:
     """Other programs can write the Lease and the ConfigMaps."""
     record = LeaseRecord("1", text, 1, 30.0, "", {"nodefall.dev/run": text, "nodefall.dev/abort": text})
-    entry = PendingUndo(1, text, text, text, Undo(proof=(FactCheck("x", True),)), 1.0)
+    entry = ReplicaEntry(1, text, text, text, 1.0, {"unit": text})
     pending = PendingRun("c", RunIdentity(text, text, 1.0, text), (entry,), text)
     assert len(visible_lines(printed(lock_status._describe_holder(record, True, 1.0)))) == 1
     assert (

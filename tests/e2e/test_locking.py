@@ -60,7 +60,7 @@ def test_a_run_that_sleeps_through_its_lock_is_undone_by_another_machine_and_doe
         name = status["lock"]["run"]
 
         os.kill(run.pid, signal.SIGSTOP)
-        undone = nodefall_elsewhere("undo", name, *here, cwd=tmp_path)
+        undone = nodefall_elsewhere("undo", name, *here, "--yes", cwd=tmp_path)
         assert undone.returncode == 0, undone.stderr
         assert "waiting up to 30 s for the lock of" in undone.stderr
         assert nodefall("status", "-i", inventory, cwd=tmp_path).stdout == "no run is active on this cluster\n"

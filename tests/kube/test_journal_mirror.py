@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from chaos.kube.errors import KubeUnreachable
-from chaos.kube.journal_mirror import JournalMirror, RunIdentity, configmap_name, pending_runs
-from chaos.model.action import FactCheck, Undo, UndoStep
-from chaos.model.command import HostCommand
+from chaos.kube.journal_mirror import JournalMirror, pending_runs
+from chaos.kube.replica import ReplicaEntry, RunIdentity, Signer, configmap_name
+from chaos.model.action import FactCheck, Undo
 from chaos.model.errors import Aborted
 from chaos.model.ports import Response
 from chaos.store.journal import Journal
+from chaos.store.journal_format import entry_key
 from tests.kit.fakes import FakeKube
 
 UNDO = Undo(proof=(FactCheck("node-ready", True),))
@@ -53,7 +55,7 @@ def kube() -> ConfigMaps:
 @pytest.fixture
 def mirror(kube: ConfigMaps, tmp_path: Path) -> JournalMirror:
     identity = RunIdentity("graceful-1", "graceful", 1000.0, "ann@here/1-ab")
-    return JournalMirror(kube, "kube-system", identity, Journal(tmp_path))
+    return JournalMirror(kube, "kube-system", identity, Journal(tmp_path), Signer("uid"))
 
 
 def test_it_exists_while_an_undo_is_pending(kube: ConfigMaps, mirror: JournalMirror) -> None:
@@ -62,11 +64,11 @@ def test_it_exists_while_an_undo_is_pending(kube: ConfigMaps, mirror: JournalMir
     second = mirror.journal.record_intent("b", "kubelet-stop", "n2", UNDO, 2.0)
     mirror.publish()
     (run,) = pending_runs(kube, "kube-system")
-    assert (run.identity, run.has_pending) == (mirror.identity, True)
-    assert run.pending == (second, first)
+    assert (structs.replace(run.identity, format=1), run.has_pending) == (mirror.identity, True)
+    assert [entry.key for entry in run.entries] == [entry_key(second), entry_key(first)]
     mirror.journal.mark_undone(second, "seen")
     assert mirror.reconcile() == ""
-    assert pending_runs(kube, "kube-system")[0].pending == (first,)
+    assert [entry.key for entry in pending_runs(kube, "kube-system")[0].entries] == [entry_key(first)]
     mirror.journal.mark_undone(first, "seen")
     assert mirror.reconcile() == ""
     assert not kube.stored
@@ -133,19 +135,19 @@ def test_an_identity_of_another_config_map_is_an_error(kube: ConfigMaps, run: st
     assert (found.identity.run, found.identity.experiment) == ("r-1", "")
 
 
-def test_a_replica_of_0_1_0_is_read(kube: ConfigMaps) -> None:
+def test_the_commands_of_a_replica_of_0_1_0_are_only_shown(kube: ConfigMaps) -> None:
     """Its key and the fields of an undo step had other names."""
     step = {"command": {"type": "host", "argv": ["true"]}, "patience": 2.5, "sends": 4}
     undo = {"steps": [step], "proof": [{"fact": "planted-timers", "value": []}], "disarm": ""}
     entry = {"id": 1, "step": "cut", "action": "partition", "node": "n1", "undo": undo, "t": 1.0}
+    nothing = {**entry, "id": 2, "undo": {"steps": [], "proof": [], "disarm": ""}}
     identity = {"run": "r-1", "experiment": "e", "started": 1.0, "holder": "ann"}
-    data = {"run.json": json.dumps(identity), "owed.json": json.dumps([entry])}  # words: keep
-    kube.stored["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
-    (run,) = pending_runs(kube, "kube-system")
-    (pending,) = run.pending
-    assert not run.error
-    assert pending.undo.steps == (UndoStep(HostCommand(("true",)), grace_seconds=2.5, max_attempts=4),)
-    assert pending.undo.proof == (FactCheck("failsafe-timers", []),)
+    for key in ("owed.json", "pending.json"):  # words: keep
+        data = {"run.json": json.dumps(identity), key: json.dumps([entry, nothing])}
+        kube.stored["nodefall-run-r-1"] = {"metadata": {"name": "nodefall-run-r-1"}, "data": data}
+        (run,) = pending_runs(kube, "kube-system")
+        assert not run.error
+        assert run.entries == (ReplicaEntry(1, "cut", "partition", "n1", 1.0, commands=("true",)),)
 
 
 class Versioned(ConfigMaps):
@@ -178,7 +180,7 @@ class Versioned(ConfigMaps):
 def versioned(tmp_path: Path) -> tuple[Versioned, JournalMirror]:
     kube = Versioned()
     identity = RunIdentity("graceful-1", "graceful", 1000.0, "ann@here/1-ab")
-    return kube, JournalMirror(kube, "kube-system", identity, Journal(tmp_path))
+    return kube, JournalMirror(kube, "kube-system", identity, Journal(tmp_path), Signer("uid"))
 
 
 def test_a_replica_that_another_process_removed_or_replaced_is_not_written_again(
@@ -218,21 +220,39 @@ def test_a_write_whose_answer_was_lost_is_known_to_be_of_this_run(versioned: tup
     assert not kube.stored
 
 
-def test_what_a_run_published_after_it_was_imported_is_imported_too(
+def test_the_copy_tells_what_others_have_not_undone_yet(
     versioned: tuple[Versioned, JournalMirror], tmp_path: Path
 ) -> None:
     kube, mirror = versioned
     (tmp_path / "elsewhere").mkdir()
-    other = Journal(tmp_path / "elsewhere")
-    undone = other.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
-    other.mark_undone(undone, "seen")
     mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
     mirror.journal.record_intent("b", "kubelet-stop", "n2", UNDO, 2.0)
     mirror.publish()
-    elsewhere = JournalMirror(kube, "kube-system", RunIdentity("graceful-1", "graceful", 1000.0), other)
-    both = {("a", "kubelet-stop", "n1", 1.0), ("b", "kubelet-stop", "n2", 2.0)}
-    assert elsewhere.import_entries(add=False) == both
-    assert other.pending() == []
-    assert elsewhere.import_entries(add=True) == both
-    assert [(entry.step, entry.node) for entry in other.pending()] == [("b", "n2")]
+    copy = Journal(tmp_path / "elsewhere")
+    identity = RunIdentity("graceful-1", "graceful", 1000.0)
+    elsewhere = JournalMirror(kube, "kube-system", identity, copy, Signer("uid"))
+    assert elsewhere.still_published() == {("a", "kubelet-stop", "n1", 1.0), ("b", "kubelet-stop", "n2", 2.0)}
     assert elsewhere.published() == frozenset()  # another process wrote it
+    kube.stored.clear()
+    assert elsewhere.still_published() == frozenset()
+
+
+def test_an_unreadable_copy_takes_nothing_from_the_journal(versioned: tuple[Versioned, JournalMirror]) -> None:
+    kube, mirror = versioned
+    mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    kube.stored[configmap_name("graceful-1")]["data"] = {"run.json": "{"}
+    assert mirror.still_published() == {("a", "kubelet-stop", "n1", 1.0)}
+
+
+def test_it_stays_as_it_is_while_it_has_rejected_entries(versioned: tuple[Versioned, JournalMirror]) -> None:
+    kube, mirror = versioned
+    entry = mirror.journal.record_intent("a", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    mirror.journal.mark_undone(entry, "seen")
+    stored = dict(kube.stored)
+    assert mirror.reconcile([ReplicaEntry(1, "cut", "partition", "n1", 1.0)]) == ""
+    assert kube.stored == stored
+    assert mirror.journal.has_replica
+    assert mirror.reconcile() == ""
+    assert not kube.stored

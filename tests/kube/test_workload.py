@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.kube.workload import PRIORITY_CLASSES, apply, collection_path, create_commands, namespace_for, removal
+from chaos.kube.workload import (
+    PRIORITY_CLASSES,
+    WorkloadState,
+    apply,
+    collection_path,
+    create_commands,
+    namespace_for,
+    removal,
+    workload_state,
+)
 from chaos.model.errors import Aborted
 from chaos.model.ports import Response
 from tests.kit.fakes import FakeKube
@@ -48,7 +57,7 @@ def test_names_fit_and_removal_is_proven() -> None:
     name = namespace_for("graceful-poweroff-" + "x" * 80)
     assert len(name) <= 63
     assert not name.endswith("-")
-    assert [str(check) for check in removal([], "ns", "r1").proof] == ["namespace/ns is gone"]
+    assert [str(check) for check in removal(WorkloadState(), "ns", "r1").proof] == ["namespace/ns is gone"]
 
 
 def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
@@ -58,7 +67,7 @@ def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
     assert workload[1].body is not None
     assert workload[1].body["metadata"]["labels"]["nodefall.dev/run"] == "r1"
     assert "namespace" not in workload[1].body["metadata"]
-    undo = removal(workload, "nodefall-r1", "r1")
+    undo = removal(workload_state(workload), "nodefall-r1", "r1")
     ours = f"{PRIORITY_CLASSES}?labelSelector=nodefall.dev/run%3Dr1"
     assert [str(step.command) for step in undo.steps] == [
         "DELETE /api/v1/namespaces/nodefall-r1",
@@ -71,7 +80,7 @@ def test_finalizers_of_the_manifests_do_not_outlive_them() -> None:
     """A run that dies before it removes them would leave a namespace that never ends."""
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
     plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "free"}}
-    undo = removal(create_commands([manifest, plain], "ns", "r1"), "ns", "r1")
+    undo = removal(workload_state(create_commands([manifest, plain], "ns", "r1")), "ns", "r1")
     path = "/api/v1/namespaces/ns/pods/held"
     assert [str(step.command) for step in undo.steps] == [
         "DELETE /api/v1/namespaces/ns",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import chaos.assertions
-from chaos.kube.workload import create_commands, removal
+from chaos.kube.workload import create_commands, removal, workload_state
 from chaos.model.action import FactCheck, Target
 from chaos.model.command import Command, KubeCommand, PodsCommand, TaintsCommand
 from chaos.model.experiment import Experiment
@@ -167,7 +167,7 @@ def test_permissions_to_create_and_remove_a_workload() -> None:
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1},
     ]
     workload = create_commands(manifests, "ns", "run")
-    inputs = PermissionInputs("kube-system", workload, removal(workload, "ns", "run"))
+    inputs = PermissionInputs("kube-system", workload, removal(workload_state(workload), "ns", "run"))
     permissions = {str(permission) for permission in compute_permissions(experiment("cordon", {}), REGISTRY, inputs)}
     assert {"create namespaces", "get namespaces", "delete namespaces", "create deployments.apps"} <= permissions
     classes = "priorityclasses.scheduling.k8s.io"

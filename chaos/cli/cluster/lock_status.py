@@ -12,9 +12,10 @@ from chaos.app.cluster_lock import describe_pending, lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster, inventory_path
 from chaos.cli.output import echo
 from chaos.clock import SystemClock
-from chaos.kube.journal_mirror import PendingRun, pending_runs
+from chaos.kube.journal_mirror import pending_runs
 from chaos.kube.lease import LeaseRecord
 from chaos.kube.lease_api import read_lock, request_abort
+from chaos.kube.replica import PendingRun
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError
@@ -87,8 +88,7 @@ def _document(
     rows = [
         {"run": run.identity.run, "step": entry.step, "action": entry.action, "node": entry.node}
         for run in pending
-        for entry in run.pending
-        if entry.undo.proof
+        for entry in run.entries
     ]
     lock = None
     if holder:

@@ -16,6 +16,7 @@ Examples:
   nodefall undo --list
   nodefall undo --list --inventory hosts/staging.yaml
   nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml
+  nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml --yes
 """
 
 
@@ -24,17 +25,23 @@ Examples:
 @click.option("--list", "list_", is_flag=True, help="List the runs with a pending undo; exit code 3 if any.")
 @click.option("--inventory", "-i", help="Instead of the inventory stored with the run.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
+@click.option("--yes", is_flag=True, help="Do not ask before an undo that only the cluster's journal describes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-def command(run: str | None, list_: bool, inventory: str | None, reports: Path, as_json: bool) -> None:
+def command(run: str | None, list_: bool, inventory: str | None, reports: Path, yes: bool, as_json: bool) -> None:
     """Finish the pending undo of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID.
 
-    With --inventory, RUN may be from another machine: the cluster has a copy of its journal.
+    With --inventory, RUN may be from another machine: the cluster has a copy of its journal. Anybody who may write
+    ConfigMaps can change that copy, so its commands are printed and confirmed unless it is signed (cluster.journalKey).
+    A damaged journal is rebuilt from that copy and the plan.
 
     Exit code 0: nothing is pending; 3: an undo is still pending. Idempotent.
     """
-    from chaos.cli.undo.undo_impl import list_pending, undo
+    from chaos.cli.undo.list_impl import list_pending
+    from chaos.cli.undo.undo_impl import UndoOptions, undo
     from chaos.model.errors import UsageError
 
     if list_ == bool(run):
         raise UsageError("give a RUN or --list", hint="list pending undos with nodefall undo --list")
-    sys.exit(list_pending(reports, inventory, as_json) if run is None else undo(run, inventory, reports, as_json))
+    if run is None:
+        sys.exit(list_pending(reports, inventory, as_json))
+    sys.exit(undo(UndoOptions(run, inventory, reports, yes, as_json)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.kube import journal_mirror
-from chaos.kube.journal_mirror import PendingRun
+from chaos.kube.replica import PendingRun
 from chaos.model.errors import UsageError, bad_input
 from chaos.model.inventory import Inventory
 from chaos.store import run_directory
@@ -21,7 +21,10 @@ def pending_runs(inventory: Inventory) -> list[PendingRun]:
 
 
 def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
-    """Create a run directory from the cluster's copy of a journal. Raises UsageError if there is none."""
+    """A run directory for a journal in the cluster, whose entries :func:`finish_undo` adds.
+
+    Raises UsageError if there is none.
+    """
     with connect_cluster(inventory) as connection:
         runs = journal_mirror.pending_runs(connection.kube, lock_namespace(connection))
         pending = next((each for each in runs if each.identity.run == run), None)
@@ -40,6 +43,4 @@ def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
     run_directory.save(directory, run_directory.RUN, info)
     with Journal(directory) as journal:
         journal.record_replica(True)
-        for entry in sorted(pending.pending, key=lambda entry: entry.id):
-            journal.record_intent(entry.step, entry.action, entry.node, entry.undo, entry.t, entry.identity)
     return directory

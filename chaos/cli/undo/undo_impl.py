@@ -1,112 +1,104 @@
-"""Finishes and lists pending undos."""
+"""Finishes pending undos."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from pydantic import ValidationError
 
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
-from chaos.app.connect import connect_cluster
 from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
+from chaos.app.undo import Undone, UndoRequest, finish_undo
 from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
-from chaos.cli.undo.remote_undo import import_run, pending_runs
-from chaos.engine.rollback import UndoRules, roll_back
-from chaos.kube.journal_mirror import JournalMirror, RunIdentity
+from chaos.cli.undo.confirm import confirm_entries, describe_rejected
+from chaos.cli.undo.json_keys import with_former_key
+from chaos.cli.undo.remote_undo import import_run
 from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, NodefallError, Refused, UndoPending, UsageError, bad_input
+from chaos.model.errors import BadInput, Exit, NodefallError, UsageError, bad_input
 from chaos.model.inventory import Inventory
-from chaos.model.result import UndoResult
 from chaos.model.text import on_node
 from chaos.store import run_directory
-from chaos.store.journal import NAME, Journal, PendingUndo, entry_key, read_pending
+from chaos.store.journal import Journal
+from chaos.store.journal_repair import replace_damaged
 
 
-def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
-    """List the runs below ``reports`` with a pending undo or an unreadable journal; the exit code.
+@dataclass(frozen=True, slots=True)
+class UndoOptions:
+    """The options of the command."""
 
-    With an inventory, the runs of any machine on that cluster.
-    """
-    scope = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
-    rows, unreadable = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
-    if as_json:
-        click.echo(json.dumps(_with_former_key({"pendingUndo": rows, "unreadable": unreadable})))
-    for row in rows if not as_json else ():
-        echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
-    for message in unreadable:
-        echo(f"error: {message}", err=True)
-    if not rows and not unreadable:
-        echo(f"no pending undo in the {scope}", err=True)
-    return int(Exit.UNDO_PENDING if rows or unreadable else Exit.HELD)
+    run: str
+    inventory: str | None
+    reports: Path
+    yes: bool = False
+    as_json: bool = False
 
 
-def _in_cluster(inventory: Inventory) -> tuple[list[dict[str, str]], list[str]]:
-    rows, unreadable = [], []
-    for remote in pending_runs(inventory):
-        if remote.error:
-            unreadable.append(f"cannot read the journal of run {remote.identity.run} in the cluster: {remote.error}")
-        rows += [_row(remote.identity.run, pending) for pending in remote.pending if pending.undo.proof]
-    return rows, unreadable
-
-
-def _row(run: str, pending: PendingUndo) -> dict[str, str]:
-    return {"run": run, "step": pending.step, "action": pending.action, "node": pending.node}
-
-
-def _on_disk(reports: Path) -> tuple[list[dict[str, str]], list[str]]:
-    rows, unreadable = [], []
-    for path in sorted(reports.glob(f"*/*/{NAME}")):
-        try:
-            pending = read_pending(path.parent)
-        except NodefallError as error:
-            unreadable.append(error.message)
-            continue
-        rows += [_row(str(path.parent), entry) for entry in pending]
-    return rows, unreadable
-
-
-def undo(name: str, inventory: str | None, reports: Path, as_json: bool) -> int:
+def undo(options: UndoOptions) -> int:
     """Finish the pending undo of one run; the exit code. Raises UndoPending if it could not be attempted."""
-    directory = _find(reports, name, inventory)
-    with run_log() as log, guard_pending_undo(directory), Journal(directory) as journal:
-        log.open(directory)
-        results: list[UndoResult] = []
-        if journal.pending() or journal.has_replica:
-            info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
-            try:
-                results = _run_undo(journal, info, _inventory(directory, info, inventory))
-            except NodefallError as error:
-                if not _is_lab_gone(info, inventory):
-                    raise
-                echo(f"the simulated cluster of this run no longer exists ({error.message})", err=True)
-                for entry in journal.pending():
-                    journal.mark_undone(entry, "its simulated cluster no longer exists")
-                journal.record_replica(False)
-        pending = [{"step": o.step, "action": o.action, "node": o.node} for o in journal.pending()]
-    return _echo_results(directory, results, pending, as_json)
+    directory = _find(options.reports, options.run, options.inventory)
+    with run_log() as log, guard_pending_undo(directory):
+        info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
+        try:
+            undone = _finish(directory, info, options, partial(log.open, directory))
+        except NodefallError as error:
+            if not _is_lab_gone(info, options.inventory):
+                raise
+            echo(f"the simulated cluster of this run no longer exists ({error.message})", err=True)
+            undone = _close_journal(directory)
+    return _echo_result(directory, undone, options.as_json)
 
 
-def _echo_results(directory: Path, results: list[UndoResult], pending: list[dict[str, str]], as_json: bool) -> int:
+def _finish(
+    directory: Path, info: run_directory.RunInfo, options: UndoOptions, on_open: Callable[[], object]
+) -> Undone:
+    progress = BestEffortProgress(make_progress(sys.stderr))
+    confirm = partial(confirm_entries, progress=progress, yes=options.yes)
+    try:
+        inventory = _inventory(directory, info, options.inventory)
+        return finish_undo(UndoRequest(directory, info, inventory, confirm, on_open), progress)
+    finally:
+        progress.close()
+
+
+def _close_journal(directory: Path) -> Undone:
+    """Close all entries of a run whose cluster is gone."""
+    try:
+        with Journal(directory) as journal:
+            for entry in journal.pending():
+                journal.mark_undone(entry, "its simulated cluster no longer exists")
+            journal.record_replica(False)
+    except BadInput:
+        replace_damaged(directory, (), has_replica=False)
+    return Undone()
+
+
+def _echo_result(directory: Path, undone: Undone, as_json: bool) -> int:
+    pending = [{"step": o.step, "action": o.action, "node": o.node} for o in undone.pending]
+    rejected = [
+        {"step": r.entry.step, "action": r.entry.action, "node": r.entry.node, "because": r.why}
+        for r in undone.rejected
+    ]
     if as_json:
-        undone = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in results]
-        click.echo(json.dumps(_with_former_key({"run": str(directory), "undone": undone, "pendingUndo": pending})))
+        results = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in undone.results]
+        document = {"run": str(directory), "undone": results, "pendingUndo": pending, "rejected": rejected}
+        click.echo(json.dumps(with_former_key(document)))
     for entry in pending:
         echo(on_node(f"pending undo: {entry['step']} ({entry['action']})", entry["node"]), err=True)
-    if not pending:
+    for each in undone.rejected:
+        echo(describe_rejected(each), err=True)
+    if rejected:
+        echo("undo what is right of them by hand, then delete the run's ConfigMap", err=True)
+    if not pending and not rejected:
         echo(f"no pending undo in {directory}", err=True)
-    return int(Exit.UNDO_PENDING if pending else Exit.HELD)
-
-
-def _with_former_key(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the key that 0.1 had for ``pendingUndo``, too."""
-    return document | {"owed": document["pendingUndo"]}  # words: keep
+    return int(Exit.UNDO_PENDING if pending or rejected else Exit.HELD)
 
 
 def _inventory(directory: Path, info: run_directory.RunInfo, inventory_file: str | None) -> Inventory:
@@ -130,39 +122,6 @@ def _find(reports: Path, name: str, inventory: str | None) -> Path:
         if inventory is None or Path(name).name != name:
             raise
         return import_run(name, load_inventory(Path(inventory)), reports)
-
-
-def _run_undo(journal: Journal, info: run_directory.RunInfo, inventory: Inventory) -> list[UndoResult]:
-    progress = BestEffortProgress(make_progress(sys.stderr))
-    try:
-        with connect_cluster(inventory) as connection, connection.clock.participant():
-            if info.cluster_uid and connection.uid != info.cluster_uid:
-                raise Refused(
-                    f"wrong cluster: the run was on UID {info.cluster_uid}, but the server reports {connection.uid}",
-                    hint="give the inventory of the run with --inventory",
-                )
-            with (
-                hold_machine_lock(connection),
-                hold_lock(connection, info.run, progress.note, wait_for_holder=True) as lock,
-            ):
-                identity = RunIdentity(info.run, info.experiment, info.started)
-                mirror = JournalMirror(connection.kube, lock_namespace(connection), identity, journal)
-                # A run of another machine went on while this process waited for the lock.
-                published = mirror.import_entries(add=not info.by) if journal.has_replica else None
-                rules = UndoRules(
-                    may_be_undone=lambda entry: published is not None and entry_key(entry) not in published,
-                    blocked=lock.blocked,
-                )
-                results = list(roll_back(journal, connection.hosts, connection.clock, progress, rules))
-                if lock.blocked():
-                    raise UndoPending(f"the undo was stopped: {lock.blocked()}", hint="run nodefall undo again")
-                if unsettled := mirror.reconcile():
-                    raise UndoPending(
-                        f"undone, but not recorded in the cluster: {unsettled}", hint="run nodefall undo again"
-                    )
-                return results
-    finally:
-        progress.close()
 
 
 def _is_lab_gone(info: run_directory.RunInfo, inventory_file: str | None) -> bool:

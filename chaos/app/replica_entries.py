@@ -1,0 +1,172 @@
+"""Which operations in a replica may be undone: the commands are computed by their actions, never read from the cluster.
+
+Anybody who may write ConfigMaps may have written the replica. An operation is accepted only for a node of the run's
+plan that the inventory does not protect, with a state that its action validates.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import msgspec
+
+from chaos.engine.run import WORKLOAD
+from chaos.kube.replica import Authenticity, PendingRun, ReplicaEntry
+from chaos.kube.workload import WorkloadState, namespace_for, removal
+from chaos.model.action import AnyAction, FactCheck, Scope, Undo
+from chaos.model.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
+from chaos.model.errors import NodefallError
+from chaos.model.inventory import Inventory
+from chaos.model.plan import Plan, PlannedStep
+from chaos.model.registry import PluginRegistry
+from chaos.plan.cluster import ClusterView
+from chaos.plan.identity import IDENTITY_FACTS, identity_checks, node_identity
+from chaos.plan.targets import is_protected
+from chaos.store.journal_format import PendingUndo
+
+_NODE_PREFIX = "/api/v1/nodes/"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedEntry:
+    """An operation that is not undone, and why."""
+
+    entry: ReplicaEntry
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedReplica:
+    """The operations of a replica; those that are accepted have the undo that their action computed."""
+
+    accepted: tuple[PendingUndo, ...] = ()
+    rejected: tuple[RejectedEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRules:
+    """What is known of the cluster, and how far the replica is trusted. ``plan``: the one of the run, if it is here."""
+
+    registry: PluginRegistry
+    inventory: Inventory
+    view: ClusterView
+    authenticity: Authenticity
+    plan: Plan | None = None
+
+
+class _RejectedError(Exception):
+    """The argument is the reason."""
+
+
+def resolve_replica(replica: PendingRun, rules: ReplicaRules) -> ResolvedReplica:
+    """Compute the undo of each operation."""
+    accepted: list[PendingUndo] = []
+    rejected: list[RejectedEntry] = []
+    for entry in sorted(replica.entries, key=lambda entry: entry.id):
+        try:
+            accepted.append(_resolve(entry, replica, rules))
+        except _RejectedError as error:
+            rejected.append(RejectedEntry(entry, str(error)))
+    return ResolvedReplica(tuple(accepted), tuple(rejected))
+
+
+def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> PendingUndo:
+    if rules.authenticity is Authenticity.FORGED:
+        raise _RejectedError("the journal is not signed with cluster.journalKey of the inventory")
+    if entry.state is None:
+        sent = f": {'; '.join(entry.commands)}" if entry.commands else ""
+        raise _RejectedError(f"nodefall 0.1 wrote it, with commands, which are never sent from a cluster{sent}")
+    if entry.action == WORKLOAD:
+        return _pending(entry, _workload_undo(entry, replica))
+    action = rules.registry.actions.get(entry.action)
+    if action is None:
+        raise _RejectedError(f"the action {entry.action} is not installed here")
+    _check_node(entry, action, replica, rules)
+    planned = _planned(entry, rules.plan)
+    if planned:
+        facts = rules.plan.facts.get(entry.node, {}) if rules.plan else {}
+        return _pending(entry, planned.undo, identity_checks(facts, planned.undo))
+    if action.allowance and rules.authenticity is not Authenticity.SIGNED:
+        raise _RejectedError(f"the state of {entry.action} is a program: it must be signed (cluster.journalKey)")
+    undo = _compute_undo(entry, action)
+    _check_commands(undo, entry.node)
+    return _pending(entry, undo, _identity(entry, rules))
+
+
+def _pending(entry: ReplicaEntry, undo: Undo, identity: tuple[FactCheck, ...] = ()) -> PendingUndo:
+    return PendingUndo(entry.id, entry.step, entry.action, entry.node, undo, entry.t, identity, entry.state)
+
+
+def _workload_undo(entry: ReplicaEntry, replica: PendingRun) -> Undo:
+    run = replica.identity.run
+    if entry.node != namespace_for(run):
+        raise _RejectedError(f"the namespace {entry.node} is not the one of the run's workload")
+    try:
+        return removal(msgspec.convert(entry.state, WorkloadState), entry.node, run)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise _RejectedError(f"invalid state: {error}") from error
+
+
+def _check_node(entry: ReplicaEntry, action: AnyAction, replica: PendingRun, rules: ReplicaRules) -> None:
+    if (action.scope is Scope.NODE) != bool(entry.node):
+        raise _RejectedError(f"{entry.action} acts on {'a node' if action.scope is Scope.NODE else 'the cluster'}")
+    if not entry.node:
+        return
+    if entry.node not in replica.identity.nodes:
+        raise _RejectedError(f"{entry.node} is not a node of the run's plan")
+    node = rules.view.nodes.get(entry.node)
+    if entry.node in rules.inventory.protected.nodes or (node and is_protected(node, rules.view, rules.inventory)):
+        raise _RejectedError(f"the inventory protects {entry.node}")
+
+
+def _planned(entry: ReplicaEntry, plan: Plan | None) -> PlannedStep | None:
+    """The step of the plan, None without a plan."""
+    if plan is None:
+        return None
+    for planned in plan.steps:
+        if (planned.step, planned.action, planned.node) == (entry.step, entry.action, entry.node):
+            if planned.undo_state != entry.state:
+                raise _RejectedError("its state is not that of the run's plan")
+            return planned
+    raise _RejectedError("the run's plan has no such step")
+
+
+def _compute_undo(entry: ReplicaEntry, action: AnyAction) -> Undo:
+    try:
+        return action.undo(action.decode_state(entry.state or {}))
+    except (msgspec.ValidationError, NodefallError) as error:
+        raise _RejectedError(f"invalid state: {error}") from error
+    except Exception as error:  # the state is anybody's text, and the action may be another distribution's
+        _log.exception("undo of %s could not be computed", entry.action)
+        raise _RejectedError(f"invalid state: {type(error).__name__}: {error}") from error
+
+
+def _check_commands(undo: Undo, node: str) -> None:
+    """Whatever the state says, nothing goes to another node."""
+    for step in undo.steps:
+        command = step.command
+        other = ""
+        if isinstance(command, KubeCommand) and node and command.path.startswith(_NODE_PREFIX):
+            other = command.path.removeprefix(_NODE_PREFIX).partition("/")[0].partition("?")[0]
+        elif isinstance(command, TaintsCommand):
+            other = command.node
+        elif isinstance(command, PodsCommand):
+            other = command.pods.node or node
+        elif isinstance(command, HostCommand | PowerCommand) and not node:
+            raise _RejectedError(f"a step on the cluster sends nothing to a host: {command}")
+        if other and other != node:
+            raise _RejectedError(f"its state is about another node: {other}")
+
+
+def _identity(entry: ReplicaEntry, rules: ReplicaRules) -> tuple[FactCheck, ...]:
+    """The recorded checks that the host is the node; of a replica that is not signed, also what the Node reports."""
+    for check in entry.identity:
+        if check.fact not in IDENTITY_FACTS:
+            raise _RejectedError(f"{check.fact} does not identify a host")
+    node = rules.view.nodes.get(entry.node)
+    if node is None or rules.authenticity is Authenticity.SIGNED:
+        return entry.identity
+    reported = FactCheck("machine-id", node_identity(node).machine_id)
+    return entry.identity if reported in entry.identity or not reported.value else (*entry.identity, reported)

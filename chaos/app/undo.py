@@ -1,0 +1,170 @@
+"""Finishes the pending undo of a run: from its journal, else from the copy in the cluster and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
+from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.inventory_secrets import journal_signer
+from chaos.app.journal_sources import load_plan, merge_entries, planned_entries
+from chaos.app.registry import load_registry
+from chaos.app.replica_entries import RejectedEntry, ReplicaRules, ResolvedReplica, resolve_replica
+from chaos.engine.rollback import UndoRules, roll_back
+from chaos.kube.cluster_snapshot import cluster_view
+from chaos.kube.journal_mirror import JournalMirror, find_replica
+from chaos.kube.replica import Authenticity, PendingRun, RunIdentity, configmap_name
+from chaos.model.errors import BadInput, Refused, UndoPending, bad_input
+from chaos.model.inventory import Inventory
+from chaos.model.plan import Plan
+from chaos.model.ports import Progress
+from chaos.model.result import UndoResult
+from chaos.store.journal import NAME, Journal
+from chaos.store.journal_format import EntryKey, PendingUndo, entry_key
+from chaos.store.journal_repair import read_intact, replace_damaged
+from chaos.store.run_directory import RunInfo
+
+_REPLAY_SECONDS = 24 * 3600.0  # an older journal may be one that was undone long ago, and put back
+ConfirmEntries = Callable[[PendingRun, ResolvedReplica], None]
+"""Called with operations for which only a journal in the cluster vouches. Raises Refused to undo none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRequest:
+    """One run to be undone. Its directory is a copy if it was made from the journal in the cluster.
+
+    ``on_open`` is called when no other process has the journal.
+    """
+
+    directory: Path
+    info: RunInfo
+    inventory: Inventory
+    confirm: ConfirmEntries
+    on_open: Callable[[], object] = lambda: None
+
+    @property
+    def is_copy(self) -> bool:
+        return not self.info.by
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was undone, what the journal in the cluster names but is not undone, and what is still pending."""
+
+    results: tuple[UndoResult, ...] = ()
+    rejected: tuple[RejectedEntry, ...] = ()
+    pending: tuple[PendingUndo, ...] = ()
+
+
+def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
+    """Undo what is pending. Raises NodefallError where that is impossible."""
+    journal = _open_intact(request.directory)
+    try:
+        request.on_open()
+        if journal and not journal.pending() and not journal.has_replica:
+            return Undone()
+        with connect_cluster(request.inventory) as connection, connection.clock.participant():
+            _check_cluster(connection, request.info)
+            with (
+                hold_machine_lock(connection),
+                hold_lock(connection, request.info.run, progress.note, wait_for_holder=True) as lock,
+            ):
+                session = _Session(request, connection, progress)
+                if journal is None:
+                    session.rebuild()
+                    journal = Journal(request.directory)
+                return session.undo(journal, lock.blocked)
+    finally:
+        if journal:
+            journal.close()
+
+
+def _open_intact(directory: Path) -> Journal | None:
+    """The journal, None if it is damaged. Raises Refused."""
+    try:
+        return Journal(directory)
+    except BadInput:
+        return None
+
+
+def _check_cluster(connection: ClusterConnection, info: RunInfo) -> None:
+    if info.cluster_uid and connection.uid != info.cluster_uid:
+        raise Refused(
+            f"wrong cluster: the run was on UID {info.cluster_uid}, but the server reports {connection.uid}",
+            hint="give the inventory of the run with --inventory",
+        )
+
+
+class _Session:
+    """The undo of one run, while both locks are held."""
+
+    def __init__(self, request: UndoRequest, connection: ClusterConnection, progress: Progress) -> None:
+        self._request, self._connection, self._progress = request, connection, progress
+        self._namespace = lock_namespace(connection)
+        self._signer = journal_signer(connection)
+
+    def undo(self, journal: Journal, blocked: Callable[[], str]) -> Undone:
+        """Undo what is pending in the journal; in one that is a copy, also what was published after it was made."""
+        info, connection = self._request.info, self._connection
+        identity = RunIdentity(info.run, info.experiment, info.started)
+        mirror = JournalMirror(connection.kube, self._namespace, identity, journal, self._signer)
+        published: frozenset[EntryKey] | None = None
+        rejected: tuple[RejectedEntry, ...] = ()
+        if journal.has_replica:
+            replica = mirror.read()
+            if replica and not replica.error:
+                mirror.identity = replica.identity
+            if replica and self._request.is_copy:
+                rejected = self._import(replica, journal)
+            published = mirror.still_published()
+        rules = UndoRules(
+            may_be_undone=lambda entry: published is not None and entry_key(entry) not in published, blocked=blocked
+        )
+        results = roll_back(journal, connection.hosts, connection.clock, self._progress, rules)
+        if why := blocked():
+            raise UndoPending(f"the undo was stopped: {why}", hint="run nodefall undo again")
+        if why := mirror.reconcile([each.entry for each in rejected]):
+            raise UndoPending(f"undone, but not recorded in the cluster: {why}", hint="run nodefall undo again")
+        return Undone(tuple(results), rejected, tuple(journal.pending()))
+
+    def rebuild(self) -> None:
+        """Replace a damaged journal by the operations of all sources. Raises BadInput if there is none.
+
+        It is recorded as published: what the copy in the cluster does not have may be undone, or never have begun.
+        """
+        directory, run = self._request.directory, self._request.info.run
+        replica, plan = find_replica(self._connection.kube, self._namespace, run), load_plan(directory)
+        copied = self._resolve(replica, plan).accepted if replica and not replica.error else ()
+        entries = merge_entries(copied, read_intact(directory), planned_entries(plan) if plan else ())
+        if not entries and plan is None:
+            raise bad_input(
+                str(directory / NAME),
+                f"the journal is damaged, without plan.json and ConfigMap {configmap_name(run)} to rebuild it from",
+                "see debug.log and the recording for what was done, and undo it by hand",
+            )
+        kept = replace_damaged(directory, entries, has_replica=True)
+        used = " and the plan" if plan else ""
+        source = "the copy in the cluster" if replica and not replica.error else "its intact lines"
+        self._progress.note(f"the journal is damaged and kept as {kept.name}; rebuilt from {source}{used}")
+
+    def _import(self, replica: PendingRun, journal: Journal) -> tuple[RejectedEntry, ...]:
+        """Add the operations of the copy that the journal does not have; those that are not undone."""
+        new = replace(replica, entries=tuple(e for e in replica.entries if not journal.has_recorded(e.key)))
+        resolved = self._resolve(new, plan=None)
+        for entry in resolved.accepted:
+            journal.add_entry(entry)
+        return resolved.rejected
+
+    def _resolve(self, replica: PendingRun, plan: Plan | None) -> ResolvedReplica:
+        """The undo of each operation in the copy; confirmed, unless a plan on this machine or a key vouches for it."""
+        connection = self._connection
+        view = cluster_view(connection.kube, connection.uid)
+        authenticity = self._signer.verify(replica)
+        rules = ReplicaRules(load_registry(), connection.inventory, view, authenticity, plan)
+        resolved = resolve_replica(replica, rules)
+        is_recent = connection.clock.now() - replica.identity.started < _REPLAY_SECONDS
+        if resolved.accepted and plan is None and not (authenticity is Authenticity.SIGNED and is_recent):
+            self._request.confirm(replica, resolved)
+        return resolved

@@ -1,0 +1,36 @@
+"""Types of the fields of state records, for names that reach a command.
+
+A state may come from a ConfigMap that anybody has written: a value is validated when the record is decoded, so that an
+undo names no option, no path and no other object than its action meant.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+# Units whose start takes the machine down or out of service; undo never starts them.
+_MACHINE_UNITS = "systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|suspend|hibernate|hybrid-sleep)|emergency|rescue"
+_DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+
+OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
+UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
+Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
+NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")]
+NamespaceName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
+TaintName = Annotated[  # KEY:EFFECT
+    str,
+    Meta(
+        pattern=r"\A(?:[a-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+        r":(?:NoSchedule|PreferNoSchedule|NoExecute)\Z"
+    ),
+]
+_OBJECT = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+WorkloadPath = Annotated[
+    str,
+    Meta(pattern=rf"\A/apis/apps/v1/namespaces/{_DNS_LABEL}/(?:deployments|statefulsets|daemonsets)/{_OBJECT}\Z"),
+]
+BudgetPath = Annotated[
+    str, Meta(pattern=rf"\A/apis/policy/v1/namespaces/{_DNS_LABEL}/poddisruptionbudgets/{_OBJECT}\Z")
+]

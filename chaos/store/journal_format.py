@@ -1,0 +1,73 @@
+"""Records of a journal: one JSON object a line, of this version or 0.1.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from chaos.model.action import FactCheck, Undo, UndoState
+from chaos.model.legacy import upgrade_undo
+from chaos.model.redaction import redact_json
+
+# Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
+_FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
+RECORD_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)  # what decoding raises
+
+
+class PendingUndo(Struct, frozen=True):
+    """One operation and its undo. ``t`` is when the operation was about to begin.
+
+    ``identity`` are checks that the host and the power control are still those of the plan, ``state`` is what the
+    action computes ``undo`` from; 0.1.0 wrote neither.
+    """
+
+    id: int
+    step: str
+    action: str
+    node: str
+    undo: Undo
+    t: float
+    identity: tuple[FactCheck, ...] = ()
+    state: UndoState | None = None
+
+
+EntryKey = tuple[str, str, str, float]  # step, action, node, time: the same in a copy, whose IDs may differ
+
+
+def entry_key(pending: PendingUndo) -> EntryKey:
+    """What identifies an operation of a run in every copy of its journal."""
+    return pending.step, pending.action, pending.node, pending.t
+
+
+class Record(Struct, frozen=True, omit_defaults=True):
+    """One line: an operation about to begin, the proof of an undo, or whether the cluster has a replica."""
+
+    intent: PendingUndo | None = None
+    undone: int | None = None  # id of the entry
+    because: str = ""
+    replica: bool | None = None
+
+
+def encode_record(record: Record) -> bytes:
+    """The line of a record."""
+    return redact_json(msgspec.json.encode(record)) + b"\n"
+
+
+def decode_record(line: bytes) -> Record:
+    """The record of a line. Raises RECORD_ERRORS."""
+    value = msgspec.json.decode(line)
+    if not isinstance(value, dict):
+        return msgspec.convert(value, Record)  # raises
+    value = {_FORMER_KEYS.get(key, key): item for key, item in value.items()}
+    if value.get("intent") is not None:
+        value["intent"] = decode_pending(value["intent"])
+    return msgspec.convert(value, Record)
+
+
+def decode_pending(value: Any) -> PendingUndo:
+    """An entry, from its JSON value in either version's words. Raises msgspec.ValidationError."""
+    if isinstance(value, dict) and "undo" in value:
+        value = value | {"undo": upgrade_undo(value["undo"])}
+    return msgspec.convert(value, PendingUndo)
