@@ -63,7 +63,7 @@ def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
     journal = _open_intact(request.directory)
     try:
         request.on_open()
-        if journal and not journal.pending() and not journal.has_replica:
+        if journal and not journal.is_empty and not journal.pending() and not journal.has_replica:
             return Undone()
         with connect_cluster(request.inventory) as connection, connection.clock.participant():
             _check_cluster(connection, request.info)
@@ -72,6 +72,9 @@ def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
                 hold_lock(connection, request.info.run, progress.note, wait_for_holder=True) as lock,
             ):
                 session = _Session(request, connection, progress)
+                if journal and journal.is_empty and session.has_copy():
+                    journal.close()
+                    journal = None
                 if journal is None:
                     session.rebuild()
                     journal = Journal(request.directory)
@@ -104,6 +107,10 @@ class _Session:
         self._request, self._connection, self._progress = request, connection, progress
         self._namespace = lock_namespace(connection)
         self._signer = journal_signer(connection)
+
+    def has_copy(self) -> bool:
+        """Whether the cluster has a copy of the run's journal."""
+        return find_replica(self._connection.kube, self._namespace, self._request.info.run) is not None
 
     def undo(self, journal: Journal, blocked: Callable[[], str]) -> Undone:
         """Undo what is pending in the journal; in one that is a copy, also what was published after it was made."""
@@ -144,10 +151,10 @@ class _Session:
                 f"the journal is damaged, without plan.json and ConfigMap {configmap_name(run)} to rebuild it from",
                 "see debug.log and the recording for what was done, and undo it by hand",
             )
-        kept = replace_damaged(directory, entries, has_replica=True)
+        saved = replace_damaged(directory, entries, has_replica=True)
         used = " and the plan" if plan else ""
         source = "the copy in the cluster" if replica and not replica.error else "its intact lines"
-        self._progress.note(f"the journal is damaged and kept as {kept.name}; rebuilt from {source}{used}")
+        self._progress.note(f"the journal is damaged or empty, and saved as {saved.name}; rebuilt from {source}{used}")
 
     def _import(self, replica: PendingRun, journal: Journal) -> tuple[RejectedEntry, ...]:
         """Add the operations of the copy that the journal does not have; those that are not undone."""

@@ -57,7 +57,7 @@ class JournalMirror:
     def reconcile(self, rejected: Sequence[ReplicaEntry] = ()) -> str:
         """After an undo: write the replica, or delete it if nothing is pending. Returns why that failed, or "".
 
-        It stays as it is while it has ``rejected`` entries, which are not in the journal: nobody has undone them.
+        It stays as it is while it has ``rejected`` entries, which are not in the journal: they were not undone.
         """
         if not self.journal.has_replica or rejected:
             return ""

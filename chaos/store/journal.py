@@ -85,6 +85,11 @@ class Journal:
         return key in self._content.recorded
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever recorded."""
+        return not self._content.recorded and not self.has_replica
+
+    @property
     def has_replica(self) -> bool:
         """Whether the cluster may have a replica."""
         return self._content.has_replica

@@ -35,7 +35,7 @@ def read_intact(directory: Path) -> list[PendingUndo]:
 
 
 def replace_damaged(directory: Path, entries: Iterable[PendingUndo], *, has_replica: bool) -> Path:
-    """Replace the journal by one of these entries at once; the path at which the damaged one is kept.
+    """Replace the journal by one of these entries at once; the path at which the damaged one is saved.
 
     Raises Refused while another process has the journal open, and NodefallError if it cannot be replaced.
     """
@@ -50,20 +50,20 @@ def replace_damaged(directory: Path, entries: Iterable[PendingUndo], *, has_repl
                 file.write(b"".join(map(encode_record, records)))
                 file.flush()
                 os.fsync(file.fileno())
-            kept = _keep(path)
+            saved = _save(path)
             new.replace(path)
     except OSError as error:
         raise NodefallError(f"cannot replace the damaged journal {path}: {error.strerror}") from error
-    return kept
+    return saved
 
 
-def _keep(path: Path) -> Path:
+def _save(path: Path) -> Path:
     """A second name of the damaged file."""
     for number in count(1):
-        kept = path.with_suffix(f".damaged-{number}")
+        saved = path.with_suffix(f".damaged-{number}")
         try:
-            kept.hardlink_to(path)
+            saved.hardlink_to(path)
         except FileExistsError:
             continue
-        return kept
+        return saved
     raise AssertionError

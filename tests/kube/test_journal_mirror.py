@@ -220,7 +220,7 @@ def test_a_write_whose_answer_was_lost_is_known_to_be_of_this_run(versioned: tup
     assert not kube.stored
 
 
-def test_the_copy_tells_what_others_have_not_undone_yet(
+def test_the_copy_has_what_others_have_not_undone_yet(
     versioned: tuple[Versioned, JournalMirror], tmp_path: Path
 ) -> None:
     kube, mirror = versioned

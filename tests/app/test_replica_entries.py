@@ -1,0 +1,202 @@
+"""What of a replica is undone: only what an action computes for a node of the plan, whatever somebody wrote."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from chaos.app.replica_entries import ReplicaRules, ResolvedReplica, resolve_replica
+from chaos.kube.replica import Authenticity, PendingRun, ReplicaEntry, RunIdentity
+from chaos.model.action import FactCheck, Scope, Undo
+from chaos.model.command import HostCommand, KubeCommand, PodsCommand, TaintsCommand
+from chaos.model.inventory import Inventory
+from chaos.model.kube import Node
+from chaos.model.plan import Plan, PlannedStep
+from chaos.model.registry import PluginRegistry
+from chaos.plan.cluster import ClusterView
+from tests.kit.actionkit import ACTIONS
+from tools.action_pages import prepare_example
+
+EXAMPLES = {name: action.encode_state(prepare_example(action)) for name, action in ACTIONS.items()}
+RESTORED = sorted(
+    name for name, action in ACTIONS.items() if action.undo(action.decode_state(EXAMPLES[name])) != Undo()
+)
+WITHOUT_PROGRAMS = sorted(set(RESTORED) - {"command"})
+HOSTILE = (
+    *("", "--force", "-H=other", "../../etc/shadow", "x; reboot", "$(reboot)", "a\nb.service", "worker-2"),
+    *("systemd-poweroff.service", "systemd-reboot.service", "rescue.service", "emergency.target", "poweroff.target"),
+    *("/api/v1/nodes/worker-2", "/apis/apps/v1/namespaces/a/deployments/../../../nodes/worker-2", "x" * 3000),
+)  # fmt: skip
+
+
+def node(name: str, labels: dict[str, str] | None = None, machine: str = "") -> Node:
+    status = {"nodeInfo": {"machineID": machine, "systemUUID": "", "bootID": ""}}
+    return msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
+
+
+VIEW = ClusterView(
+    "uid",
+    {
+        "worker-1": node("worker-1", machine="m1"),
+        "worker-2": node("worker-2"),
+        "cp": node("cp", {"node-role.kubernetes.io/control-plane": ""}),
+    },
+)
+
+
+def inventory(**more: Any) -> Inventory:
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
+    return Inventory.model_validate(head | {"cluster": {"kubeconfig": "/k"}} | more)
+
+
+def rules(authenticity: Authenticity = Authenticity.UNVERIFIED, plan: Plan | None = None, **more: Any) -> ReplicaRules:
+    return ReplicaRules(PluginRegistry(ACTIONS, {}), inventory(**more), VIEW, authenticity, plan)
+
+
+def entry(example: str, state: Any = None, **more: Any) -> ReplicaEntry:
+    where = "worker-1" if ACTIONS[example].scope is Scope.NODE else ""
+    made = ReplicaEntry(1, "step", example, where, 1.0, EXAMPLES[example] if state is None else state)
+    return structs.replace(made, **more)
+
+
+def resolve(*entries: ReplicaEntry, given: ReplicaRules | None = None) -> ResolvedReplica:
+    identity = RunIdentity("r-1", "e", 1.0, "ann", ("worker-1", "cp"))
+    return resolve_replica(PendingRun("nodefall-run-r-1", identity, entries), given or rules())
+
+
+@pytest.mark.parametrize("name", WITHOUT_PROGRAMS)
+def test_the_action_computes_its_undo_again(name: str) -> None:
+    resolved = resolve(entry(name))
+    assert not resolved.rejected
+    (accepted,) = resolved.accepted
+    action = ACTIONS[name]
+    assert accepted.undo == action.undo(action.decode_state(EXAMPLES[name]))
+    assert accepted.state == EXAMPLES[name]
+
+
+PLANNED = PlannedStep("step", "cordon", "worker-1", {}, EXAMPLES["cordon"], (), Undo(), ())
+PLAN = Plan("r-1", "e", "", "uid", 1.0, 1, (), (PLANNED,))
+UNIT = EXAMPLES["kubelet-stop"]
+NOT_UNDONE: list[tuple[str, ReplicaEntry, ReplicaRules, str]] = [
+    ("0.1.0's", structs.replace(entry("cordon"), state=None, commands=("reboot",)), rules(),
+     "nodefall 0.1 wrote it, with commands, which are never sent from a cluster: reboot"),
+    ("not signed", entry("cordon"), rules(Authenticity.FORGED), "is not signed with cluster.journalKey"),
+    ("another node", entry("kubelet-stop", node="worker-2"), rules(), "worker-2 is not a node of the run's plan"),
+    ("another node inside", entry("cordon", EXAMPLES["cordon"] | {"node": "worker-2"}), rules(),
+     "its state is about another node: worker-2"),
+    ("a control plane", entry("kubelet-stop", node="cp"), rules(), "the inventory protects cp"),
+    ("a protected node", entry("kubelet-stop"), rules(protected={"nodes": ["worker-1"]}),
+     "the inventory protects worker-1"),
+    ("an unknown action", entry("cordon", action="melt"), rules(), "the action melt is not installed here"),
+    ("a node for the cluster", entry("scale", node="worker-1"), rules(), "scale acts on the cluster"),
+    ("no node", entry("cordon", node=""), rules(), "cordon acts on a node"),
+    ("a program", entry("command"), rules(), "the state of command is a program: it must be signed"),
+    ("a program as identity", entry("cordon", identity=(FactCheck("command-exit?argv=reboot", 0),)), rules(),
+     "command-exit?argv=reboot does not identify a host"),
+    ("no state", entry("kubelet-stop", {}), rules(), "invalid state: Object missing required field"),
+    ("a unit that powers off", entry("kubelet-stop", UNIT | {"unit": "systemd-poweroff.service"}), rules(),
+     "invalid state: Expected `str` matching regex"),
+    ("an unknown fact", entry("poweroff", {**EXAMPLES["poweroff"],
+     "machine": {**EXAMPLES["poweroff"]["machine"], "reporting_facts": ["command-exit?argv=reboot"]}}), rules(),
+     "invalid state: KeyError"),
+    ("another state than planned", entry("cordon", EXAMPLES["cordon"] | {"cordoned": True}), rules(plan=PLAN),
+     "its state is not that of the run's plan"),
+    ("not planned", entry("drain"), rules(plan=PLAN), "the run's plan has no such step"),
+    ("another namespace", entry("cordon", {}, action="workload", node="kube-system"), rules(),
+     "the namespace kube-system is not the one of the run's workload"),
+    ("another object", entry("cordon", {"finalizers": ["/api/v1/namespaces/kube-system/configmaps/x"]},
+     action="workload", node="nodefall-r-1"), rules(), "does not belong to the workload in nodefall-r-1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("_what", "given", "by", "why"), NOT_UNDONE, ids=[row[0] for row in NOT_UNDONE])
+def test_what_is_not_undone(_what: str, given: ReplicaEntry, by: ReplicaRules, why: str) -> None:
+    resolved = resolve(given, entry("cordon"), given=by)
+    rejected = resolved.rejected[0]
+    assert rejected.entry == given
+    assert why in rejected.why
+
+
+def test_the_others_are_undone_all_the_same() -> None:
+    resolved = resolve(entry("kubelet-stop", node="worker-2"), entry("cordon"))
+    assert [accepted.action for accepted in resolved.accepted] == ["cordon"]
+
+
+def test_a_program_that_is_signed_is_sent() -> None:
+    assert resolve(entry("command"), given=rules(Authenticity.SIGNED)).accepted
+
+
+def test_the_workload_is_removed() -> None:
+    (accepted,) = resolve(entry("cordon", {"priority_classes": True}, action="workload", node="nodefall-r-1")).accepted
+    assert [str(step.command).partition(" ")[0] for step in accepted.undo.steps] == ["DELETE", "DELETE"]
+
+
+def test_an_unsigned_copy_cannot_name_another_machine() -> None:
+    """The Node's own machine ID is checked besides the recorded one: no host has both."""
+    checks = (FactCheck("machine-id", "somebody-else"),)
+    (accepted,) = resolve(entry("kubelet-stop", identity=checks)).accepted
+    assert accepted.identity == (*checks, FactCheck("machine-id", "m1"))
+    (accepted,) = resolve(entry("kubelet-stop", identity=checks), given=rules(Authenticity.SIGNED)).accepted
+    assert accepted.identity == checks
+
+
+def test_a_plan_on_this_machine_vouches_for_the_undo() -> None:
+    (accepted,) = resolve(entry("cordon"), given=rules(plan=PLAN)).accepted
+    assert accepted.undo == PLANNED.undo
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths of all texts, and of all keys."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield (*path, ("key", key))
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _leaves(item, (*path, number))
+    elif isinstance(value, str):
+        yield path
+
+
+def _changed(state: Any, path: tuple[Any, ...], text: str) -> Any:
+    changed = copy.deepcopy(msgspec.to_builtins(state))
+    inside = changed
+    for part in path[:-1]:
+        inside = inside[part]
+    if isinstance(path[-1], tuple):
+        inside[text] = inside.pop(path[-1][1])
+    else:
+        inside[path[-1]] = text
+    return changed
+
+
+@given(st.data())
+def test_a_changed_state_reaches_no_other_node_and_no_other_program(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(WITHOUT_PROGRAMS))
+    path = data.draw(st.sampled_from(list(_leaves(EXAMPLES[name])) or [()]))
+    if not path:
+        return
+    text = data.draw(st.sampled_from(HOSTILE) | st.text())
+    for accepted in resolve(entry(name, _changed(EXAMPLES[name], path, text))).accepted:
+        usual = ACTIONS[name].undo(ACTIONS[name].decode_state(EXAMPLES[name]))
+        programs = {step.command.argv[:2] for step in usual.steps if isinstance(step.command, HostCommand)}
+        for step in accepted.undo.steps:
+            command = step.command
+            if isinstance(command, HostCommand):
+                assert command.argv[:2] in programs
+                assert text not in command.argv or text.endswith(".service")
+            elif isinstance(command, KubeCommand):
+                assert ".." not in command.path
+                assert "worker-2" not in command.path or text == "worker-2"
+                assert not command.path.startswith("/api/v1/nodes/worker-2") or name == "create-node"
+            elif isinstance(command, TaintsCommand):
+                assert command.node == "worker-1"
+            elif isinstance(command, PodsCommand):
+                assert command.pods.node == "worker-1"

@@ -1,0 +1,221 @@
+"""The journal in the cluster is anybody's text: what of it is undone, by the real process, after a run was killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.kube.client import connect
+from tests.kit.processes import lab, nodefall, start, wait_for
+
+pytestmark = pytest.mark.lab
+MAPS = "/api/v1/namespaces/kube-system/configmaps"
+KEY = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A lab that all tests share: each restores it."""
+    directory = tmp_path_factory.mktemp("lab")
+    with lab(directory, speed=16) as path:
+        api(path, "GET", MAPS)  # the client is slow to import
+        yield path
+
+
+def api(inventory: Path, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    client = connect(json.loads(inventory.read_text())["cluster"]["kubeconfig"])
+    try:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return dict(json.loads(client.request(method, path, body=body, content_type=kind).body))
+    finally:
+        client.close()
+
+
+def experiment(directory: Path, action: str = "cordon") -> Path:
+    path = directory / "one.yaml"
+    spec = {
+        "title": "one step",
+        "targets": {"victim": {"nodes": ["worker-2"]}},
+        "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+        "method": [{"name": "fault", "action": action, "target": "victim"}],
+        "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 2}, "always": {"for": "10m"}}],
+        "recovery": {"within": "3m"},
+    }
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "one"}}
+    path.write_text(json.dumps(head | {"spec": spec}))
+    path.chmod(0o644)
+    return path
+
+
+def signed(inventory: Path, directory: Path) -> Path:
+    """The same inventory with a key."""
+    key = directory / "key"
+    key.write_text(KEY)
+    key.chmod(0o600)
+    document = json.loads(inventory.read_text())
+    document["cluster"]["journalKey"] = {"file": str(key)}
+    path = directory / "signed.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return path
+
+
+def killed(inventory: Path, cwd: Path, action: str = "cordon") -> str:
+    """The ID of a run that was killed after its fault."""
+    run = start("run", experiment(cwd, action), "-i", inventory, "--plain", cwd=cwd)
+    wait_for(run, "proven: ")
+    run.kill()
+    run.communicate()
+    (item,) = maps(inventory)
+    return str(item["metadata"]["name"]).removeprefix("nodefall-run-")
+
+
+def maps(inventory: Path) -> list[dict[str, Any]]:
+    return [m for m in api(inventory, "GET", MAPS)["items"] if m["metadata"]["name"].startswith("nodefall-run-")]
+
+
+def rewrite(inventory: Path, change: Callable[[dict[str, str]], dict[str, str | None]]) -> None:
+    (item,) = maps(inventory)
+    api(inventory, "PATCH", f"{MAPS}/{item['metadata']['name']}", {"data": change(item["data"])})
+
+
+def cordoned(inventory: Path, node: str = "worker-2") -> bool:
+    return bool(api(inventory, "GET", f"/api/v1/nodes/{node}")["spec"].get("unschedulable"))
+
+
+def elsewhere(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Undo with reports of another directory: it knows the run from the cluster only."""
+    return nodefall("undo", *arguments, "--reports", cwd / "elsewhere", cwd=cwd)
+
+
+def test_an_unsigned_journal_is_printed_and_confirmed(inventory: Path, tmp_path: Path) -> None:
+    run = killed(inventory, tmp_path)
+    unconfirmed = elsewhere(run, "-i", inventory, cwd=tmp_path)
+    assert unconfirmed.returncode == 4, unconfirmed.stderr
+    assert "no key proves its journal" in unconfirmed.stderr
+    assert '    PATCH /api/v1/nodes/worker-2 {"spec": {"unschedulable": null}' in unconfirmed.stderr
+    assert "pass --yes" in unconfirmed.stderr
+    assert cordoned(inventory)
+    sent = elsewhere(run, "-i", inventory, "--yes", "--json", cwd=tmp_path)
+    assert sent.returncode == 0, sent.stderr
+    assert json.loads(sent.stdout)["rejected"] == []
+    assert not cordoned(inventory)
+    assert not maps(inventory)
+    assert nodefall("undo", "last", cwd=tmp_path).returncode == 0  # the machine of the run: nothing is left to undo
+
+
+def test_a_signed_journal_needs_no_confirmation(inventory: Path, tmp_path: Path) -> None:
+    named = signed(inventory, tmp_path)
+    run = killed(named, tmp_path)
+    done = elsewhere(run, "-i", named, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not cordoned(inventory)
+
+
+def test_a_journal_that_somebody_changed_is_not_undone(inventory: Path, tmp_path: Path) -> None:
+    named = signed(inventory, tmp_path)
+    run = killed(named, tmp_path)
+    rewrite(inventory, lambda data: {"entries.json": data["entries.json"].replace("worker-2", "worker-1")})
+    for arguments in ((), ("--yes",)):
+        done = elsewhere(run, "-i", named, *arguments, cwd=tmp_path)
+        assert done.returncode == 3, done.stderr
+        assert "is not signed with cluster.journalKey" in done.stderr
+    assert cordoned(inventory)
+    assert maps(inventory)
+    assert nodefall("undo", "last", cwd=tmp_path).returncode == 0  # its own journal is the valid one
+    assert not cordoned(inventory)
+    assert not maps(inventory)
+
+
+def test_commands_from_the_cluster_are_never_sent(inventory: Path, tmp_path: Path) -> None:
+    """As 0.1.0 published them; also for nodes that were never planned."""
+    run = killed(inventory, tmp_path)
+
+    def poison(data: dict[str, str]) -> dict[str, str | None]:
+        step = {"command": {"type": "host", "argv": ["systemctl", "stop", "kubelet.service"]}}
+        undo = {"steps": [step], "proof": [{"fact": "kubelet-state", "value": "inactive"}]}
+        entry = {"id": 1, "step": "fault", "action": "cordon", "node": "worker-1", "undo": undo, "t": 1.0}
+        former = json.loads(data["run.json"]) | {"format": 1}
+        return {"run.json": json.dumps(former), "pending.json": json.dumps([entry]), "entries.json": None}
+
+    rewrite(inventory, poison)
+    done = elsewhere(run, "-i", inventory, "--yes", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "with commands, which are never sent from a cluster: systemctl stop kubelet.service" in done.stderr
+    assert nodefall("undo", "last", cwd=tmp_path).returncode == 0
+    assert not cordoned(inventory)
+    ready = api(inventory, "GET", "/api/v1/nodes/worker-1")["status"]["conditions"]
+    assert [c["status"] for c in ready if c["type"] == "Ready"] == ["True"]
+
+
+def test_only_nodes_of_the_plan_are_undone(inventory: Path, tmp_path: Path) -> None:
+    run = killed(inventory, tmp_path)
+
+    def add(data: dict[str, str]) -> dict[str, str | None]:
+        (entry,) = json.loads(data["entries.json"])
+        moved = json.dumps([entry, entry | {"node": "worker-1", "state": {"node": "worker-1", "cordoned": True}}])
+        return {"entries.json": moved}
+
+    rewrite(inventory, add)
+    done = elsewhere(run, "-i", inventory, "--yes", "--json", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    rejected = json.loads(done.stdout)["rejected"]
+    assert [(r["node"], r["because"]) for r in rejected] == [("worker-1", "worker-1 is not a node of the run's plan")]
+    assert not cordoned(inventory)
+    assert not cordoned(inventory, "worker-1")
+    assert nodefall("undo", "last", cwd=tmp_path).returncode == 0
+    assert not maps(inventory)
+
+
+DAMAGE: dict[str, bytes] = {"half a line": b'{"intent":{"id":1,"st\n', "garbage": b"\xff\x00\xfe garbage\n"}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("copy", ["there", "deleted", "unreadable"])
+def test_a_damaged_journal_is_rebuilt(inventory: Path, tmp_path: Path, damage: str, copy: str) -> None:
+    """From the copy, else from the plan: what was planned is undone if it has an effect."""
+    killed(inventory, tmp_path)
+    (journal,) = tmp_path.glob("reports/*/*/journal.jsonl")
+    journal.write_bytes(DAMAGE[damage])
+    (item,) = maps(inventory)
+    if copy == "deleted":
+        api(inventory, "DELETE", f"{MAPS}/{item['metadata']['name']}")
+    elif copy == "unreadable":
+        rewrite(inventory, lambda _: {"run.json": "{"})
+    done = nodefall("undo", "last", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the journal is damaged or empty, and saved as journal.damaged-1; rebuilt from" in done.stderr
+    assert not cordoned(inventory)
+    assert not maps(inventory)
+    again = nodefall("undo", "last", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "undone" not in again.stderr
+
+
+def test_an_empty_journal_is_rebuilt_from_the_copy(inventory: Path, tmp_path: Path) -> None:
+    """An empty one alone is a run that died before its first operation."""
+    killed(inventory, tmp_path)
+    (journal,) = tmp_path.glob("reports/*/*/journal.jsonl")
+    journal.write_bytes(b"")
+    done = nodefall("undo", "last", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not cordoned(inventory)
+    assert not maps(inventory)
+
+
+def test_a_damaged_journal_and_a_forged_copy(inventory: Path, tmp_path: Path) -> None:
+    """The plan on this machine is the authority: what it does not have is not undone."""
+    killed(inventory, tmp_path)
+    (journal,) = tmp_path.glob("reports/*/*/journal.jsonl")
+    journal.write_bytes(b"{\n")
+    rewrite(inventory, lambda data: {"entries.json": data["entries.json"].replace("worker-2", "worker-1")})
+    done = nodefall("undo", "last", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not cordoned(inventory)
+    assert not cordoned(inventory, "worker-1")
+    assert not maps(inventory)
