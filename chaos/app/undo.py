@@ -114,17 +114,15 @@ class _Session:
 
     def undo(self, journal: Journal, blocked: Callable[[], str]) -> Undone:
         """Undo what is pending in the journal; in one that is a copy, also what was published after it was made."""
-        info, connection = self._request.info, self._connection
-        identity = RunIdentity(info.run, info.experiment, info.started)
-        mirror = JournalMirror(connection.kube, self._namespace, identity, journal, self._signer)
+        connection = self._connection
+        mirror = JournalMirror(connection.kube, self._namespace, self._own_identity(), journal, self._signer)
         published: frozenset[EntryKey] | None = None
         rejected: tuple[RejectedEntry, ...] = ()
         if journal.has_replica:
             replica = mirror.read()
-            if replica and not replica.error:
-                mirror.identity = replica.identity
             if replica and self._request.is_copy:
                 rejected = self._import(replica, journal)
+                mirror.identity = replica.identity if not replica.error else mirror.identity
             published = mirror.still_published()
         rules = UndoRules(
             may_be_undone=lambda entry: published is not None and entry_key(entry) not in published, blocked=blocked
@@ -135,6 +133,12 @@ class _Session:
         if why := mirror.reconcile([each.entry for each in rejected]):
             raise UndoPending(f"undone, but not recorded in the cluster: {why}", hint="run nodefall undo again")
         return Undone(tuple(results), rejected, tuple(journal.pending()))
+
+    def _own_identity(self) -> RunIdentity:
+        """The identity by what is on this machine, which the copy in the cluster cannot change."""
+        info, plan = self._request.info, load_plan(self._request.directory)
+        nodes = tuple(sorted({step.node for step in plan.steps if step.node})) if plan else ()
+        return RunIdentity(info.run, info.experiment, info.started, info.by, nodes)
 
     def rebuild(self) -> None:
         """Replace a damaged journal by the operations of all sources. Raises BadInput if there is none.

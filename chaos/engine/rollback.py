@@ -107,7 +107,7 @@ class _Attempt:
         self._journal, self._hosts, self._clock, self._progress = journal, hosts, clock, progress
         self._start = clock.now()
         self._may_be_undone = rules.may_be_undone(entry)
-        done = self._start if rules.is_uncertain(entry) else entry.t
+        done = self._start if rules.is_uncertain(entry) else min(entry.t, self._start)  # a clock may have been set back
         self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
         self._sends = sends
         self._problems: list[str] = []

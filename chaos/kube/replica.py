@@ -25,6 +25,7 @@ from chaos.store.journal_format import EntryKey, PendingUndo, decode_pending
 
 PREFIX = "nodefall-run-"
 FORMAT = 2  # of this version; 1 had commands
+_END_OF_TIME = 253402300800.0  # of datetime: the year 10000
 _RUN, _ENTRIES, _SIGNATURE = "run.json", "entries.json", "signature"
 _FORMER_KEYS = ("pending.json", "owed.json")  # with commands, which are only shown; words: keep
 
@@ -137,6 +138,8 @@ def decode_replica(item: Mapping[str, Any]) -> PendingRun:
         return _unreadable(name, str(error))
     if identity.format > FORMAT:
         return _unreadable(name, f"a newer nodefall wrote it (format {identity.format})")
+    if not 0 <= identity.started < _END_OF_TIME:
+        return _unreadable(name, f"its run began at {identity.started:g}, which is no time")
     if configmap_name(identity.run) != name or not re.fullmatch(NAME, identity.experiment):  # they become paths
         return _unreadable(name, f"it names the run {identity.run!r} of the experiment {identity.experiment!r}")
     return PendingRun(name, identity, entries, version=version_of(item), data=data)

@@ -211,6 +211,14 @@ def test_no_proof_counts_right_after_the_operation(tmp_path: Path) -> None:
     assert EMIT in session.sent
 
 
+def test_an_operation_of_the_future_does_not_delay_its_undo(tmp_path: Path) -> None:
+    """The clock of the machine was set back since, or somebody else wrote the entry."""
+    world = World(tmp_path, FakeSession(dict(UP)), FakePower("on"))
+    world.journal.record_intent("step", "poweroff", "n1", undo_of("poweroff"), world.clock.now() + 1e9)
+    assert world.roll_back() == [True]
+    assert world.clock.slept < PROOF_SECONDS
+
+
 def test_a_late_signal_does_not_stop_the_undo(tmp_path: Path) -> None:
     """A clock that was woken does not sleep until it is resumed, so time would stand still."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from chaos.kube.replica import Authenticity, PendingRun, RunIdentity, Signer, decode_replica, encode_replica
 from chaos.model.action import FactCheck, Undo
@@ -95,3 +96,10 @@ def test_any_content_is_read_as_unreadable_or_empty(data: dict[str, str]) -> Non
     assert found.error
     assert found.has_pending
     assert SIGNER.verify(found) is Authenticity.FORGED
+
+
+@pytest.mark.parametrize("started", [-1.0, 1e300])
+def test_a_start_that_is_no_time_is_an_error(started: float) -> None:
+    """It becomes the name of a directory."""
+    data = encode_replica(structs.replace(IDENTITY, started=started), [ENTRY])
+    assert "which is no time" in replica(data).error
