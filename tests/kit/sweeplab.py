@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,12 +16,14 @@ import yaml
 
 from chaos.app.labs import make_inventory
 from chaos.clock import RemoteClock
+from chaos.kube.journal_mirror import PREFIX
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.hostshell.programs.units import is_active
 from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.server.lab import Lab
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec
+from tests.kit.intruder import Intruder
 from tests.kit.proxy import Proxy
 
 T = TypeVar("T")
@@ -40,6 +43,7 @@ class SweepLab:
         self._lab, self._loop, self._speed = lab, loop, lab.lockstep.speed
         self._proxies: list[Proxy] = []
         self.clock = RemoteClock(facts["timeSource"]["address"], facts["timeSource"]["port"])
+        self.intruder = Intruder(Path(facts["kubeconfig"]))  # past the proxies
         self.inventory = self._through_proxies(facts, directory)
 
     def ask(self, what: Callable[[], T]) -> T:
@@ -70,6 +74,11 @@ class SweepLab:
                 last, since = now, self.clock.now()
         return last
 
+    def has_replica(self) -> bool:
+        """Whether the journal of a run is in the cluster."""
+        names = self.ask(lambda: [obj["metadata"]["name"] for obj in self._lab.cluster.store.list("configmaps")])
+        return any(name.startswith(PREFIX) for name in names)
+
     def cut(self) -> None:
         """Nothing answers any more, so that waiting is all that is left to be done."""
         for proxy in self._proxies:
@@ -89,7 +98,19 @@ class SweepLab:
         finally:
             self._lab.lockstep.speed = self._speed
 
+    def pass_time(self, seconds: float, wall: float) -> float:
+        """Let ``seconds`` or a few more pass in about ``wall`` seconds, whoever waits; how many they were."""
+        begin = now = self.clock.now()
+        self._lab.lockstep.speed, self._lab.lockstep.free = seconds / wall, True
+        try:
+            while (now := self.clock.now()) < begin + seconds:
+                time.sleep(wall / 50)
+        finally:
+            self._lab.lockstep.speed, self._lab.lockstep.free = self._speed, False
+        return now - begin
+
     def close(self) -> None:
+        self.intruder.close()
         self.clock.close()
         for proxy in self._proxies:
             proxy.close()

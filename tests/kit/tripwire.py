@@ -4,6 +4,9 @@ Positions are named after what the journal and the recording have just got, or a
 and ``intend`` (an operation is journalled), ``mirror`` (the cluster gets a copy), ``planted`` (its timer is set),
 ``begin`` (armed, not fired), ``returned``, ``proved``, ``undo`` (begins), ``undo-sent``, ``strike`` (the undo is
 proven), ``undone``, ``unmirror``; a second one of a name is ``strike-2``.
+
+What the process sends to its parent: the positions, in a job without one, each of which it waits to be answered; else
+``HIT`` at its position, ``NOTICED``, and the positions after that.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import os
 import resource
 import signal
 import sys
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -29,10 +34,14 @@ import chaos.facts
 from chaos.cli import app
 from chaos.engine import rollback
 from chaos.engine.recorder import Recorder
+from chaos.kube import lease_lock
+from chaos.kube.lease_lock import ClusterLock
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
 from chaos.report.renderer import load_renderers
 from chaos.store.journal import Journal
+from tests.kit import shifted_clocks
+from tests.kit.deaths import DEATHS
 
 SLOW = (
     *("kubernetes.client", "paramiko", "chaos.load.inventory", "chaos.kube.client", "chaos.hosts.power.redfish"),
@@ -45,19 +54,23 @@ SLOW = (
     ),
     "chaos.hosts.transports.ssh",
 )
-DEATHS = ("SIGKILL", "SIGTERM", "SIGINT", "full-disk", "lost-network", "lost-terminal")
+HIT, NOTICED = "hit", "noticed"
+NOTICE = 10.0  # wall seconds in which a run must notice the loss of its lock
+_FAST_POLL = 0.1  # wall seconds between two reads of the Lease, instead of 1 s
 
 
 @dataclass(frozen=True)
 class Job:
     """One command of nodefall's, in a dedicated directory. Without a position it dies nowhere, and reports them all.
 
-    ``terminal``: its path; ``link``: asks its parent for what a process cannot do to itself.
+    ``terminal``: its path; ``link``: to its parent, which does what a process cannot do to itself. ``clock_shifts``:
+    memory of both, see ``shifted_clocks``.
     """
 
     arguments: list[str]
     cwd: Path
     link: Connection
+    clock_shifts: Sequence[float]
     position: str = ""
     death: str = ""
     terminal: str = ""
@@ -67,6 +80,7 @@ def work(job: Job) -> None:
     """The whole life of the process."""
     os.setsid()
     os.chdir(job.cwd)
+    shifted_clocks.use(job.clock_shifts)
     _streams(job)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -97,26 +111,51 @@ def warm() -> None:
 class _Tripwire:
     def __init__(self, job: Job) -> None:
         self._job = job
+        self.steals = bool(job.death) and DEATHS[job.death].steals
         self._seen: Counter[str] = Counter()
+        self._is_hit = False
+        self._mutex = threading.Lock()  # positions are of several threads
+        self.locks: list[ClusterLock] = []
 
     def at(self, name: str) -> None:
         """Here we are."""
-        self._seen[name] += 1
-        place = name if self._seen[name] == 1 else f"{name}-{self._seen[name]}"
-        if not self._job.position:
-            self._job.link.send(place)
-        elif place == self._job.position:
+        with self._mutex:
+            self._seen[name] += 1
+            place = name if self._seen[name] == 1 else f"{name}-{self._seen[name]}"
+            if not self._job.position:
+                self._job.link.send(place)
+                self._job.link.recv()
+                return
+            if self._is_hit:
+                with suppress(OSError):  # the parent waits for the end only
+                    self._job.link.send(place)
+                return
+            self._is_hit = place == self._job.position
+        if self._is_hit:
             self._die()
 
     def _die(self) -> None:
-        self._job.link.send(self._job.death)
-        if self._job.death == "full-disk":
+        name, death = self._job.death, DEATHS[self._job.death]
+        self._job.link.send(HIT)
+        if death.by_parent:
+            self._job.link.recv()  # it is done
+        if name == "full-disk":
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # Python ignores SIGXFSZ
-        elif self._job.death in ("lost-network", "lost-terminal"):
-            self._job.link.recv()  # it is gone
+        elif name.startswith("lost-"):
             rollback.PROOF_SECONDS = 60.0  # of the five minutes in which a line may come back: this one does not
-        else:
-            os.kill(os.getpid(), getattr(signal, self._job.death))
+        elif name.startswith("SIG") or death.kills:
+            os.kill(os.getpid(), getattr(signal, name, signal.SIGKILL))
+        elif death.is_noticed:
+            self._await_notice()
+
+    def _await_notice(self) -> None:
+        """What begins after this begins without the lock, and the run knows."""
+        noticed = threading.Event()
+        for _ in range(int(NOTICE / _FAST_POLL)):
+            if any(lock.loss for lock in self.locks):
+                self._job.link.send(NOTICED)
+                return
+            noticed.wait(_FAST_POLL / 2)
 
 
 def _install(wire: _Tripwire) -> None:
@@ -125,6 +164,19 @@ def _install(wire: _Tripwire) -> None:
     _after(Recorder, "emit", _phase, wire)
     _after(chaos.engine.inject, "arm", lambda *_: "planted", wire)
     _after(rollback._Attempt, "_send", lambda *_: "undo-sent", wire)
+    if wire.steals:
+        _keep_locks(wire)
+
+
+def _keep_locks(wire: _Tripwire) -> None:
+    original = ClusterLock.acquire
+    lease_lock.POLL_PERIOD = _FAST_POLL
+
+    def acquire(self: ClusterLock, *given: Any, **named: Any) -> None:
+        wire.locks.append(self)
+        original(self, *given, **named)
+
+    ClusterLock.acquire = acquire  # type: ignore[method-assign]
 
 
 def _record(record: Any) -> str:

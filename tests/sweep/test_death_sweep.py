@@ -1,8 +1,10 @@
 """Whatever a run dies of, and wherever: after ``undo`` the cluster is restored, and a second ``undo`` does nothing.
 
-Every action, at every position of its journal (see ``tripwire``), hit by every death: all with NODEFALL_SWEEP=all
-(``.ci/nightly``; figures go to the file NODEFALL_SWEEP_FIGURES), those of
-NODEFALL_SWEEP_POSITIONS="action:position:death ..." where that is set, else a few chosen by NODEFALL_SWEEP_SEED.
+Every action, at every position of its journal (see ``tripwire``), hit by every death (see ``deaths``): all with
+NODEFALL_SWEEP=all (``.ci/nightly``), of NODEFALL_SWEEP_ACTIONS="action ..." only where that is set. Figures are
+appended to the file NODEFALL_SWEEP_FIGURES, action by action; those that are in it already are skipped, so that a sweep
+can be continued. Without NODEFALL_SWEEP, the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are tried
+where that is set, else a few chosen by NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
 """
 
 from __future__ import annotations
@@ -12,19 +14,22 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kit.contracts import ACTIONS, REFUSED
+from tests.kit.deaths import DEATHS
 from tests.kit.sweepkit import Case, Sweep
-from tests.kit.tripwire import DEATHS
 
 pytestmark = pytest.mark.lab
 COMMON = ("before-intend", "intend", "begin", "returned", "before-strike", "strike", "undone")  # every action has them
-FEW = 12
+REPLICATED = ("begin", "returned", "before-strike", "strike")  # those at which the cluster has a copy of the journal
 IN_UNDO = [f"returned+{place}" for place in ("undo-sent", "before-strike", "strike", "before-unmirror")]  # of a SIGKILL
 SWEPT = sorted(name for name in ACTIONS if name not in REFUSED)
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
+CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or SWEPT
+FIGURES = os.environ.get("NODEFALL_SWEEP_FIGURES")
 
 
 @pytest.fixture
@@ -41,9 +46,9 @@ def chosen() -> list[str]:
     if named := os.environ.get("NODEFALL_SWEEP_POSITIONS"):
         return named.split()
     dice = random.Random(int(os.environ.get("NODEFALL_SWEEP_SEED", "7")))  # noqa: S311 - the same every time
-    actions = dice.sample(SWEPT, FEW)
-    deaths = dice.sample(DEATHS * (FEW // len(DEATHS)), FEW)
-    few = [f"{action}:{dice.choice(COMMON)}:{death}" for action, death in zip(actions, deaths, strict=True)]
+    few = []
+    for action, death in zip(dice.sample(SWEPT, len(DEATHS)), DEATHS, strict=True):
+        few.append(f"{action}:{dice.choice(REPLICATED if DEATHS[death].needs_replica else COMMON)}:{death}")
     return [*few, f"kubelet-stop:{dice.choice(IN_UNDO)}:SIGKILL"]
 
 
@@ -51,36 +56,53 @@ def chosen() -> list[str]:
 @pytest.mark.skipif(ALL, reason="all are tried")
 def test_some_positions(sweep: Sweep) -> None:
     cases = [sweep.case(*name.split(":")) for name in chosen()]
-    write_figures(cases)
+    check(cases)
     assert sum(case.hit for case in cases) * 2 > len(cases), [case.name for case in cases if not case.hit]
 
 
 @pytest.mark.timeout(7200)
 @pytest.mark.skipif(not ALL, reason="takes hours: NODEFALL_SWEEP=all")
-@pytest.mark.parametrize("action", SWEPT)
+@pytest.mark.parametrize("action", CHOSEN)
 def test_every_position(sweep: Sweep, action: str) -> None:
+    if action in {row["action"] for row in read_figures()}:
+        pytest.skip(f"{FIGURES} has it")
     whole = sweep.case(action)
     assert not whole.wrong, "\n".join(whole.wrong)
     assert whole.places
-    cases = [sweep.case(action, place, death) for place in whole.places for death in DEATHS]
-    cases += [sweep.case(action, place, "SIGKILL") for place in IN_UNDO if "unmirror" in whole.places]
-    if figures := os.environ.get("NODEFALL_SWEEP_FIGURES"):
+    cases = {
+        name: [sweep.case(action, place, name) for place in (whole.replicated if death.needs_replica else whole.places)]
+        for name, death in DEATHS.items()
+    }
+    if "unmirror" in whole.places:
+        cases["SIGKILL twice"] = [sweep.case(action, place, "SIGKILL") for place in IN_UNDO]
+    tried = [case for some in cases.values() for case in some]
+    if FIGURES:
         row = {
             "action": action,
             "positions": whole.places,
-            "all": len(cases),
-            "tried": len(cases),
-            "hit": sum(case.hit for case in cases),
-            "left": [case.name for case in cases if case.wrong],
+            "deaths": {name: {"tried": len(some), "hit": sum(c.hit for c in some)} for name, some in cases.items()},
+            "left": [case.name for case in tried if case.wrong],
+            "cpu": round(sum(case.cpu for case in tried)),
         }
-        with Path(figures).open("a", encoding="utf-8") as file:
+        with Path(FIGURES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-    write_figures(cases)
+    check(tried)
 
 
-def write_figures(cases: list[Case]) -> None:
+def read_figures() -> list[dict[str, Any]]:
+    """Those of a sweep that has begun."""
+    if not FIGURES or not Path(FIGURES).exists():
+        return []
+    return [json.loads(line) for line in Path(FIGURES).read_text(encoding="utf-8").splitlines()]
+
+
+def check(cases: list[Case]) -> None:
     """Print the figures; fail for what was left behind."""
     left = [case for case in cases if case.wrong]
     missed = [case.name for case in cases if not case.hit]
-    print(f"positions tried: {len(cases)}, left behind: {len(left)}, not come to: {', '.join(missed) or 'none'}")  # noqa: T201
+    cpu = sum(case.cpu for case in cases) / len(cases)
+    print(  # noqa: T201
+        f"positions tried: {len(cases)}, left behind: {len(left)}, not come to: {', '.join(missed) or 'none'}, "
+        f"CPU seconds a case: {cpu:.2f}"
+    )
     assert not left, "\n\n".join("\n".join([case.name, *case.wrong]) for case in left)
