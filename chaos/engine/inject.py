@@ -54,6 +54,7 @@ def _fire_when_due(context: RunContext, step: Step, group: list[PlannedStep], mo
     _on_each(context, group, lambda planned: _check_preconditions(context, planned))
     _await_lock(context, group)
     context.record_intent([planned for planned in group if _has_preliminaries(planned)], clock.now())
+    context.services.guard.check()  # the journal took time
     # Not earlier: the failsafe timer counts from now on.
     _on_each(context, group, lambda planned: _run_preliminaries(context, planned))
     with ExitStack() as stack:

@@ -109,6 +109,7 @@ def _arm(context: RunContext) -> None:
         encoded = msgspec.to_builtins(state)
         services.journal.record_intent(WORKLOAD, WORKLOAD, namespace, undo, services.clock.now(), state=encoded)
         services.publish()
+        services.guard.check()  # the journal took time
         services.progress.note(f"applying the workload in namespace {namespace}")
         apply(services.kube, list(inputs.workload))
 

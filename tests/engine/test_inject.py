@@ -110,6 +110,24 @@ def test_a_stop_while_the_timer_is_armed_prevents_the_fault(tmp_path: Path) -> N
     assert [entry.step for entry in read_pending(tmp_path)] == ["do"]
 
 
+class LostGuard(FakeGuard):
+    """A lock that another process takes while the journal is written."""
+
+    def check(self) -> None:
+        raise Aborted("the cluster's lock was taken")
+
+
+def test_a_lock_that_is_lost_while_the_journal_is_written_prevents_the_timer_too(tmp_path: Path) -> None:
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
+    session = Armable({})
+    context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
+    context.services = replace(context.services, guard=LostGuard())
+    with pytest.raises(Aborted, match="the cluster's lock was taken"):
+        inject(context)
+    assert session.sent == []
+    assert [entry.step for entry in read_pending(tmp_path)] == ["do"]
+
+
 class Tuned(FakeSession):
     """``known``: whether the clock of each host in turn can be calibrated; ``fired``: the instants of release."""
 
