@@ -8,40 +8,88 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.kit.deaths import DEATHS  # no package is installed with it
+
 HEAD = """# Death sweep: figures of the last run
 
-Each action runs on the lab and is interrupted by SIGKILL, SIGTERM, SIGINT, a full disk, a lost network or a lost
-terminal at a position of its journal. Some cases interrupt the undo, too, with a second SIGKILL (`returned+strike`).
-Then `nodefall undo` runs twice. A case left something behind if packet filter rules, units, timers, files, power,
-taints, conditions, leases, config maps, namespaces, pods or workloads differ from those before the run, or if the
-second undo changed anything. The lock of a run that was killed without a pending undo does not count: the next run
-takes it over.
+Each action runs on the lab and is hit by one death at one position of its journal. Some runs are killed, and their undo
+is killed, too, at a position of the undo (SIGKILL twice). Then `nodefall undo` runs twice. A case left something behind
+if packet filter rules, units, timers, files, power, taints, conditions, leases, config maps, namespaces, pods or
+workloads differ from those before the run, or if the second undo changed anything. The lock of a run that was killed
+without a pending undo does not count: the next run takes it over. Further conditions:
 
-{tried} of {all} cases were tried{chosen}. In {hit} of them the run reached the position; in the others it
-ended earlier. {left} left something behind.
+- ConfigMap: the undo uses the journal on disk. Names of other nodes, objects or runs must not be in its output, and the
+  ConfigMap must be gone. Only positions at which the run has a ConfigMap.
+- Lease: the run notices the loss, fires no operation after that, waits for the lock, undoes and exits with 2. It reads
+  the Lease every 0.1 s instead of 1 s; the Lease of the other holder lasts 1 s.
+- SIGSTOP: the process is really stopped, but for 0.1 s instead of 60 s. Meanwhile 60 s pass in the lab; then the
+  process reads its clocks (boot time, monotonic, wall) 60 s later. Time-outs in the kernel do not see that;
+  `NODEFALL_SWEEP_STOP=60` really stops for 60 s. With another holder, no operation may be fired after SIGCONT.
+- Clocks: the run and its undo read the wall clock, in Python, one hour later or earlier. The run must end as without
+  that.
 
-`.ci/nightly` tries all of them and prints this page; `NODEFALL_SWEEP_POSITIONS` selects some:
+{tried} cases were tried. In {hit} of them the run reached the position; in the others it ended earlier. {left} left
+something behind. A case took {cpu:.1f} CPU seconds, the lab included.
 
-    NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL poweroff:returned:lost-network" \\
+`.ci/nightly` tries all of them and prints this page. `NODEFALL_SWEEP_ACTIONS` selects actions; those that are in the
+file `NODEFALL_SWEEP_FIGURES` are skipped, so a sweep can be continued and divided. `NODEFALL_SWEEP_POSITIONS` selects
+cases:
+
+    NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL poweroff:returned:stopped-stolen" \\
       .venv/bin/python -m pytest -s tests/sweep
 
-| action | positions | cases | tried | hit | left behind |
-|---|---|---|---|---|---|
 """
+TWICE = {"SIGKILL twice": "SIGKILL of the run when its operation has returned, and of the undo"}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """The page. A row: action, positions, all (cases), tried, hit, left (names of cases that left something behind)."""
-    cells = [(r["action"], len(r["positions"]), r["all"], r["tried"], r["hit"]) for r in rows]
-    places, cases, tried, hit = (sum(int(cell[n]) for cell in cells) for n in (1, 2, 3, 4))
+    """The page. A row: action, positions, deaths (tried and hit by name), left (names of cases), cpu (seconds)."""
+    kinds = {name: death.what for name, death in DEATHS.items()} | TWICE
     left = [name for row in rows for name in row["left"]]
-    chosen = "" if tried == cases else ", chosen at random"
-    head = HEAD.format(tried=tried, all=cases, chosen=chosen, hit=hit, left=len(left))
-    lines = [_row(*cell, len(row["left"])) for cell, row in zip(cells, rows, strict=True)]
-    names = sorted({place for row in rows for place in row["positions"]})
-    listed = "".join(f"- {name}\n" for name in left)
-    lines.append(_row("all", places, cases, tried, hit, len(left)))
-    return f"{head}{''.join(lines)}\n{listed}Positions: {_wrap(names)}\n"
+    tried, hit = (sum(_count(row, death, key) for row in rows for death in kinds) for key in ("tried", "hit"))
+    cpu = sum(row["cpu"] for row in rows) / max(tried, 1)
+    head = HEAD.format(tried=f"{tried:,}", hit=f"{hit:,}", left=len(left), cpu=cpu)
+    return "".join(
+        [
+            head,
+            _by_death(rows, kinds, left),
+            "\nCases tried, by action and death:\n\n",
+            _by_action(rows, list(kinds)),
+            "\n",
+            *(f"- {name}\n" for name in left),
+            f"Positions: {_wrap(sorted({place for row in rows for place in row['positions']}))}\n",
+        ]
+    )
+
+
+def _by_death(rows: list[dict[str, Any]], kinds: dict[str, str], left: list[str]) -> str:
+    lines = [_row("death", "what is done", "tried", "hit", "left behind"), _row(*["---"] * 5)]
+    for death, what in kinds.items():
+        counts = (sum(_count(row, death, key) for row in rows) for key in ("tried", "hit"))
+        lines.append(_row(death, what, *counts, sum(_death_of(name) == death for name in left)))
+    return "".join(lines)
+
+
+def _by_action(rows: list[dict[str, Any]], kinds: list[str]) -> str:
+    lines = [_row("action", "positions", *kinds, "left behind"), _row(*["---"] * (len(kinds) + 3))]
+    for row in rows:
+        counts = (_count(row, death, "tried") for death in kinds)
+        lines.append(_row(row["action"], len(row["positions"]), *counts, len(row["left"])))
+    totals = (sum(_count(row, death, "tried") for row in rows) for death in kinds)
+    places, left = (sum(len(row[key]) for row in rows) for key in ("positions", "left"))
+    return "".join([*lines, _row("all", places, *totals, left)])
+
+
+def _count(row: dict[str, Any], death: str, key: str) -> int:
+    return int(row["deaths"].get(death, {}).get(key, 0))
+
+
+def _death_of(name: str) -> str:
+    """Of ``action:position:death``."""
+    _, position, death = name.split(":")
+    return "SIGKILL twice" if "+" in position else death
 
 
 def _wrap(names: list[str]) -> str:

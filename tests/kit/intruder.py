@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ class Intruder:
     def delete(self) -> None:
         self._request("DELETE", f"{_CONFIGMAPS}/{self._the_replica()['metadata']['name']}")
 
-    def replay(self, data: dict[str, str]) -> None:
+    def replay(self, data: Mapping[str, str]) -> None:
         """The ConfigMap gets the ``data`` of another run."""
         self._write(self._the_replica(), data)
 
@@ -103,9 +104,9 @@ class Intruder:
         assert replica is not None, "no run has a ConfigMap"
         return replica
 
-    def _write(self, replica: dict[str, Any], data: dict[str, str]) -> None:
+    def _write(self, replica: dict[str, Any], data: Mapping[str, str]) -> None:
         metadata = {key: replica["metadata"][key] for key in ("name", "namespace", "labels")}
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
         self._request("PUT", f"{_CONFIGMAPS}/{metadata['name']}", body)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

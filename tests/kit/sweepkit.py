@@ -191,7 +191,7 @@ class Sweep:
 
 # In the output of an undo: of other nodes, objects and runs than the experiment's.
 _ALIEN = re.compile(rf"(?<![\w-])(?:{'|'.join({*OTHER_NAMES.values(), FOREIGN} - {'worker-3'})})(?![\w-])")
-_OPERATIONS = {"begin", "returned"}
+_OPERATIONS = {"applied", "planted", "begin", "returned"}
 
 
 def _broken_contract(death: Death, run: Ended) -> list[str]:

@@ -1,9 +1,9 @@
 """In a process of nodefall's own: at one position of its journal, one death.
 
 Positions are named after what the journal and the recording have just got, or are just about to get: ``before-intend``
-and ``intend`` (an operation is journalled), ``mirror`` (the cluster gets a copy), ``planted`` (its timer is set),
-``begin`` (armed, not fired), ``returned``, ``proved``, ``undo`` (begins), ``undo-sent``, ``strike`` (the undo is
-proven), ``undone``, ``unmirror``; a second one of a name is ``strike-2``.
+and ``intend`` (an operation is journalled), ``mirror`` (the cluster gets a copy), ``applied`` (the workload is),
+``planted`` (its timer is set), ``begin`` (armed, not fired), ``returned``, ``proved``, ``undo`` (begins),
+``undo-sent``, ``strike`` (the undo is proven), ``undone``, ``unmirror``; a second one of a name is ``strike-2``.
 
 What the process sends to its parent: the positions, in a job without one, each of which it waits to be answered; else
 ``HIT`` at its position, ``NOTICED``, and the positions after that.
@@ -30,6 +30,7 @@ import msgspec
 import chaos.actions
 import chaos.assertions
 import chaos.engine.inject
+import chaos.engine.run
 import chaos.facts
 from chaos.cli import app
 from chaos.engine import rollback
@@ -162,6 +163,7 @@ def _install(wire: _Tripwire) -> None:
     """Around what is written and sent; what it does is not changed."""
     _around(Journal, "_add", _record, wire)
     _after(Recorder, "emit", _phase, wire)
+    _after(chaos.engine.run, "apply", lambda *_: "applied", wire)
     _after(chaos.engine.inject, "arm", lambda *_: "planted", wire)
     _after(rollback._Attempt, "_send", lambda *_: "undo-sent", wire)
     if wire.steals:
