@@ -34,23 +34,23 @@ without a pending undo does not count: the next run takes it over. Further condi
 something behind. A case took {cpu:.1f} CPU seconds, the lab included.
 
 `.ci/nightly` tries all of them and prints this page. `NODEFALL_SWEEP_ACTIONS` selects actions; those that are in the
-file `NODEFALL_SWEEP_FIGURES` are skipped, so a sweep can be continued and divided. `NODEFALL_SWEEP_POSITIONS` selects
-cases:
+file that `NODEFALL_SWEEP_FIGURES` names are skipped, so a sweep can be continued and divided.
+`NODEFALL_SWEEP_POSITIONS` selects cases:
 
     NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL poweroff:returned:stopped-stolen" \\
       .venv/bin/python -m pytest -s tests/sweep
 
 """
 TWICE = {"SIGKILL twice": "SIGKILL of the run when its operation has returned, and of the undo"}
+KEYS = ("tried", "hit", "cpu")
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """The page. A row: action, positions, deaths (tried and hit by name), left (names of cases), cpu (seconds)."""
+    """The page. A row: action, positions, deaths (by name: tried, hit, CPU seconds), left (names of cases)."""
     kinds = {name: death.what for name, death in DEATHS.items()} | TWICE
     left = [name for row in rows for name in row["left"]]
-    tried, hit = (sum(_count(row, death, key) for row in rows for death in kinds) for key in ("tried", "hit"))
-    cpu = sum(row["cpu"] for row in rows) / max(tried, 1)
-    head = HEAD.format(tried=f"{tried:,}", hit=f"{hit:,}", left=len(left), cpu=cpu)
+    tried, hit, cpu = (sum(_count(row, death, key) for row in rows for death in kinds) for key in KEYS)
+    head = HEAD.format(tried=f"{int(tried):,}", hit=f"{int(hit):,}", left=len(left), cpu=cpu / max(tried, 1))
     return "".join(
         [
             head,
@@ -65,25 +65,26 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 
 def _by_death(rows: list[dict[str, Any]], kinds: dict[str, str], left: list[str]) -> str:
-    lines = [_row("death", "what is done", "tried", "hit", "left behind"), _row(*["---"] * 5)]
+    lines = [_row("death", "what is done", "tried", "hit", "left behind", "CPU seconds a case"), _row(*["---"] * 6)]
     for death, what in kinds.items():
-        counts = (sum(_count(row, death, key) for row in rows) for key in ("tried", "hit"))
-        lines.append(_row(death, what, *counts, sum(_death_of(name) == death for name in left)))
+        tried, hit, cpu = (sum(_count(row, death, key) for row in rows) for key in KEYS)
+        behind = sum(_death_of(name) == death for name in left)
+        lines.append(_row(death, what, int(tried), int(hit), behind, f"{cpu / max(tried, 1):.1f}"))
     return "".join(lines)
 
 
 def _by_action(rows: list[dict[str, Any]], kinds: list[str]) -> str:
     lines = [_row("action", "positions", *kinds, "left behind"), _row(*["---"] * (len(kinds) + 3))]
     for row in rows:
-        counts = (_count(row, death, "tried") for death in kinds)
+        counts = (int(_count(row, death, "tried")) for death in kinds)
         lines.append(_row(row["action"], len(row["positions"]), *counts, len(row["left"])))
-    totals = (sum(_count(row, death, "tried") for row in rows) for death in kinds)
+    totals = (int(sum(_count(row, death, "tried") for row in rows)) for death in kinds)
     places, left = (sum(len(row[key]) for row in rows) for key in ("positions", "left"))
     return "".join([*lines, _row("all", places, *totals, left)])
 
 
-def _count(row: dict[str, Any], death: str, key: str) -> int:
-    return int(row["deaths"].get(death, {}).get(key, 0))
+def _count(row: dict[str, Any], death: str, key: str) -> float:
+    return float(row["deaths"].get(death, {}).get(key, 0))
 
 
 def _death_of(name: str) -> str:

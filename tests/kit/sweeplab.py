@@ -22,11 +22,13 @@ from chaos.lab.hostshell.programs.units import is_active
 from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.server.lab import Lab
 from chaos.lab.server.options import ServeOptions
+from chaos.lab.sim import lockstep
 from chaos.lab.spec import LabSpec
 from tests.kit.intruder import Intruder
 from tests.kit.proxy import Proxy
 
 T = TypeVar("T")
+LINGER = lockstep.LINGER
 PLURALS = {"Deployment": "deployments", "DaemonSet": "daemonsets", "PodDisruptionBudget": "poddisruptionbudgets"}
 UNITS = ("kubelet.service", "containerd.service", "systemd-logind.service", "dbus.service")
 OBJECTS = ("namespaces", "configmaps", "leases", "deployments", "daemonsets", "statefulsets", "poddisruptionbudgets")
@@ -83,10 +85,10 @@ class SweepLab:
         """Nothing answers any more, so that waiting is all that is left to be done."""
         for proxy in self._proxies:
             proxy.cut()
-        self._lab.lockstep.speed = _QUICK
+        self._lab.lockstep.speed, lockstep.LINGER = _QUICK, LINGER / 10
 
     def mend(self) -> None:
-        self._lab.lockstep.speed = self._speed
+        self._lab.lockstep.speed, lockstep.LINGER = self._speed, LINGER
         for proxy in self._proxies:
             proxy.mend()
 

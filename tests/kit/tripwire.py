@@ -143,7 +143,8 @@ class _Tripwire:
         if name == "full-disk":
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # Python ignores SIGXFSZ
         elif name.startswith("lost-"):
-            rollback.PROOF_SECONDS = 60.0  # of the five minutes in which a line may come back: this one does not
+            # Of the minutes in which a connection may come back: this one does not.
+            chaos.engine.inject.PROOF_SECONDS = rollback.PROOF_SECONDS = 20.0
         elif name.startswith("SIG") or death.kills:
             os.kill(os.getpid(), getattr(signal, name, signal.SIGKILL))
         elif death.is_noticed:
