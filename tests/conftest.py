@@ -23,10 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jo
 
 _DOCKER = re.compile(r"tests/(hosts/power|realhosts|hosts/transports)/")  # two daemons get in each other's way
 # Ten seconds each, and many.
-_SPREAD = re.compile(
-    r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages)|sweep/test_death_sweep)\.py::.*\[(.+)\]"
-)
+_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
+_APART = re.compile(r"tests/sweep/")  # minutes each
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -44,6 +43,8 @@ def group(nodeid: str) -> str:
     """Tests of one group run in one process, one after the other: a file's tests share what they start."""
     if _DOCKER.match(nodeid):
         return "docker"
+    if _APART.match(nodeid):
+        return nodeid
     if spread := _SPREAD.match(nodeid):
         return f"contract {zlib.crc32(spread[1].encode()) % _PARTS}"
     return nodeid.split("::", maxsplit=1)[0]

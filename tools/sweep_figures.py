@@ -20,6 +20,7 @@ if packet filter rules, units, timers, files, power, taints, conditions, leases,
 workloads differ from those before the run, or if the second undo changed anything. The lock of a run that was killed
 without a pending undo does not count: the next run takes it over. Further conditions:
 
+- Network: the run waits 20 s for proofs instead of 3 and 5 min.
 - ConfigMap: the undo uses the journal on disk. Names of other nodes, objects or runs must not be in its output, and the
   ConfigMap must be gone. Only positions at which the run has a ConfigMap.
 - Lease: the run notices the loss, fires no operation after that, waits for the lock, undoes and exits with 2. It reads
@@ -41,7 +42,7 @@ file that `NODEFALL_SWEEP_FIGURES` names are skipped, so a sweep can be continue
       .venv/bin/python -m pytest -s tests/sweep
 
 """
-TWICE = {"SIGKILL twice": "SIGKILL of the run when its operation has returned, and of the undo"}
+TWICE = {"SIGKILL twice": "the run ends at once when its operation has returned, and so does its undo"}
 KEYS = ("tried", "hit", "cpu")
 
 

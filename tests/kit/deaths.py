@@ -36,9 +36,9 @@ def _theft(what: str) -> Death:
 
 
 DEATHS: dict[str, Death] = {
-    "SIGKILL": Death("SIGKILL"),
-    "SIGTERM": Death("SIGTERM"),
-    "SIGINT": Death("SIGINT"),
+    "SIGKILL": Death("the process ends at once"),
+    "SIGTERM": Death("the run is to end, and undoes"),
+    "SIGINT": Death("Ctrl-C: the run is to end, and undoes"),
     "full-disk": Death("no file of the run can grow"),
     "lost-network": Death("every connection is reset and no new one is accepted, until the run has ended", True),
     "lost-terminal": Death("the terminal is closed", by_parent=True),

@@ -92,6 +92,7 @@ class Sweep:
             hit = hit and self._command(cwd, ["undo", "last"], later, death).died
             lab.mend()
         wrong += self._undo(cwd)
+        lab.intruder.remove_lock()
         wrong += _differences(before, lab.settle(before))
         if wrong:
             wrong.append(run.said)

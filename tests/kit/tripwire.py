@@ -112,7 +112,7 @@ def warm() -> None:
 class _Tripwire:
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.steals = bool(job.death) and DEATHS[job.death].steals
+        self.is_noticed = bool(job.death) and DEATHS[job.death].is_noticed
         self._seen: Counter[str] = Counter()
         self._is_hit = False
         self._mutex = threading.Lock()  # positions are of several threads
@@ -167,7 +167,7 @@ def _install(wire: _Tripwire) -> None:
     _after(chaos.engine.run, "apply", lambda *_: "applied", wire)
     _after(chaos.engine.inject, "arm", lambda *_: "planted", wire)
     _after(rollback._Attempt, "_send", lambda *_: "undo-sent", wire)
-    if wire.steals:
+    if wire.is_noticed:
         _keep_locks(wire)
 
 
