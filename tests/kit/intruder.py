@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kube.client import connect
-from chaos.kube.journal_mirror import PREFIX
 from chaos.kube.lease import PROCESS
+from chaos.kube.replica import PREFIX
 from chaos.model.command import MERGE_PATCH
 
 _CONFIGMAPS = "/api/v1/namespaces/kube-system/configmaps"

@@ -16,7 +16,7 @@ import yaml
 
 from chaos.app.labs import make_inventory
 from chaos.clock import RemoteClock
-from chaos.kube.journal_mirror import PREFIX
+from chaos.kube.replica import PREFIX
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.hostshell.programs.units import is_active
 from chaos.lab.node.kubelet.metrics import STATE_FILE
