@@ -156,7 +156,9 @@ def example_target(action: AnyAction) -> tuple[Target, Any]:
     params = _example_params(action)
     objects = {path: OBJECTS.get(path) for path in action.api_reads(NODE["metadata"]["name"], params, "shop")}
     node = NODE["metadata"]["name"] if action.scope is Scope.NODE else ""
-    target = Target(node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="RUN-STEP", namespace="shop")
+    target = Target(
+        node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="run-step", namespace="shop", run="run"
+    )
     return target, params
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from chaos.actions._nodes import cordon, is_cordoned, restore_cordon
+from chaos.actions._nodes import cordon, cordon_mark, is_cordoned, mark_annotations, restore_cordon
 from chaos.actions._params import NoParams
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path
 from chaos.model.command import Command
+from chaos.model.node_mark import StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName
 
@@ -18,6 +19,7 @@ class CordonState(Struct, frozen=True):
 
     node: NodeName
     cordoned: bool
+    origin: StepOrigin | None = None
 
 
 class CordonBase(Action[NoParams, CordonState]):
@@ -36,10 +38,10 @@ class CordonBase(Action[NoParams, CordonState]):
         return PATCH_NODES
 
     def prepare(self, target: Target, params: NoParams) -> CordonState:  # noqa: ARG002 - no parameters
-        return CordonState(target.node, is_cordoned(target))
+        return CordonState(target.node, is_cordoned(target), origin_of(target))
 
     def inject(self, state: CordonState) -> tuple[Command, ...]:
-        return (cordon(state.node, self.unschedulable),)
+        return (cordon(state.node, self.unschedulable, mark_annotations(cordon_mark(state.origin, state.cordoned))),)
 
     def undo(self, state: CordonState) -> Undo:
-        return restore_cordon(state.node, state.cordoned)
+        return restore_cordon(state.node, state.cordoned, cordon_mark(state.origin, state.cordoned))

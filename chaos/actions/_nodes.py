@@ -7,10 +7,11 @@ from typing import Any
 
 from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.model.api_fact import field, node_path, taint_fact, taint_value, unschedulable_fact
-from chaos.model.command import MERGE_PATCH, KubeCommand, TaintsCommand
+from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
 from chaos.model.kube import Node
+from chaos.model.node_mark import NodeMark, StepOrigin
 from chaos.model.timeline import Timeline
 
 
@@ -22,9 +23,11 @@ def node_object(target: Target) -> dict[str, Any]:
     return node
 
 
-def cordon(node: str, unschedulable: bool) -> KubeCommand:
-    """The patch of kubectl cordon; null removes the field."""
-    return KubeCommand("PATCH", node_path(node), {"spec": {"unschedulable": unschedulable or None}}, MERGE_PATCH)
+def cordon(node: str, unschedulable: bool, notes: dict[str, str | None] | None = None) -> KubeCommand:
+    """The patch of kubectl cordon, with the annotations ``notes``; null removes a field."""
+    metadata = {"metadata": {"annotations": notes}} if notes else {}
+    body = {**metadata, "spec": {"unschedulable": unschedulable or None}}
+    return KubeCommand("PATCH", node_path(node), body, MERGE_PATCH)
 
 
 def is_cordoned(target: Target) -> bool:
@@ -32,25 +35,54 @@ def is_cordoned(target: Target) -> bool:
     return bool(field(node_object(target), "/spec/unschedulable"))
 
 
-def restore_cordon(node: str, cordoned: bool) -> Undo:
-    """Set the previous value of ``unschedulable``."""
+def cordon_mark(origin: StepOrigin | None, cordoned: bool) -> NodeMark | None:
+    """The mark of a step that changes ``unschedulable``; None without an origin, as in journals of 0.1.0."""
+    return NodeMark(origin.run, origin.step, cordoned=cordoned) if origin else None
+
+
+def restore_cordon(node: str, cordoned: bool, mark: NodeMark | None) -> Undo:
+    """Set the previous value of ``unschedulable``, and remove the mark."""
     restored = FactCheck(unschedulable_fact(node), True if cordoned else None)
-    return Undo((UndoStep(cordon(node, cordoned), unless=restored),), (restored,))
+    return restore_once(node, cordon(node, cordoned, mark_removal(mark)), (restored,), mark)
 
 
-def restore_taints(node: str, previous: dict[str, str | None], when: tuple[FactCheck, ...] = ()) -> Undo:
+def taints_mark(origin: StepOrigin | None, previous: dict[str, str | None]) -> NodeMark | None:
+    """The mark of a step that changes taints; None if there is nothing to restore, or no origin."""
+    return NodeMark(origin.run, origin.step, taints=previous) if origin and previous else None
+
+
+def restore_taints(
+    node: str, previous: dict[str, str | None], mark: NodeMark | None, when: tuple[FactCheck, ...] = ()
+) -> Undo:
     """``previous``: values of the taints (``KEY:EFFECT``) that the action may change, None for absent ones."""
-    steps, proof = [], []
-    for name, value in previous.items():
-        key, _, effect = name.rpartition(":")
-        restored = FactCheck(taint_fact(key, effect), value)
-        if value is None:
-            command = TaintsCommand(node, remove=(name,), accept=(200, 404))
-        else:
-            command = TaintsCommand(node, add=(taint(key, value, effect),))
-        steps.append(UndoStep(command, unless=restored, when=when))
-        proof.append(restored)
-    return Undo(tuple(steps), tuple(proof))
+    names = [(name, *name.rpartition(":")[::2], value) for name, value in previous.items()]
+    added = tuple(taint(key, value, effect) for _, key, effect, value in names if value is not None)
+    removed = tuple(name for name, _, _, value in names if value is None)
+    command = TaintsCommand(node, removed, added, (200,) if added else (200, 404), mark_removal(mark))
+    restored = tuple(FactCheck(taint_fact(key, effect), value) for _, key, effect, value in names)
+    return restore_once(node, command, restored, mark, when)
+
+
+def restore_once(
+    node: str,
+    command: Command,
+    restored: tuple[FactCheck, ...],
+    mark: NodeMark | None,
+    when: tuple[FactCheck, ...] = (),
+) -> Undo:
+    """One request that restores all that ``restored`` checks and removes the mark, sent while one of them is unmet."""
+    proof = (*restored, *((mark.removed_check(node),) if mark else ()))
+    return Undo(tuple(UndoStep(command, unless=check, when=when) for check in proof), proof)
+
+
+def mark_annotations(mark: NodeMark | None) -> dict[str, str | None]:
+    """The annotations that set a mark, if there is one."""
+    return mark.to_annotations() if mark else {}
+
+
+def mark_removal(mark: NodeMark | None) -> dict[str, str | None]:
+    """The annotations that remove a mark, if there is one."""
+    return mark.to_removal() if mark else {}
 
 
 def taint(key: str, value: str, effect: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from chaos.model.command import Command, KubeCommand
 from chaos.model.document import Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import Permission, permissions_on
 from chaos.model.state_types import NodeName, Tag
 from chaos.model.timeline import Timeline
@@ -53,6 +54,7 @@ class CreateNodeState(Struct, frozen=True):
 
     node: NodeName
     tag: Tag
+    origin: StepOrigin | None = None
 
 
 class CreateNode(Action[Params, CreateNodeState]):
@@ -79,10 +81,11 @@ class CreateNode(Action[Params, CreateNodeState]):
     def prepare(self, target: Target, params: Params) -> CreateNodeState:
         if target.objects.get(node_path(params.node)) is not None:
             raise Unsupported(f"there is a node {params.node}", hint="choose another name")
-        return CreateNodeState(params.node, target.tag)
+        return CreateNodeState(params.node, target.tag, origin_of(target))
 
     def inject(self, state: CreateNodeState) -> tuple[Command, ...]:
-        metadata = {"name": state.node, "annotations": {_MADE_BY: state.tag}}
+        mark = NodeMark(state.origin.run, state.origin.step, created=True).to_annotations() if state.origin else {}
+        metadata = {"name": state.node, "annotations": {_MADE_BY: state.tag, **mark}}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
         return (KubeCommand("POST", _NODES, node),)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from pydantic import Field
 
-from chaos.actions._nodes import check_cordoned, cordon, is_cordoned, restore_cordon
+from chaos.actions._nodes import check_cordoned, cordon, cordon_mark, is_cordoned, mark_annotations, restore_cordon
 from chaos.actions._pods import affected_pods, is_evicted, is_terminating, pods_matching, refusals
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path, pods_path
@@ -15,6 +15,7 @@ from chaos.model.drain_filter import select_pods
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
+from chaos.model.node_mark import StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
 from chaos.model.state_types import NodeName
 from chaos.model.timeline import Timeline
@@ -67,6 +68,7 @@ class DrainState(Struct, frozen=True):
     selector: str
     grace: int | None
     timeout: float
+    origin: StepOrigin | None = None
 
 
 class Drain(Action[Params, DrainState]):
@@ -108,15 +110,17 @@ class Drain(Action[Params, DrainState]):
             params.selector,
             params.grace,
             parse_duration(params.timeout),
+            origin_of(target),
         )
 
     def inject(self, state: DrainState) -> tuple[Command, ...]:
         verb = PodVerb.DELETE if state.disable_eviction else PodVerb.EVICT
         pods = PodSelector(node=state.node, selector=state.selector)
-        return (cordon(state.node, True), PodsCommand(verb, pods, state.grace, state.timeout, state.rules))
+        mark = mark_annotations(cordon_mark(state.origin, state.cordoned))
+        return (cordon(state.node, True, mark), PodsCommand(verb, pods, state.grace, state.timeout, state.rules))
 
     def undo(self, state: DrainState) -> Undo:
-        return restore_cordon(state.node, state.cordoned)
+        return restore_cordon(state.node, state.cordoned, cordon_mark(state.origin, state.cordoned))
 
 
 ACTION = Drain()

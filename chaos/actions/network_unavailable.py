@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.actions._nodes import check_node, node_object
+from chaos.actions._nodes import check_node, mark_annotations, mark_removal, node_object, restore_once
 from chaos.actions._params import NoParams
 from chaos.model.action import (
     Action,
@@ -17,11 +17,11 @@ from chaos.model.action import (
     Target,
     Undo,
     UndoKind,
-    UndoStep,
 )
 from chaos.model.api_fact import condition_fact, field, node_path
 from chaos.model.command import STRATEGIC_PATCH, Command, KubeCommand
 from chaos.model.kube import Node, node_condition
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import Permission
 from chaos.model.state_types import NodeName
 from chaos.model.timeline import Timeline
@@ -40,8 +40,11 @@ def _check_condition(timeline: Timeline, step: StepRun) -> ProofResult:
     return check_node(timeline, step, _is_unavailable, f"has {_TYPE}=True")
 
 
-def _patch(node: str, condition: dict[str, Any]) -> KubeCommand:
-    return KubeCommand("PATCH", f"{node_path(node)}/status", {"status": {"conditions": [condition]}}, STRATEGIC_PATCH)
+def _patch(node: str, condition: dict[str, Any], notes: dict[str, str | None]) -> KubeCommand:
+    """The API server accepts annotations with the status of a Node: kubelets write theirs so."""
+    metadata = {"metadata": {"annotations": notes}} if notes else {}
+    body = {**metadata, "status": {"conditions": [condition]}}
+    return KubeCommand("PATCH", f"{node_path(node)}/status", body, STRATEGIC_PATCH)
 
 
 class ConditionState(Struct, frozen=True):
@@ -49,6 +52,13 @@ class ConditionState(Struct, frozen=True):
 
     node: NodeName
     previous: dict[str, str] | None
+    origin: StepOrigin | None = None
+
+    @property
+    def mark(self) -> NodeMark | None:
+        """The mark of the step; None without an origin, as in journals of 0.1.0."""
+        status = self.previous["status"] if self.previous else None
+        return NodeMark(self.origin.run, self.origin.step, conditions={_TYPE: status}) if self.origin else None
 
 
 class NetworkUnavailable(Action[NoParams, ConditionState]):
@@ -72,18 +82,20 @@ class NetworkUnavailable(Action[NoParams, ConditionState]):
     def prepare(self, target: Target, params: NoParams) -> ConditionState:  # noqa: ARG002 - no parameters
         conditions = field(node_object(target), "/status/conditions") or ()
         found = next((item for item in conditions if item.get("type") == _TYPE), None)
-        return ConditionState(target.node, found and {key: found.get(key) or "" for key in _CONDITION_FIELDS})
+        return ConditionState(
+            target.node, found and {key: found.get(key) or "" for key in _CONDITION_FIELDS}, origin_of(target)
+        )
 
     def inject(self, state: ConditionState) -> tuple[Command, ...]:
         condition = {"type": _TYPE, "status": "True", "reason": "Nodefall", "message": "set by an experiment"}
-        return (_patch(state.node, condition),)
+        return (_patch(state.node, condition, mark_annotations(state.mark)),)
 
     def undo(self, state: ConditionState) -> Undo:
         previous = state.previous
         restored = FactCheck(condition_fact(_TYPE), previous["status"] if previous else None)
         fields = {key: previous.get(key, "") for key in _CONDITION_FIELDS} if previous else {"$patch": "delete"}
-        patch = _patch(state.node, {"type": _TYPE, **fields})
-        return Undo((UndoStep(patch, unless=restored),), (restored,))
+        patch = _patch(state.node, {"type": _TYPE, **fields}, mark_removal(state.mark))
+        return restore_once(state.node, patch, (restored,), state.mark)
 
 
 ACTION = NetworkUnavailable()

@@ -8,12 +8,21 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.actions._machine import can_read_power_state
-from chaos.actions._nodes import capture_taint, check_node, has_taint, restore_taints, taint
+from chaos.actions._nodes import (
+    capture_taint,
+    check_node,
+    has_taint,
+    mark_annotations,
+    restore_taints,
+    taint,
+    taints_mark,
+)
 from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.errors import Unsupported
+from chaos.model.node_mark import StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
@@ -37,6 +46,7 @@ class OutOfServiceState(Struct, frozen=True):
     node: NodeName
     effect: str
     previous: dict[TaintName, str | None]
+    origin: StepOrigin | None = None
 
 
 class OutOfService(Action[Params, OutOfServiceState]):
@@ -68,17 +78,19 @@ class OutOfService(Action[Params, OutOfServiceState]):
         previous = capture_taint(target, TAINT_KEY, params.effect)
         if any(value is not None for value in previous.values()):
             raise Unsupported(f"{target.node} has the taint {TAINT_KEY} already", hint="remove it first")
-        return OutOfServiceState(target.node, params.effect, previous)
+        return OutOfServiceState(target.node, params.effect, previous, origin_of(target))
 
     def preconditions(self, state: OutOfServiceState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
         return (FactCheck(PseudoFact.MACHINE, "off"),)
 
     def inject(self, state: OutOfServiceState) -> tuple[Command, ...]:
-        return (TaintsCommand(state.node, add=(taint(TAINT_KEY, "nodeshutdown", state.effect),)),)
+        mark = mark_annotations(taints_mark(state.origin, state.previous))
+        added = taint(TAINT_KEY, "nodeshutdown", state.effect)
+        return (TaintsCommand(state.node, add=(added,), annotations=mark),)
 
     def undo(self, state: OutOfServiceState) -> Undo:
         is_back = (FactCheck(PseudoFact.MACHINE, "on"), FactCheck(PseudoFact.NODE_READY, True))
-        return restore_taints(state.node, state.previous, when=is_back)
+        return restore_taints(state.node, state.previous, taints_mark(state.origin, state.previous), when=is_back)
 
 
 ACTION = OutOfService()

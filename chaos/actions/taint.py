@@ -7,11 +7,20 @@ from typing import Literal
 from msgspec import Struct
 from pydantic import Field
 
-from chaos.actions._nodes import capture_taint, check_node, has_taint, restore_taints, taint
+from chaos.actions._nodes import (
+    capture_taint,
+    check_node,
+    has_taint,
+    mark_annotations,
+    restore_taints,
+    taint,
+    taints_mark,
+)
 from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
+from chaos.model.node_mark import StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
@@ -37,6 +46,7 @@ class TaintState(Struct, frozen=True):
     node: NodeName
     taint: dict[str, str]
     previous: dict[TaintName, str | None]
+    origin: StepOrigin | None = None
 
 
 class Taint(Action[Params, TaintState]):
@@ -62,13 +72,14 @@ class Taint(Action[Params, TaintState]):
 
     def prepare(self, target: Target, params: Params) -> TaintState:
         previous = capture_taint(target, params.key, params.effect)
-        return TaintState(target.node, taint(params.key, params.value, params.effect), previous)
+        return TaintState(target.node, taint(params.key, params.value, params.effect), previous, origin_of(target))
 
     def inject(self, state: TaintState) -> tuple[Command, ...]:
-        return (TaintsCommand(state.node, add=(state.taint,)),)
+        mark = mark_annotations(taints_mark(state.origin, state.previous))
+        return (TaintsCommand(state.node, add=(state.taint,), annotations=mark),)
 
     def undo(self, state: TaintState) -> Undo:
-        return restore_taints(state.node, state.previous)
+        return restore_taints(state.node, state.previous, taints_mark(state.origin, state.previous))
 
 
 ACTION = Taint()

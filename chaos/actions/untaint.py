@@ -7,11 +7,12 @@ from typing import Literal
 from msgspec import Struct
 from pydantic import Field
 
-from chaos.actions._nodes import check_node, has_taint, node_object, restore_taints
+from chaos.actions._nodes import check_node, has_taint, mark_annotations, node_object, restore_taints, taints_mark
 from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import field, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
+from chaos.model.node_mark import StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
@@ -38,6 +39,7 @@ class UntaintState(Struct, frozen=True):
     node: NodeName
     name: str
     previous: dict[TaintName, str | None]
+    origin: StepOrigin | None = None
 
 
 class Untaint(Action[Params, UntaintState]):
@@ -65,13 +67,14 @@ class Untaint(Action[Params, UntaintState]):
             if t["key"] == params.key and params.effect in (None, t["effect"])
         }
         name = f"{params.key}:{params.effect}" if params.effect else params.key
-        return UntaintState(target.node, name, previous)
+        return UntaintState(target.node, name, previous, origin_of(target))
 
     def inject(self, state: UntaintState) -> tuple[Command, ...]:
-        return (TaintsCommand(state.node, remove=(state.name,)),)
+        mark = mark_annotations(taints_mark(state.origin, state.previous))
+        return (TaintsCommand(state.node, remove=(state.name,), annotations=mark),)
 
     def undo(self, state: UntaintState) -> Undo:
-        return restore_taints(state.node, state.previous)
+        return restore_taints(state.node, state.previous, taints_mark(state.origin, state.previous))
 
 
 ACTION = Untaint()

@@ -47,10 +47,10 @@ class KubeTransport:
                 return _outcome(read)
             node = decode_body(read)
             taints = merge_taints(field(node, "/spec/taints") or [], command)
-            patch = {
-                "metadata": {"resourceVersion": field(node, "/metadata/resourceVersion")},
-                "spec": {"taints": taints or None},
-            }
+            metadata = {"resourceVersion": field(node, "/metadata/resourceVersion")}
+            if command.annotations:
+                metadata["annotations"] = command.annotations
+            patch = {"metadata": metadata, "spec": {"taints": taints or None}}
             written = self._kube.request("PATCH", node_path(command.node), body=patch, content_type=MERGE_PATCH)
             if written.status != _CONFLICT:
                 break

@@ -85,8 +85,9 @@ class Target:
     ``facts`` are values by fact name, ``unknown`` the reasons why other facts could not be read. ``objects`` are what
     :meth:`Action.api_reads` names, None for an object that does not exist. ``power`` is "" without a power control;
     ``power_capabilities`` are the operations it supports (on, off, state); ``restart_policy`` is by which the machine
-    starts again without a command ("" or ``no``: it does not). ``tag`` identifies the step within its run and is valid
-    in unit names. ``namespace`` is the one of the run's workload, "" without a workload. ``max_duration`` in seconds.
+    starts again without a command ("" or ``no``: it does not). ``run`` is the run's ID, ``tag`` identifies the step
+    within its run (``RUN-STEP``) and is valid in unit names. ``namespace`` is the one of the run's workload, ""
+    without a workload. ``max_duration`` in seconds.
     """
 
     node: str
@@ -101,6 +102,7 @@ class Target:
     max_duration: float = 900.0
     power_capabilities: frozenset[PowerCapability] = frozenset(PowerCapability)
     restart_policy: str = ""
+    run: str = ""
 
     def require_fact(self, fact: str, why: str) -> Any:
         """Value of a fact that the action depends on. Raises Unsupported with the fact's name and ``why``."""

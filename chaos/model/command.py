@@ -103,16 +103,22 @@ class PodsCommand(Struct, frozen=True, tag="pods", omit_defaults=True):
 
 
 class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
-    """Removal and addition of a node's taints. ``remove``: ``KEY`` or ``KEY:EFFECT``; ``add``: as in the spec."""
+    """Removal and addition of a node's taints. ``remove``: ``KEY`` or ``KEY:EFFECT``; ``add``: as in the spec.
+
+    ``annotations`` of the Node are set by the same request, or removed where the value is None.
+    """
 
     node: str
     remove: tuple[str, ...] = ()
     add: tuple[dict[str, str], ...] = ()
     accept: tuple[int, ...] = (200,)
+    annotations: dict[str, str | None] = {}
 
     def __str__(self) -> str:
         added = [f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in self.add]
-        return f"taints of {self.node}: {' '.join([*(f'-{name}' for name in self.remove), *(f'+{t}' for t in added)])}"
+        noted = f", annotations {json.dumps(self.annotations)}" if self.annotations else ""
+        changes = [*(f"-{name}" for name in self.remove), *(f"+{taint}" for taint in added)]
+        return f"taints of {self.node}: {' '.join(changes)}{noted}"
 
 
 class PowerVerb(StrEnum):

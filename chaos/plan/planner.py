@@ -96,6 +96,7 @@ def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, 
     target = replace(
         inputs.targets.get(node, Target(node)),
         objects=inputs.objects,
+        run=inputs.run,
         tag=f"{inputs.run}-{step.name}",
         namespace=inputs.namespace,
         max_duration=parse_duration(experiment.spec.max_duration),

@@ -294,6 +294,16 @@ def test_a_change_that_came_in_between_is_not_overwritten() -> None:
     assert [body["metadata"]["resourceVersion"] for body in sent] == ["1", "2"]
 
 
+def test_annotations_are_written_with_the_taints() -> None:
+    clock = FakeClock()
+    node = {"metadata": {"resourceVersion": "1"}, "spec": {}}
+    kube = Kube(clock, {"GET /api/v1/nodes/n1": [response(200, node)], "PATCH /api/v1/nodes/n1": [response(200)]})
+    KubeTransport(kube, clock).send(TaintsCommand("n1", add=(MINE,), annotations={"a": "x", "b": None}))
+    (body,) = [body for _, what, body in kube.log if what.startswith("PATCH")]
+    metadata = {"resourceVersion": "1", "annotations": {"a": "x", "b": None}}
+    assert body == {"metadata": metadata, "spec": {"taints": [MINE]}}
+
+
 def test_conflicts_are_retried_a_limited_number_of_times() -> None:
     clock = FakeClock()
     kube = Kube(clock, {"GET /api/v1/nodes/n1": [response(200)], "PATCH /api/v1/nodes/n1": [response(409)]})

@@ -94,12 +94,12 @@ class Registry:
         expect: str | None = None,
         options: WriteOptions = _DEFAULT_OPTIONS,
     ) -> Object:
-        """Replace an object, or only its status with subresource "status". Raises as Store.update, and InvalidError."""
+        """Replace an object, or its status with subresource "status". Raises as Store.update, and InvalidError."""
         metadata = obj["metadata"]
         before = self._find(plural, metadata.get("namespace", ""), metadata["name"])
         new: Object = clone(obj)
         if subresource == "status":
-            new = {**clone(before), "status": new.get("status", {})}
+            new = _with_status(plural, before, new)
         elif subresource:
             raise InvalidError(f"subresource {subresource!r} is not simulated")
         else:
@@ -231,6 +231,18 @@ def check_preconditions(obj: Object, preconditions: Object) -> None:
             raise ConflictError(
                 f"the {label} in the precondition ({value}) does not match the {label} in record ({found})"
             )
+
+
+def _with_status(plural: str, before: Object, new: Object) -> Object:
+    """``before`` with the status of ``new``, and for a Node with its annotations, which kubelets write so
+    (nodeStatusStrategy in pkg/registry/core/node/strategy.go). Other metadata is not simulated here.
+    """
+    result: Object = {**clone(before), "status": new.get("status", {})}
+    if plural == "nodes":
+        result["metadata"].pop("annotations", None)
+        if annotations := new["metadata"].get("annotations"):
+            result["metadata"]["annotations"] = annotations
+    return result
 
 
 def _with_policy(obj: Object, propagation: str) -> Object:

@@ -129,6 +129,16 @@ def test_strategic_merge_of_conditions(shared: Any) -> None:
     assert after["status"]["conditions"] == [{"type": "Custom", "status": "True"}, *before]
 
 
+def test_annotations_are_written_with_the_status_of_a_node(shared: Any) -> None:
+    path = "/api/v1/nodes/w2/status"
+    for value in ("x", None):
+        patch = {"metadata": {"annotations": {"example.com/a": value}}, "spec": {"unschedulable": True}}
+        status, after = shared.api("PATCH", path, patch, **{"Content-Type": STRATEGIC})
+        assert status == 200
+        assert (after["metadata"].get("annotations") or {}).get("example.com/a") == value
+        assert "unschedulable" not in after["spec"]
+
+
 def test_put_with_a_resource_version(maps: Any) -> None:
     read = maps.api("GET", MAPS + "/one")[1]
     assert maps.api("PUT", MAPS + "/one", {**read, "data": {"a": "2"}})[0] == 200
