@@ -125,12 +125,14 @@ def plan(
     inventory: Inventory | Path | str,
     *,
     seed: int | None = None,
+    reports: Path | str = "reports",
     anyway: bool = False,
 ) -> Plan:
     """Select targets, collect facts and plan exactly what a run would send. No side effects.
 
-    ``seed`` selects the same targets again. ``anyway`` overrides refusals of preflight that are not final; the run is
-    then inconclusive at best. Raises BadInput, and Refused if the experiment cannot be run.
+    ``seed`` selects the same targets again. Runs below ``reports`` with a pending undo are a refusal. ``anyway``
+    overrides refusals of preflight that are not final; the run is then inconclusive at best. Raises BadInput, and
+    Refused if the experiment cannot be run.
     """
     from chaos.app.connect import connect_cluster, refuse_before_side_effects
     from chaos.app.inventories import as_inventory
@@ -142,7 +144,8 @@ def plan(
         stack.enter_context(refuse_before_side_effects())
         connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
         stack.enter_context(connection.clock.participant())
-        return plan(loaded, connection, load_registry(), seed, new_run_id(loaded), anyway=anyway)[0]
+        run_id = new_run_id(loaded)
+        return plan(loaded, connection, load_registry(), seed, run_id, reports=Path(reports), anyway=anyway)[0]
 
 
 def run(  # noqa: PLR0913 - one per option

@@ -10,13 +10,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 from chaos.app.connect import ClusterConnection, login
 from chaos.clock import SystemClock
-from chaos.kube.journal_mirror import delete_configmap, pending_runs
 from chaos.kube.lease import PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
-from chaos.kube.replica import PendingRun
-from chaos.model.errors import Refused, UsageError
+from chaos.model.errors import UsageError
 from chaos.model.labels import RUN_LABEL
-from chaos.model.text import on_node
 from chaos.store.process_identity import current_identity
 from chaos.store.process_lock import exclusive_lock
 
@@ -40,14 +37,18 @@ def hold_lock(
 
 
 def hold_machine_lock(connection: ClusterConnection) -> AbstractContextManager[None]:
-    """Hold this machine's lock on the cluster for the block. Raises Refused if another process has it.
+    """Hold this machine's lock on the cluster for the block. Raises Refused if another process has it."""
+    return exclusive_lock(cluster_identity(connection))
 
-    A cluster is identified by its UID, however its address is written. Labs of one seed share a UID, but each has a
-    separate certificate authority.
+
+def cluster_identity(connection: ClusterConnection) -> str:
+    """What distinguishes the cluster from every other one: its UID, however its address is written.
+
+    Labs of one seed share a UID, but each has a separate certificate authority.
     """
     cluster = connection.inventory.cluster
     lab = f"-{connection.kube.ca_digest[:16]}" if cluster and cluster.simulated else ""
-    return exclusive_lock(f"{connection.uid}{lab}")
+    return f"{connection.uid}{lab}"
 
 
 def lock_namespace(connection: ClusterConnection) -> str:
@@ -55,34 +56,6 @@ def lock_namespace(connection: ClusterConnection) -> str:
     if connection.inventory.cluster is None:
         raise UsageError("the inventory has no cluster")
     return connection.inventory.cluster.namespace
-
-
-def refuse_pending_undo(connection: ClusterConnection) -> list[PendingRun]:
-    """The recorded runs, all of them undone. Raises Refused if one has a pending undo."""
-    runs = pending_runs(connection.kube, lock_namespace(connection))
-    for pending in runs:
-        if pending.has_pending:
-            identity = pending.identity
-            holder = f" of {identity.holder}" if identity.holder else ""
-            raise Refused(
-                f"run {identity.run}{holder} has a pending undo: {describe_pending(pending)}",
-                hint=f"run nodefall undo {identity.run}, with --inventory if the run was on another machine",
-            )
-    return runs
-
-
-def remove_finished_runs(connection: ClusterConnection) -> None:
-    """Delete the ConfigMaps of runs without a pending undo. Requires the cluster's lock. Raises Refused."""
-    for finished in refuse_pending_undo(connection):
-        delete_configmap(connection.kube, lock_namespace(connection), finished.identity.run)
-
-
-def describe_pending(pending: PendingRun) -> str:
-    """The steps of a run that are to be undone, as ``power-off on worker-1``, comma-separated."""
-    if pending.error:
-        return f"unknown: the journal is unreadable ({pending.error})"
-    steps = (on_node(entry.step, entry.node) for entry in pending.entries)
-    return ", ".join(dict.fromkeys(steps))
 
 
 def _identity(run: str) -> Identity:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from chaos.app.cluster_lock import describe_pending, lock_namespace
+from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection
 from chaos.app.load import LoadedExperiment, required_permissions
 from chaos.app.observer_setup import source_checks
+from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
 from chaos.clock import SystemClock
 from chaos.kube.cluster_snapshot import cluster_view
-from chaos.kube.journal_mirror import pending_runs
 from chaos.kube.lease_api import read_lock
 from chaos.kube.permissions import missing_permissions
 from chaos.model.errors import NodefallError, Refused, UsageError
@@ -56,11 +57,12 @@ class Report(Struct, frozen=True, rename="camel"):
 class DoctorRequest:
     """``bundled``: the experiments are those of the distribution, not of the user.
 
-    ``on_host_inspected`` is called with the name of each host.
+    ``reports``: runs below it may have a pending undo. ``on_host_inspected`` is called with the name of each host.
     """
 
     connection: ClusterConnection
     registry: PluginRegistry
+    reports: Path = Path("reports")
     bundled: bool = False
     on_host_inspected: Callable[[str], object] = lambda _: None
 
@@ -79,7 +81,7 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
     view = _view(connection, any(missing))
     cases = [_case(each, permissions, view, request) for each, permissions in zip(loaded, missing, strict=True)]
     data = collect(cases, connection, request.registry, view, on_host_inspected=request.on_host_inspected)
-    observations = _with_pending_undo(data.observations, connection)
+    observations = with_pending_undo(_with_lock(data.observations, connection), connection, request.reports)
     found = run_checks(CHECKS, observations, bundled=request.bundled)
     runnable = {needs.name: _runnable_nodes(needs, found) for needs in observations.experiments}
     cluster = connection.inventory.cluster
@@ -141,22 +143,17 @@ def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str
     return errors
 
 
-def _with_pending_undo(observations: ClusterObservations, connection: ClusterConnection) -> ClusterObservations:
-    """``observations`` with the lock's holder and the pending undo, as far as permissions allow to read them."""
+def _with_lock(observations: ClusterObservations, connection: ClusterConnection) -> ClusterObservations:
+    """``observations`` with the lock's holder, as far as permissions allow to read it."""
     namespace, list_errors = lock_namespace(connection), dict(observations.list_errors)
-    holder, pending_undo = "", {}
+    holder = ""
     with closing(SystemClock()) as clock:
         try:
             record = read_lock(connection.kube, namespace)
             holder = record.holder if record and record.holder and record.is_recent(clock.now()) else ""
         except NodefallError as error:
             list_errors["leases"] = error.message
-    try:
-        runs = [run for run in pending_runs(connection.kube, namespace) if run.has_pending]
-        pending_undo = {run.identity.run: describe_pending(run) for run in runs}
-    except NodefallError as error:
-        list_errors["configmaps"] = error.message
-    return replace(observations, lock_holder=holder, pending_undo=pending_undo, list_errors=list_errors)
+    return replace(observations, lock_holder=holder, list_errors=list_errors)
 
 
 def _runnable_nodes(needs: ExperimentNeeds, found: Sequence[Finding]) -> tuple[str, ...] | None:

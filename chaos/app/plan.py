@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.load import LoadedExperiment, required_permissions
 from chaos.app.observer_setup import source_checks
+from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
 from chaos.kube.cluster_snapshot import cluster_view
 from chaos.kube.permissions import refuse_missing
@@ -32,11 +34,13 @@ def plan(
     seed: int | None,
     run: str,
     *,
+    reports: Path,
     anyway: bool = False,
 ) -> tuple[Plan, ClusterView]:
     """Select targets, collect facts, run preflight checks and plan every step. No side effects.
 
-    ``anyway`` overrides refusals that are not final. Raises NodefallError.
+    ``reports``: runs below it may have a pending undo. ``anyway`` overrides refusals that are not final. Raises
+    NodefallError.
     """
     refuse_missing(connection.kube, required_permissions(loaded, registry, connection.inventory.cluster))
     seed = secrets.randbits(32) if seed is None else seed
@@ -47,7 +51,7 @@ def plan(
     nodes = select_nodes(spec.targets, view, connection.inventory, seed)
     case = PreflightCase(loaded, nodes, run=run, seed=seed)
     data = collect([case], connection, registry, view, same_run=True)
-    findings = run_checks(CHECKS, data.observations)
+    findings = run_checks(CHECKS, with_pending_undo(data.observations, connection, reports))
     overridden = refuse(findings, anyway=anyway)
     planned = make_plan(loaded.experiment, registry, data.drafts[case.name])
     messages = tuple(describe(finding) for finding in warnings(findings))

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from chaos import __version__
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock, refuse_pending_undo, remove_finished_runs
+from chaos.app.cluster_lock import cluster_identity, hold_lock, hold_machine_lock
 from chaos.app.confirmation import ClusterInfo, Confirm, nodes_taken_down
 from chaos.app.connect import ClusterConnection, refuse_before_side_effects
 from chaos.app.interrupts import stop_on_signal
@@ -20,6 +20,7 @@ from chaos.app.inventory_secrets import journal_signer
 from chaos.app.judge import JudgedRun
 from chaos.app.load import LoadedExperiment
 from chaos.app.logs import RunLog, run_log
+from chaos.app.pending_undo import refuse_pending_undo, remove_finished_runs
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.app.plan import new_run_id, plan
 from chaos.app.progress_log import LoggedProgress
@@ -93,9 +94,9 @@ def _run_locked(
         stack.enter_context(connection.clock.participant())
         run_id = request.plan.run if request.plan else new_run_id(request.loaded)
         with refuse_before_side_effects():
-            on_wait = partial(_before_lock_wait, connection, progress)
+            on_wait = partial(_before_lock_wait, request, connection, progress)
             lock = stack.enter_context(hold_lock(connection, run_id, on_wait))
-            remove_finished_runs(connection)
+            remove_finished_runs(connection, request.reports, progress.note)
             signer = journal_signer(connection)
             progress.phase("plan")
             planned, view = _confirmed_plan(request, connection, run_id)
@@ -123,16 +124,18 @@ def _run_locked(
     return Run(result, timeline, directory), recorder.failure or failure
 
 
-def _before_lock_wait(connection: ClusterConnection, progress: Progress, reason: str) -> None:
+def _before_lock_wait(request: RunRequest, connection: ClusterConnection, progress: Progress, reason: str) -> None:
     """Waiting for the lock of a holder that has died is in vain if it left a pending undo. Raises Refused."""
-    refuse_pending_undo(connection)
+    refuse_pending_undo(connection, request.reports)
     progress.note(reason)
 
 
 def _confirmed_plan(request: RunRequest, connection: ClusterConnection, run_id: str) -> tuple[Plan, ClusterView]:
     """A new plan; one that was saved must not differ from it, nor be too old. Raises Refused."""
     anyway = request.overrides_preflight
-    planned, view = plan(request.loaded, connection, request.registry, request.seed, run_id, anyway=anyway)
+    planned, view = plan(
+        request.loaded, connection, request.registry, request.seed, run_id, reports=request.reports, anyway=anyway
+    )
     if request.plan:
         check_unchanged(request.plan, planned)
         check_age(request.plan, connection.clock.now())
@@ -156,6 +159,7 @@ def _create_directory(
         connection.uid,
         lock.identity.holder,
         __version__,
+        cluster_identity(connection),
     )
     try:
         run_directory.save(directory, run_directory.RUN, info)

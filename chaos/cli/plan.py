@@ -27,11 +27,18 @@ Examples:
 @click.argument("experiment", type=click.Path(path_type=Path))
 @click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--seed", type=int, help="Select the same targets again.")
+@click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan as JSON to this file.")
 @click.option("--anyway", is_flag=True, help="Override refusals of preflight, also in a run of this plan.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
 def command(
-    experiment: Path, inventory: str | None, seed: int | None, out: Path | None, anyway: bool, as_json: bool
+    experiment: Path,
+    inventory: str | None,
+    seed: int | None,
+    reports: Path,
+    out: Path | None,
+    anyway: bool,
+    as_json: bool,
 ) -> None:
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     import msgspec
@@ -41,7 +48,7 @@ def command(
     from chaos.model.legacy import with_former_keys
 
     loaded = load(experiment)
-    planned = plan(loaded, inventory_path(inventory), seed=seed, anyway=anyway)
+    planned = plan(loaded, inventory_path(inventory), seed=seed, reports=reports, anyway=anyway)
     text = msgspec.json.format(msgspec.json.encode(planned), indent=2).decode()
     if out:
         write(out, text + "\n")

@@ -10,6 +10,8 @@ from typing import Any
 from chaos.judge.facts import kubelet_fact
 from chaos.model.action import Target
 from chaos.model.inventory import Inventory
+from chaos.model.node_mark import FoundMark
+from chaos.model.pending_undo import PendingUndoFinding
 from chaos.model.permission import Permission
 from chaos.model.power_identity import PowerIdentity
 from chaos.plan.cluster import ClusterView
@@ -106,9 +108,10 @@ class ClusterObservations:
 
     ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
     ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.
-    ``lock_holder`` is the identity that holds the cluster's lock, ``pending_undo`` a description of what earlier runs
-    have still to undo, by run. ``connection_risks`` describe what weakens the connection to the API server.
-    ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
+    ``lock_holder`` is the identity that holds the cluster's lock, ``pending_undo`` what earlier runs have to undo,
+    ``stale_marks`` marks on Nodes that have the values from before the marked step. ``connection_risks`` describe what
+    weakens the connection to the API server. ``hosts_are_targets``: all hosts are targets of one run; else each may
+    become one.
     """
 
     view: ClusterView
@@ -121,7 +124,8 @@ class ClusterObservations:
     api_server_addresses: frozenset[str] = frozenset()
     jump_addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
     lock_holder: str = ""
-    pending_undo: Mapping[str, str] = field(default_factory=dict)
+    pending_undo: tuple[PendingUndoFinding, ...] = ()
+    stale_marks: tuple[FoundMark, ...] = ()
     connection_risks: tuple[str, ...] = ()
     hosts_are_targets: bool = False
 

@@ -23,7 +23,11 @@ RECORDING = "recording.jsonl.gz"
 
 
 class RunInfo(Struct, frozen=True):
-    """What undo needs to connect to the cluster. The inventory holds references to secrets, never secrets."""
+    """What undo needs to connect to the cluster. The inventory holds references to secrets, never secrets.
+
+    ``cluster`` distinguishes the cluster from every other one: its UID, of a lab with a digest of its certificate
+    authority, as labs of one seed share a UID. "" in runs of 0.1.0.
+    """
 
     run: str
     experiment: str
@@ -33,6 +37,7 @@ class RunInfo(Struct, frozen=True):
     cluster_uid: str = ""
     by: str = ""  # login@machine/process
     nodefall: str = ""  # version
+    cluster: str = ""
 
 
 def create(root: Path, experiment: str, now: float) -> Path:

@@ -102,7 +102,7 @@ def with_single_node(experiment: LoadedExperiment, node: str) -> LoadedExperimen
 
 
 def planned(experiment: LoadedExperiment, connection: ClusterConnection, *, anyway: bool) -> Plan:
-    return plan(experiment, connection, load_registry(), 1, "r-1", anyway=anyway)[0]
+    return plan(experiment, connection, load_registry(), 1, "r-1", reports=ROOT / "no-reports", anyway=anyway)[0]
 
 
 def test_every_defect_is_reported_by_host() -> None:

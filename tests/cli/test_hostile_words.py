@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.app import cluster_lock
+from chaos.app import pending_undo
 from chaos.cli import app
 from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo
@@ -86,7 +86,7 @@ def test_the_status_of_the_lock(text: str) -> None:
     assert (
         len(
             visible_lines(
-                printed(f"run {pending.identity.run} has a pending undo: {cluster_lock.describe_pending(pending)}")
+                printed(f"run {pending.identity.run} has a pending undo: {pending_undo.describe_pending(pending)}")
             )
         )
         == 1

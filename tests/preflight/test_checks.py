@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from chaos.model.kube import Node, Pod
+from chaos.model.node_mark import FoundMark, NodeMark
+from chaos.model.pending_undo import PendingUndoFinding, Source
 from chaos.model.permission import Permission
 from chaos.preflight.check import Severity
 from chaos.preflight.observations import (
@@ -129,10 +131,17 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ("lock", observed(list_errors={"leases": "403: no"}), "note", "leases could not be listed: 403: no"),
     (
         "pending-undo",
-        observed(pending_undo={"r-1": "the undo of stop on n1"}),
+        observed(pending_undo=(PendingUndoFinding("r-1", Source.JOURNAL, "stop on n1", "undo it"),)),
         "refusal",
-        "run r-1 has a pending undo: the undo of stop on n1",
+        "run r-1 has a pending undo: stop on n1",
     ),
+    (
+        "pending-undo",
+        observed(stale_marks=(FoundMark("n1", "k", NodeMark("r-1", "stop", cordoned=False), "7"),)),
+        "note",
+        "n1 has the mark of an earlier run (stop on n1), but the values from before that step",
+    ),
+    ("pending-undo", observed(list_errors={"nodes": "403: no"}), "note", "nodes could not be listed: 403: no"),
     ("host-reachable", observed(replace(host(), error="n1: no route")), "refusal", "n1: no route"),
     ("sudo", observed(host(root=False)), "refusal", "n1: commands do not run as root"),
     ("sudo", observed(host(without="root")), "refusal", "do not run as root: no answer"),
@@ -142,6 +151,12 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         "refusal",
         "n1 still has nodefall-x.timer of",
     ),
+    ("leftovers", observed(host(nft_rules={"packets": 0})), "refusal", "n1 has the packet filter table of an earlier"),
+    ("leftovers", observed(host(disk_filler="active")), "refusal", "n1 has nodefall-disk-filler.service of an earlier"),
+    ("leftovers", observed(host(memory_filler="deactivating")), "refusal", "nodefall-memory-filler.service"),
+    ("leftovers", observed(host(pid_filler="active")), "refusal", "which is active"),
+    ("leftovers", observed(host(clock_skew=-30)), "refusal", "n1 has a clock that an earlier run has set off by -30 s"),
+    ("leftovers", observed(host(kubelet_stopped_state=True)), "refusal", "n1 has a kubelet that SIGSTOP has stopped"),
     (
         "kubelet-unit",
         observed(host(without="kubelet-unit")),
@@ -330,6 +345,8 @@ def test_every_check_has_a_rule() -> None:
 
 
 NO_FINDING = [
+    ("leftovers", observed(host(without="nft-rules"))),
+    ("leftovers", observed(host(pid_filler="failed"))),
     ("quorum", observed(host("a"), nodes=planes("a", "b", "c"))),
     ("quorum", observed(host("a"), host("b"), nodes=planes("a", "b", "c"))),
     (

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from chaos.app.cluster_lock import describe_pending, lock_namespace
+from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster, inventory_path
+from chaos.app.pending_undo import describe_pending
 from chaos.cli.output import echo
 from chaos.clock import SystemClock
 from chaos.kube.journal_mirror import pending_runs

@@ -20,9 +20,12 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("experiments", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; docs/doctor.md describes it.")
-def command(experiments: tuple[Path, ...], inventory: str | None, everything: bool, as_json: bool) -> None:
+def command(
+    experiments: tuple[Path, ...], inventory: str | None, reports: Path, everything: bool, as_json: bool
+) -> None:
     """Check what EXPERIMENTS (default: the bundled ones) need of a cluster and its hosts. No side effects.
 
     Exit code 0: no experiment is refused; 2: some are refused on some nodes; 4: all are refused on all nodes.
@@ -44,7 +47,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, everything: bo
     cluster = load_inventory(inventory_path(inventory))
     with refuse_before_side_effects(), connect_cluster(cluster) as connection, connection.clock.participant():
         progress = _Counter()
-        request = DoctorRequest(connection, registry, bundled=not experiments, on_host_inspected=progress)
+        request = DoctorRequest(connection, registry, reports, bundled=not experiments, on_host_inspected=progress)
         report = diagnose(loaded, request)
         progress.end()
     if as_json:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.preflight.check import Check, Diagnosis, list_error_notes, ok, refusal
+from chaos.preflight.check import Check, Diagnosis, list_error_notes, note, ok, refusal
 from chaos.preflight.observations import ClusterObservations
+
+_READ = ("configmaps", "nodes")
 
 
 class PendingUndo(Check):
@@ -16,11 +18,13 @@ class PendingUndo(Check):
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        for run, description in sorted(observations.pending_undo.items()):
-            hint = f"run nodefall undo {run}, with --inventory if it ran on another machine"
-            yield refusal(f"run {run} has a pending undo: {description}", hint)
-        yield from list_error_notes(observations, "configmaps")
-        if not observations.pending_undo and "configmaps" not in observations.list_errors:
+        for finding in observations.pending_undo:
+            yield refusal(str(finding), finding.hint)
+        for mark in observations.stale_marks:
+            why = f"{mark.node} has the mark of an earlier run ({mark}), but the values from before that step"
+            yield note(why, f"the next run removes the mark; or run {mark.removal}")
+        yield from list_error_notes(observations, *_READ)
+        if not observations.pending_undo and not any(path in observations.list_errors for path in _READ):
             yield ok("no undo is pending")
 
 

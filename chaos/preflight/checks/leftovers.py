@@ -1,0 +1,49 @@
+"""What earlier runs have left on hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.preflight.check import Check, Diagnosis, ok, refusal
+from chaos.preflight.observations import ClusterObservations, HostObservations, Need
+
+_FILLERS = ("disk", "memory", "pid")
+_IDLE = ("inactive", "failed")  # states of a unit that holds nothing
+
+
+class Leftovers(Check):
+    """A run on a host that still has the fault of another run would blame the cluster for it, and might restore the
+    wrong state. A fact that cannot be read is no finding: nft, for one, is missing on many hosts.
+    """
+
+    name = "leftovers"
+    summary = "no packet filter table, filler, clock offset or stopped kubelet of an earlier run is left on the host"
+    facts = ("nft-rules", *(f"{kind}-filler" for kind in _FILLERS), "clock-skew", "kubelet-stopped-state")
+    is_final = True
+
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        for host in observations.reachable_hosts():
+            found = list(_leftovers(host))
+            for what, remedy in found:
+                hint = f"run nodefall undo --list; if no undo is pending there, {remedy}"
+                yield refusal(f"{host.node} has {what}", hint, host.node, frozenset({Need.HOST}))
+            if not found:
+                yield ok("nothing of an earlier run is left", host.node)
+
+
+def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
+    """What is left, and how to remove it."""
+    if host.fact("nft-rules"):
+        yield "the packet filter table of an earlier run", "run nft delete table inet nodefall on the host"
+    for kind in _FILLERS:
+        unit, state = f"nodefall-{kind}-filler.service", host.fact(f"{kind}-filler")
+        if state and state not in _IDLE:
+            yield f"{unit} of an earlier run, which is {state}", f"run systemctl stop {unit} on the host"
+    if offset := host.fact("clock-skew"):
+        yield f"a clock that an earlier run has set off by {offset} s", "set the clock, and remove /run/nodefall-clock"
+    if host.fact("kubelet-stopped-state"):
+        unit = host.fact("kubelet-unit") or "kubelet.service"
+        yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
+
+
+CHECK = Leftovers()
