@@ -90,6 +90,7 @@ def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> P
         return _pending(entry, planned.undo, identity_checks(facts, planned.undo))
     if action.allowance and rules.authenticity is not Authenticity.SIGNED:
         raise _RejectedError(f"the state of {entry.action} is a program: it must be signed (cluster.journalKey)")
+    _check_origin(entry, replica)
     undo = _compute_undo(entry, action)
     _check_commands(undo, entry.node)
     return _pending(entry, undo, _identity(entry, rules))
@@ -131,6 +132,13 @@ def _planned(entry: ReplicaEntry, plan: Plan | None) -> PlannedStep | None:
                 raise _RejectedError("its state is not that of the run's plan")
             return planned
     raise _RejectedError("the run's plan has no such step")
+
+
+def _check_origin(entry: ReplicaEntry, replica: PendingRun) -> None:
+    """The undo removes the mark of the step on its Node, not another run's."""
+    origin = (entry.state or {}).get("origin")
+    if origin is not None and origin != {"run": replica.identity.run, "step": entry.step}:
+        raise _RejectedError(f"its state is about another step: {origin}")
 
 
 def _compute_undo(entry: ReplicaEntry, action: AnyAction) -> Undo:

@@ -67,8 +67,8 @@ def entry(example: str, state: Any = None, **more: Any) -> ReplicaEntry:
 
 
 def resolve(*entries: ReplicaEntry, given: ReplicaRules | None = None) -> ResolvedReplica:
-    identity = RunIdentity("r-1", "e", 1.0, "ann", ("worker-1", "cp"))
-    return resolve_replica(PendingRun("nodefall-run-r-1", identity, entries), given or rules())
+    identity = RunIdentity("run", "e", 1.0, "ann", ("worker-1", "cp"))
+    return resolve_replica(PendingRun("nodefall-run-run", identity, entries), given or rules())
 
 
 @pytest.mark.parametrize("name", WITHOUT_PROGRAMS)
@@ -82,7 +82,7 @@ def test_the_action_computes_its_undo_again(name: str) -> None:
 
 
 PLANNED = PlannedStep("step", "cordon", "worker-1", {}, EXAMPLES["cordon"], (), Undo(), ())
-PLAN = Plan("r-1", "e", "", "uid", 1.0, 1, (), (PLANNED,))
+PLAN = Plan("run", "e", "", "uid", 1.0, 1, (), (PLANNED,))
 UNIT = EXAMPLES["kubelet-stop"]
 NOT_UNDONE: list[tuple[str, ReplicaEntry, ReplicaRules, str]] = [
     ("0.1.0's", structs.replace(entry("cordon"), state=None, commands=("reboot",)), rules(),
@@ -101,6 +101,8 @@ NOT_UNDONE: list[tuple[str, ReplicaEntry, ReplicaRules, str]] = [
     ("a program as identity", entry("cordon", identity=(FactCheck("command-exit?argv=reboot", 0),)), rules(),
      "command-exit?argv=reboot does not identify a host"),
     ("no state", entry("kubelet-stop", {}), rules(), "invalid state: Object missing required field"),
+    ("another run's mark", entry("cordon", EXAMPLES["cordon"] | {"origin": {"run": "r-2", "step": "step"}}), rules(),
+     "its state is about another step"),
     ("a unit that powers off", entry("kubelet-stop", UNIT | {"unit": "systemd-poweroff.service"}), rules(),
      "invalid state: Expected `str` matching regex"),
     ("an unknown fact", entry("poweroff", {**EXAMPLES["poweroff"],
@@ -112,7 +114,7 @@ NOT_UNDONE: list[tuple[str, ReplicaEntry, ReplicaRules, str]] = [
     ("another namespace", entry("cordon", {}, action="workload", node="kube-system"), rules(),
      "the namespace kube-system is not the one of the run's workload"),
     ("another object", entry("cordon", {"finalizers": ["/api/v1/namespaces/kube-system/configmaps/x"]},
-     action="workload", node="nodefall-r-1"), rules(), "does not belong to the workload in nodefall-r-1"),
+     action="workload", node="nodefall-run"), rules(), "does not belong to the workload in nodefall-run"),
 ]  # fmt: skip
 
 
@@ -134,7 +136,7 @@ def test_a_program_that_is_signed_is_sent() -> None:
 
 
 def test_the_workload_is_removed() -> None:
-    (accepted,) = resolve(entry("cordon", {"priority_classes": True}, action="workload", node="nodefall-r-1")).accepted
+    (accepted,) = resolve(entry("cordon", {"priority_classes": True}, action="workload", node="nodefall-run")).accepted
     assert [str(step.command).partition(" ")[0] for step in accepted.undo.steps] == ["DELETE", "DELETE"]
 
 
