@@ -192,6 +192,8 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
         "controllers": {"disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout},
         "breakages": lab.breakages,
+        "sharedIdentity": lab.shared_identity,
+        "kubeletIdentity": lab.kubelet_identity,
         "users": [] if lab.rights is None else [_user(lab.rights)],
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports show the date

@@ -16,6 +16,8 @@ ADMIN = "kubernetes-admin"  # the user with all permissions
 _USER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,62}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+# What every machine has the same: clones of one image have its machine ID and host keys, containers one boot ID.
+SharedIdentity = Literal["machine-id", "system-uuid", "boot-id", "host-key"]
 ApiMisbehaviour = Literal[
     "cut",
     "torn",
@@ -129,7 +131,10 @@ class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see apiserver/http/fault_injection.py."""
+    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see apiserver/http/fault_injection.py.
+
+    ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.
+    """
 
     nodes: list[NodeSpec]
     kubernetes: str = "v1.36.2"
@@ -142,6 +147,8 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     api_misbehaviours: list[ApiMisbehaviour] = []
     namespaces: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_NAMESPACES))
     users: list[UserSpec] = []
+    shared_identity: list[SharedIdentity] = []
+    kubelet_identity: Literal["certificate", "hostname-override", "none"] = "certificate"
 
     @classmethod
     def from_json(cls, data: bytes) -> LabSpec:

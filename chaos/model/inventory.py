@@ -195,6 +195,12 @@ class Lab(Model):
     control_plane_labels: dict[str, str] = Field(
         {}, alias="controlPlaneLabels", description="of its Node, besides the usual ones"
     )
+    shared_identity: list[Literal["machine-id", "system-uuid", "boot-id", "host-key"]] = Field(
+        [], alias="sharedIdentity", description="the same on all machines, as on clones of one image"
+    )
+    kubelet_identity: Literal["certificate", "hostname-override", "none"] = Field(
+        "certificate", alias="kubeletIdentity", description="what names the Node on its host"
+    )
     rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
     breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
     seed: int = 1

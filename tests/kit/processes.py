@@ -59,13 +59,13 @@ def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
 
 
 @contextmanager
-def lab(cwd: Path, *options: str | Path, speed: float | None = None) -> Iterator[Path]:
-    """A dedicated lab; yields the inventory that reaches it. ``speed``: simulated seconds a second, at most."""
+def lab(cwd: Path, *options: str | Path, **settings: Any) -> Iterator[Path]:
+    """A dedicated lab; yields the inventory that reaches it. ``settings`` replace keys of ``lab`` in hosts/lab.yaml."""
     made = LAB
-    if speed is not None:
+    if settings:
         document = yaml.safe_load(LAB.read_text(encoding="utf-8"))
-        document["lab"]["speed"] = speed
-        made = cwd / "slow.json"
+        document["lab"] |= settings
+        made = cwd / "changed-lab.json"
         made.write_text(json.dumps(document), encoding="utf-8")
     process = start("lab", "up", made, "--out", "lab.json", "--foreground", *options, cwd=cwd)
     try:

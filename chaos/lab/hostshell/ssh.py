@@ -42,7 +42,10 @@ class _Connection(asyncssh.SSHServer):
 
 
 class SshServer:
-    """SSH server; ``client_key`` logs in as ``user``, and ``sudo`` runs commands as root."""
+    """SSH server; ``client_key`` logs in as ``user``, and ``sudo`` runs commands as root.
+
+    ``host_key``: a new one by default.
+    """
 
     def __init__(
         self,
@@ -52,10 +55,11 @@ class SshServer:
         sim: SimClock,
         user: str,
         client_key: asyncssh.SSHKey,
+        host_key: asyncssh.SSHKey | None = None,
     ) -> None:
         self._machine, self._port, self._lockstep = machine, port, lockstep
         self.user, self.client_key = user, client_key
-        self.host_key = asyncssh.generate_private_key("ssh-ed25519")
+        self.host_key = host_key or asyncssh.generate_private_key("ssh-ed25519")
         self.connections: set[asyncssh.SSHServerConnection] = set()
         self.host = HostSystem(machine, sim, lockstep, self._run_as_root, PROGRAMS)
         self._tasks: set[asyncio.Task[int]] = set()

@@ -18,9 +18,9 @@ from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, F
 from chaos.lab.objects.accessors import set_condition
 from chaos.lab.objects.quantity import parse_quantity
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.spec import LabSpec
+from chaos.lab.spec import LabSpec, SharedIdentity
 
-_FIRMWARE_UUIDS = uuid.UUID("6d1f5c1e-8f3b-4f0a-9d5e-2b7c4a90e1d3")  # namespace of the machines' system UUIDs
+_UUIDS = uuid.UUID("6d1f5c1e-8f3b-4f0a-9d5e-2b7c4a90e1d3")  # namespace of the UUIDs that a seed defines
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
 _SSHD = (3.5, 6.0)  # PID 1 to sshd
 _KUBELET = (0.3, 1.5)  # sshd to kubelet
@@ -58,8 +58,10 @@ class Machine:
         self.boot_id = ""
         self.pid1_start = 0.0
         self.swap = 0  # active bytes
-        self.system_uuid = str(uuid.uuid5(_FIRMWARE_UUIDS, f"{spec.seed}/{node.name}"))
-        self.machine_id = hashlib.sha256(f"{spec.seed}/{node.name}".encode()).hexdigest()[:32]
+        self.kubelet_identity = spec.kubelet_identity
+        self._shared = frozenset(spec.shared_identity)
+        self.system_uuid = str(uuid.uuid5(_UUIDS, f"{spec.seed}/{self._owner('system-uuid')}"))
+        self.machine_id = hashlib.sha256(f"{spec.seed}/{self._owner('machine-id')}".encode()).hexdigest()[:32]
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
         self.pressure: set[Literal["memory", "disk", "pid"]] = set()
@@ -162,10 +164,15 @@ class Machine:
         self._schedule(sshd + (0.2 * known if known else self._sim.rng.uniform(*_KUBELET)), self.kubelet.start)
 
     def _new_boot(self) -> None:
-        self.boot_id = str(uuid.UUID(int=self._sim.rng.getrandbits(128), version=4))
+        boot = uuid.UUID(int=self._sim.rng.getrandbits(128), version=4)
+        self.boot_id = str(uuid.uuid5(_UUIDS, "kernel") if "boot-id" in self._shared else boot)
         self.pid1_start = round(self._sim.now, 2)
         self.swap = int(parse_quantity(self.spec.swap or "0"))
         self.logind.start()
+
+    def _owner(self, field: SharedIdentity) -> str:
+        """The machine whose value this is, "" for one that all machines share."""
+        return "" if field in self._shared else self.name
 
     def _start_sshd(self) -> None:
         self.is_reachable = True

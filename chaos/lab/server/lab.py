@@ -55,10 +55,11 @@ class Lab:
         self._client_key = asyncssh.generate_private_key("ssh-ed25519", comment="nodefall lab")
         self._kubelets: list[KubeletServer] = []
         self._hosts: list[tuple[SshServer, int]] = []
+        host_key = asyncssh.generate_private_key("ssh-ed25519") if "host-key" in spec.shared_identity else None
         for name, machine in self.cluster.machines.items():
             kubelet_port, ssh_port = ports[name]
             self._kubelets.append(KubeletServer(machine, kubelet_port, self.lockstep, self._tls, self._access))
-            host = SshServer(machine, ssh_port, self.lockstep, self.cluster.sim, SSH_USER, self._client_key)
+            host = SshServer(machine, ssh_port, self.lockstep, self.cluster.sim, SSH_USER, self._client_key, host_key)
             self._hosts.append((host, ssh_port.port))
         self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size)
         self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)

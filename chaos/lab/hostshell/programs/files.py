@@ -30,10 +30,14 @@ def _stat(host: HostSystem) -> str:
     return f"cpu  0 0 0 0 0 0 0 0 0 0\nbtime {int(host.machine.pid1_start)}\nprocesses 1000\n"
 
 
-_FILES: dict[str, Callable[[HostSystem], str]] = {
+def _client_certificate(host: HostSystem) -> str | None:
+    return client_certificate(host.machine.name) if host.machine.kubelet_identity == "certificate" else None
+
+
+_FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does not exist
     "/etc/machine-id": lambda host: host.machine.machine_id + "\n",
     "/sys/class/dmi/id/product_uuid": lambda host: host.machine.system_uuid + "\n",
-    CLIENT_CERTIFICATE: lambda host: client_certificate(host.machine.name),
+    CLIENT_CERTIFICATE: _client_certificate,
     "/etc/hostname": lambda host: host.machine.name + "\n",
     "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
