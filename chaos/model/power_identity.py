@@ -21,17 +21,19 @@ from chaos.model.identity import (
 class PowerIdentity(Struct, frozen=True):
     """Identity of a machine as its power control reports it; "" and () for what the control does not know.
 
-    ``system_uuid`` is the firmware's UUID. ``names`` and ``addresses`` are those of a container.
+    ``system_uuid`` is the firmware's UUID. ``names``, ``addresses`` and ``container_id`` are those of a container; a
+    container that was recreated with the same name has another ID.
     """
 
     system_uuid: str = ""
     names: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
+    container_id: str = ""
 
     @property
     def key(self) -> str:
         """The part that stays the same while the machine is off and on; "" if nothing is known."""
-        return self.system_uuid.lower() or ",".join(sorted(set(self.names)))
+        return self.system_uuid.lower() or self.container_id or ",".join(sorted(set(self.names)))
 
 
 def bind_power(

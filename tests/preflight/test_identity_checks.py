@@ -107,6 +107,11 @@ def power_case(power: PowerIdentity, settings: dict[str, Any], **facts: Any) -> 
         (power_case(PowerIdentity(uuid_of(9)), REDFISH | {"identity": uuid_of(9)}), "ok", "identity in the inventory"),
         (power_case(PowerIdentity(uuid_of(1)), REDFISH | {"identity": uuid_of(9)}), "refusal", "expects the identity"),
         (power_case(PowerIdentity(), REDFISH | {"identity": uuid_of(9)}), "refusal", "power control reports none"),
+        (
+            cluster(machine(1), nodes=(node(1), node(2, uuid=uuid_of(1)), node(3))),
+            "refusal",
+            f"the power control of host n1 may be that of n2: they have its system UUID {uuid_of(1)} too",
+        ),
         (power_case(PowerIdentity(), REDFISH), "warning", "nothing shows that its power control (redfish) is that"),
         (power_case(PowerIdentity(), AT_HAND), "warning", "nothing shows that its power control (manual)"),
         (power_case(PowerIdentity(names=("n1", "x")), CONTAINER), "ok", "by name"),

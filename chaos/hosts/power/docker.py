@@ -17,7 +17,10 @@ from chaos.model.field_types import ContainerEngine, ContainerName
 from chaos.model.ports import ON_OFF_STATE
 from chaos.model.power_identity import PowerIdentity
 
-_IDENTITY = '{"name":{{json .Name}},"hostname":{{json .Config.Hostname}},"networks":{{json .NetworkSettings.Networks}}}'
+_IDENTITY = (
+    '{"id":{{json .Id}},"name":{{json .Name}},"hostname":{{json .Config.Hostname}},'
+    '"networks":{{json .NetworkSettings.Networks}}}'
+)
 
 
 class DockerPower(PowerSettings):
@@ -32,6 +35,7 @@ class _Network(Struct):
 
 
 class _Identity(Struct):
+    id: str
     name: str
     hostname: str
     networks: dict[str, _Network] | None
@@ -54,7 +58,7 @@ class DockerControl:
         return self._container.state()
 
     def identity(self) -> PowerIdentity:
-        """The container's name, host name and present addresses."""
+        """The container's ID, name, host name and present addresses."""
         output = self._container.inspect_as(_IDENTITY)
         try:
             found = msgspec.json.decode(output, type=_Identity)
@@ -62,7 +66,7 @@ class DockerControl:
             raise NodefallError(f"inspect {self._container.name} is not understood: {error}") from error
         names = (found.name.removeprefix("/"), found.hostname)
         addresses = [text for each in (found.networks or {}).values() for text in (each.ipv4, each.ipv6)]
-        return PowerIdentity(names=tuple(filter(None, names)), addresses=tuple(filter(None, addresses)))
+        return PowerIdentity("", tuple(filter(None, names)), tuple(filter(None, addresses)), found.id)
 
     def on(self) -> None:
         """Start the container; returns when its first process runs, not when it has booted."""

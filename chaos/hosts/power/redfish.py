@@ -93,6 +93,7 @@ class RedfishControl:
 
     def __init__(self, url: str, headers: dict[str, str], context: ssl.SSLContext | None, timeout: float) -> None:
         self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout
+        self._uuid = ""
 
     def state(self) -> PowerState:
         """``on`` or ``off``; ``off`` while it is powering on, ``on`` while it is powering off."""
@@ -122,11 +123,22 @@ class RedfishControl:
         if status != 200:
             raise self._error("GET", status, body)
         try:
-            return msgspec.json.decode(body, type=_System)
+            system = msgspec.json.decode(body, type=_System)
         except msgspec.DecodeError as error:
             raise NodefallError(
                 f"{self._endpoint} sent no ComputerSystem: {error}", hint="url must end like /redfish/v1/Systems/1"
             ) from error
+        self._verify_uuid((system.uuid or "").lower())
+        return system
+
+    def _verify_uuid(self, uuid: str) -> None:
+        """Raises Refused for another machine than at first; some BMCs report no UUID while the machine is off."""
+        self._uuid = self._uuid or uuid
+        if uuid and uuid != self._uuid:
+            raise Refused(
+                f"{self._endpoint} has changed hands: its system UUID was {self._uuid} and is {uuid}",
+                hint="correct power.url of the inventory",
+            )
 
     def _reset(self, wanted: PowerState) -> None:
         actions = self._system().actions

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from chaos.model.driver import PowerSettings
-from chaos.model.identity import Binding
+from chaos.model.identity import Binding, NodeIdentity, is_same_uuid
 from chaos.model.inventory import Inventory
 from chaos.model.power_identity import bind_power
 from chaos.plan.identity import host_identity, node_identity
 from chaos.preflight.check import Check, Diagnosis, ok, refusal, warning
-from chaos.preflight.observations import ClusterObservations, Need
+from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
 _HOST = frozenset({Need.HOST})
 # Kinds whose settings name one machine; those of the others may be equal, as the Node's name is the default.
@@ -33,7 +33,25 @@ class PowerIdentityCheck(Check):
                 continue
             known, expected = host_identity(host.target.facts), entry.power.identity or ""
             binding = bind_power(nodes[host.node], known, host.power_identity, nodes, expected)
-            yield _diagnose(host.node, key, entry.power, binding, observations.inventory)
+            if not binding.proofs and not binding.contradictions and (others := _others(host, nodes)):
+                yield _ambiguous(host, key, others)
+            else:
+                yield _diagnose(host.node, key, entry.power, binding, observations.inventory)
+
+
+def _others(host: HostObservations, nodes: Mapping[str, NodeIdentity]) -> list[str]:
+    """Other Nodes with the UUID that the host's power control reports."""
+    uuid = host.power_identity.system_uuid
+    return sorted(name for name, node in nodes.items() if name != host.node and is_same_uuid(node.system_uuid, uuid))
+
+
+def _ambiguous(host: HostObservations, key: str, others: list[str]) -> Diagnosis:
+    uuid = host.power_identity.system_uuid
+    message = (
+        f"the power control of host {key} may be that of {', '.join(others)}: they have its system UUID {uuid} too"
+    )
+    hint = f"give each machine its own UUID, or, if the power control is the right one, write identity: {uuid} in power"
+    return refusal(message, hint, host.node, frozenset({Need.DOWN}))
 
 
 def _diagnose(name: str, key: str, power: PowerSettings, binding: Binding, inventory: Inventory) -> Diagnosis:

@@ -92,10 +92,10 @@ NETWORKS = {"kind": {"IPAddress": "172.18.0.3", "GlobalIPv6Address": "fc00::3"},
 def test_docker_reports_names_and_addresses(
     networks: object, addresses: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = json.dumps({"name": "/kind-worker", "hostname": "worker.local", "networks": networks})
+    output = json.dumps({"id": "0123abcd", "name": "/kind-worker", "hostname": "worker.local", "networks": networks})
     found = docker(tmp_path, output, monkeypatch).identity()
-    assert found == PowerIdentity(names=("kind-worker", "worker.local"), addresses=addresses)
-    assert found.key == "kind-worker,worker.local"
+    assert found == PowerIdentity("", ("kind-worker", "worker.local"), addresses, "0123abcd")
+    assert found.key == "0123abcd"  # another one if it is recreated with the same name
 
 
 def test_docker_output_that_is_not_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

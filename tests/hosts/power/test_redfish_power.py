@@ -70,6 +70,7 @@ class Bmc:
     allowed: list[str] | None = None
     resets: list[str] = field(default_factory=list)
     silent: threading.Event | None = None
+    uuid: str | None = None
 
     @property
     def url(self) -> str:
@@ -79,7 +80,8 @@ class Bmc:
         reset: dict[str, Any] = {"target": self.target}
         if self.allowed is not None:
             reset["ResetType@Redfish.AllowableValues"] = self.allowed
-        return json.dumps({"PowerState": self.power, "Actions": {"#ComputerSystem.Reset": reset}}).encode()
+        actions = {"#ComputerSystem.Reset": reset}
+        return json.dumps({"PowerState": self.power, "UUID": self.uuid, "Actions": actions}).encode()
 
     def control(self, **changes: Any) -> RedfishControl:
         fields = {"kind": "redfish", "url": self.url, "user": "ops", "password": {"env": "PW"}, "caFile": str(self.ca)}
@@ -257,3 +259,19 @@ def test_settings_that_cannot_be_used(bmc: Bmc, changes: dict[str, Any], error: 
     with pytest.raises(Refused, match=error) as caught:
         bmc.control(**changes)
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_system_that_becomes_another_is_not_reset(bmc: Bmc) -> None:
+    """Its address changed hands after the first response. Some BMCs report no UUID while the machine is off."""
+    control = bmc.control()
+    first, other = "4C4C4544-0042-3510-8034-B3C04F584332", "27946b59-9e44-4fa7-8e91-f3527a1ef094"
+    for bmc.uuid in (None, first, None, first.lower()):
+        control.off()
+    assert bmc.resets == ["ForceOff"] * 4
+    bmc.uuid = other
+    for act in (control.on, control.off, control.state, control.identity):
+        with pytest.raises(Refused, match=f"has changed hands: its system UUID was {first.lower()} and is {other}"):
+            act()
+    bmc.uuid = first
+    control.on()
+    assert bmc.resets == [*["ForceOff"] * 4, "On"]
