@@ -110,17 +110,18 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     from chaos.app.nodes import node_address
     from chaos.app.registry import load_facts
     from chaos.hosts.driver import HostContext, SharedObjects, power_control_of, transport_of
+    from chaos.hosts.host_key_pin import HostKeyPins
     from chaos.hosts.pool import Hosts
     from chaos.hosts.power.secrets import SecretContext
     from chaos.hosts.transports.retry import RetryingSession
     from chaos.hosts.transports.settings import LocalUser
 
     user, secrets = LocalUser(login(), Path.home()), SecretContext(os.environ, Path.home())
-    shared = SharedObjects()
+    shared, pins = SharedObjects(), HostKeyPins()
 
     def context(node: str) -> HostContext:
         key, _ = inventory.host_of(node)
-        return HostContext(inventory, key, node, user, secrets, lambda: node_address(kube, node), shared)
+        return HostContext(inventory, key, node, user, secrets, lambda: node_address(kube, node), shared, pins.of(node))
 
     def session(node: str) -> Session:
         host = context(node)
@@ -129,7 +130,7 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     def power(node: str) -> PowerControl | None:
         return power_control_of(context(node))
 
-    return Hosts(session, power, kube, load_facts(), clock)
+    return Hosts(session, power, kube, load_facts(), clock, pins)
 
 
 def login() -> str:

@@ -1,4 +1,4 @@
-"""The identity of this machine, and the hosts it needs to reach a cluster: none of them may become a target."""
+"""The identity of this machine, the hosts it needs to reach a cluster, none of which may become a target, and keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from chaos.app.connect import local_machine_id, login
-from chaos.hosts.driver import HostContext, transport_of
+from chaos.hosts.driver import HostContext, SharedObjects, transport_of
 from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.inventory import Inventory
 from chaos.preflight.observations import LocalIdentity
@@ -40,6 +40,16 @@ def jump_hosts(inventory: Inventory, nodes: Iterable[str]) -> dict[str, frozense
         context = HostContext(inventory, key, node, local)
         for jump in transport_of(context).jump_hosts(context):
             found[_node_of(inventory, jump)] = resolve(jump.address)
+    return found
+
+
+def known_host_keys(inventory: Inventory) -> dict[str, frozenset[str]]:
+    """The host keys that this machine accepts of each node with a host in the inventory."""
+    local, shared = LocalUser(login(), Path.home()), SharedObjects()
+    found: dict[str, frozenset[str]] = {}
+    for key, host in inventory.hosts.items():
+        context = HostContext(inventory, key, host.node or key, local, shared=shared)
+        found[context.node] = transport_of(context).known_keys(context)
     return found
 
 

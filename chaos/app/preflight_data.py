@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import chaos.preflight.checks
 from chaos.app.connect import ClusterConnection
 from chaos.app.load import LoadedExperiment, api_reads, host_facts
-from chaos.app.local_identity import jump_hosts, local_identity, server_addresses
+from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.hosts.inspection import inspect_hosts, list_objects
 from chaos.kube.cluster_snapshot import get_objects
 from chaos.kube.workload import namespace_for
@@ -87,6 +87,7 @@ def collect(
         ),
         api_server_addresses=server,
         jump_addresses=jump_hosts(connection.inventory, required),
+        known_host_keys=known_host_keys(connection.inventory),
         connection_risks=connection.kube.risks,
         hosts_are_targets=same_run,
     )

@@ -26,6 +26,9 @@ class IdentityGuard:
         self._power_checks = tuple(check for check in checks if check.fact == PseudoFact.POWER_IDENTITY)
         self._host_checks = tuple(check for check in checks if check.fact != PseudoFact.POWER_IDENTITY)
         self._unmet: dict[tuple[FactCheck, ...], str] = {}
+        for check in self._host_checks:
+            if check.fact == PseudoFact.HOST_KEY:  # not even to be asked whether something is due
+                hosts.expect_host_key(node, check.value)
 
     def reset(self) -> None:
         """Evaluate the checks again when they are next needed."""

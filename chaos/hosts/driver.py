@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.power.secrets import SecretContext
 from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
@@ -42,7 +43,8 @@ class HostContext:
     """Everything that a driver gets to know of one host.
 
     ``key`` is the host's key in the inventory. ``find_address`` returns an address of the Node object, for a host
-    without one in the inventory.
+    without one in the inventory. A transport passes what the host presents at each connection to ``pin.verify``, before
+    it sends anything.
     """
 
     inventory: Inventory
@@ -52,6 +54,7 @@ class HostContext:
     secrets: SecretContext = field(default_factory=lambda: SecretContext({}, Path()))
     find_address: Callable[[], str] = lambda: ""
     shared: SharedObjects = field(default_factory=SharedObjects)
+    pin: HostKeyPin = field(default_factory=HostKeyPin)
 
     @property
     def host(self) -> Host:
@@ -92,6 +95,10 @@ class TransportDriver(ABC):
     def jump_hosts(self, host: HostContext) -> Sequence[HostSettings]:  # noqa: ARG002 - for drivers that have some
         """Hosts that the connection passes through: none of them may become a target."""
         return ()
+
+    def known_keys(self, host: HostContext) -> frozenset[str]:  # noqa: ARG002 - for drivers that have some
+        """Keys, as ``HostContext.pin`` has them, that the host may present."""
+        return frozenset()
 
     def sudo_user(self, host: HostContext) -> str:  # noqa: ARG002 - for drivers that need sudo
         """The login that needs a sudo rule on the host, "" where commands run as root anyway."""

@@ -110,6 +110,8 @@ def _inspect_host(
             if fact in ESSENTIAL:
                 return HostObservations(name, target, failure.message, failure.hint)
             unknown[fact] = failure.message
+    with suppress(NodefallError):  # a transport without one
+        facts[str(PseudoFact.HOST_KEY)] = hosts.read(name, PseudoFact.HOST_KEY)
     return _inspect_power(replace(observations, target=replace(target, facts=facts, unknown=unknown)), hosts)
 
 

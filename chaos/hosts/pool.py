@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from chaos.hosts.host_key_pin import HostKeyPins
 from chaos.kube.api_facts import ApiFacts, UnknownFact
 from chaos.kube.commands import KubeTransport
 from chaos.model.action import FactCheck
@@ -24,7 +25,10 @@ _NO_INPUTS: Mapping[str, Any] = {}
 
 
 class Hosts:
-    """Thread-safe. ``open_session`` and ``open_power`` are called once per node, when first needed."""
+    """Thread-safe. ``open_session`` and ``open_power`` are called once per node, when first needed.
+
+    ``pins`` are what ``open_session`` compares the host keys with.
+    """
 
     def __init__(
         self,
@@ -33,14 +37,22 @@ class Hosts:
         kube: KubeApi,
         facts: Mapping[str, HostFact],
         clock: Clock,
+        pins: HostKeyPins | None = None,
     ) -> None:
         self._open_session, self._open_power, self._facts = open_session, open_power, facts
+        self._pins = pins or HostKeyPins()
         self._kube, self._api = KubeTransport(kube, clock), ApiFacts(kube)
         self._sessions: dict[str, Session] = {}
         self._powers: dict[str, PowerControl | None] = {}
         self._fact_cache: dict[tuple[str, str], Any] = {}
         self._node_locks: dict[str, Lock] = {}
         self._lock = Lock()
+        self._pseudo_facts: dict[str, Callable[[str], str]] = {
+            PseudoFact.MACHINE: self._power_state,
+            PseudoFact.RESTART_POLICY: self.restart_policy,
+            PseudoFact.HOST_KEY: self._host_key,
+            PseudoFact.POWER_IDENTITY: self._power_identity_key,
+        }
 
     def session(self, node: str) -> Session:
         """The node's session. Raises NodefallError when the host cannot be reached or trusted."""
@@ -58,12 +70,8 @@ class Hosts:
 
     def read(self, node: str, fact: str, given: Mapping[str, Any] = _NO_INPUTS) -> Any:
         """The current value of a fact; ``given`` are inputs that only the caller has. Raises NodefallError."""
-        if fact == PseudoFact.MACHINE:
-            return self._power_state(node)
-        if fact == PseudoFact.RESTART_POLICY:
-            return self.restart_policy(node)
-        if fact == PseudoFact.POWER_IDENTITY:
-            return self._power_identity_key(node)
+        if read := self._pseudo_facts.get(fact):
+            return read(node)
         if fact == PseudoFact.BOOT_POSTED:
             return self._api.boot_id(node) == self.read(node, "boot-id")
         if self._api.supports(fact):
@@ -142,6 +150,10 @@ class Hosts:
             return Outcome(Delivery.LOST, error=error.message)
         return Outcome(Delivery.ANSWERED, 0)
 
+    def expect_host_key(self, node: str, key: str) -> None:
+        """Send to the node's host only if it presents ``key``, which an earlier process has seen."""
+        self._pins.of(node).expect(key)
+
     def restart_policy(self, node: str) -> str:
         """The policy by which the machine restarts by itself; "" without one."""
         power = self.power(node)
@@ -176,6 +188,13 @@ class Hosts:
         if power is None:
             raise UnknownFact(f"machine of {node}: it has no power control")
         return power.state()
+
+    def _host_key(self, node: str) -> str:
+        self.session(node)
+        key = self._pins.of(node).key
+        if not key:
+            raise UnknownFact(f"{PseudoFact.HOST_KEY} of {node}: its transport does not report one")
+        return key
 
     def _power_identity_key(self, node: str) -> str:
         key = self.power_identity(node).key

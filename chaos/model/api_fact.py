@@ -7,10 +7,11 @@ from typing import Any
 
 
 class PseudoFact(StrEnum):
-    """Facts that are not read on the host but from its power control and its Node object."""
+    """Facts that no command on the host reads, but its connection, its power control or its Node object."""
 
     MACHINE = "machine"  # a PowerState, from the power control
     RESTART_POLICY = "restart-policy"  # from the power control
+    HOST_KEY = "host-key"  # that the host presents to every connection of the run; the ID of a container
     POWER_IDENTITY = "power-identity"  # PowerIdentity.key, from the power control
     BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
     NODE_READY = "node-ready"  # whether the Node is Ready

@@ -16,7 +16,9 @@ from chaos.plan.cluster import node_addresses, normalize_addresses
 HOST_FACTS = ("machine-id", "system-uuid", "boot-id", "host-addresses", "kubelet-user", "kubelet-flags")
 # The certificate differs between clones, and so may the UUID of the firmware.
 _CHECKED = ("kubelet-user", "system-uuid")
-IDENTITY_FACTS = frozenset({"machine-id", *_CHECKED, PseudoFact.POWER_IDENTITY})  # of identity checks
+IDENTITY_FACTS = frozenset(
+    {"machine-id", *_CHECKED, PseudoFact.HOST_KEY, PseudoFact.POWER_IDENTITY}
+)  # of identity checks
 
 
 def node_identity(node: Node) -> NodeIdentity:
@@ -64,7 +66,7 @@ def _host_checks(facts: Mapping[str, Any], commands: Iterable[Command], *, alway
     if not always and not any(isinstance(command, HostCommand) for command in commands):
         return []
     second = next((name for name in _CHECKED if name in facts), "")
-    return [FactCheck(name, facts[name]) for name in ("machine-id", second) if name in facts]
+    return [FactCheck(str(name), facts[name]) for name in (PseudoFact.HOST_KEY, "machine-id", second) if name in facts]
 
 
 def _power_checks(facts: Mapping[str, Any], commands: Iterable[Command]) -> list[FactCheck]:

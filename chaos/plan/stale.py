@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from chaos.model.api_fact import PseudoFact
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
 
@@ -42,6 +44,8 @@ def _describe_changes(saved: Plan, fresh: Plan) -> Iterator[str]:
         yield _describe_target_change(target, targets.get((target.target, target.node)))
     if len(saved.targets) != len(fresh.targets):
         yield "other nodes would be selected now"
+    for node in sorted({target.node for target in saved.targets}):
+        yield _describe_key_change(node, saved.facts.get(node, {}), fresh.facts.get(node, {}))
     steps = {(s.step, s.node): s for s in fresh.steps}
     for step in saved.steps:
         yield _describe_step_change(step, steps.get((step.step, step.node)))
@@ -60,6 +64,11 @@ def _describe_target_change(saved: PlannedTarget, fresh: PlannedTarget | None) -
     if saved.boot_identity != fresh.boot_identity:
         return f"{saved.node} has booted since"
     return ""
+
+
+def _describe_key_change(node: str, saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> str:
+    before, now = saved.get(PseudoFact.HOST_KEY), fresh.get(PseudoFact.HOST_KEY)
+    return f"the host of {node} presents another host key (it was {before}, now it is {now})" if before != now else ""
 
 
 def _describe_step_change(saved: PlannedStep, fresh: PlannedStep | None) -> str:

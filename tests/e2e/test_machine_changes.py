@@ -14,7 +14,7 @@ import pytest
 
 from tests.kit.processes import WALL, lab, nodefall, start, wait_for
 from tests.kit.proxy import Proxy
-from tests.kit.wrong_machines import boots, write
+from tests.kit.wrong_machines import boots, experiment, write
 
 pytestmark = pytest.mark.lab
 STOP = {"name": "stop", "action": "kubelet-stop", "target": "victim"}
@@ -22,28 +22,28 @@ CORDON = {"name": "cordon", "action": "cordon", "target": "victim"}
 REBOOT = {"name": "power-off", "action": "poweroff", "target": "victim", "after": "cordon + 40s"}
 
 
-def experiment(folder: Path, *method: dict[str, Any]) -> Path:
-    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
-    spec = {"title": "t", "targets": {"victim": {"nodes": ["worker-1"]}}, "steadyState": [ready], "method": method}
-    spec |= {"hypothesis": [ready | {"within": "200s"}]}
-    path = folder / "experiment.yaml"
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "changes"}}
-    path.write_text(json.dumps(head | {"spec": spec}))
-    return path
+CHANGED_HANDS = "has changed hands: it presents the host key ssh-ed25519 SHA256:"
+# What the machines have in common, and by what another one is recognized.
+SHARED: list[tuple[list[str], str]] = [
+    ([], CHANGED_HANDS),
+    (["host-key"], "worker-1 is another machine now: expected machine-id is"),
+    (["host-key", "machine-id"], "worker-1 is another machine now: expected kubelet-user is system:node:worker-1"),
+]
 
 
-def test_an_undo_sends_nothing_to_another_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shared", "message"), SHARED)
+def test_an_undo_sends_nothing_to_another_machine(tmp_path: Path, shared: list[str], message: str) -> None:
     def swap(hosts: dict[str, Any]) -> None:
         hosts["worker-1"]["port"] = hosts["worker-2"]["port"]
 
-    with lab(tmp_path) as inventory:
+    with lab(tmp_path, sharedIdentity=shared) as inventory:
         run = start("run", experiment(tmp_path, STOP), "-i", inventory, "--plain", cwd=tmp_path)
         wait_for(run, "stop on worker-1: proven")
         os.kill(run.pid, signal.SIGKILL)
         run.communicate(timeout=WALL)
         wrong = nodefall("undo", "last", "-i", write(inventory, tmp_path, swap), cwd=tmp_path)
         assert wrong.returncode == 3, wrong.stderr
-        assert "worker-1 is another machine now: expected machine-id is" in wrong.stderr
+        assert message in wrong.stderr
         right = nodefall("undo", "last", "-i", inventory, cwd=tmp_path)
         assert right.returncode == 0, right.stderr
         boots(inventory)  # every node is Ready
@@ -69,9 +69,13 @@ def two_faced(inventory: Path, folder: Path) -> Iterator[tuple[Path, Proxy]]:
         proxy.close()
 
 
-def test_a_step_is_not_done_on_another_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("shared", "message"), [([], CHANGED_HANDS), (["host-key"], "it requires machine-id is")])
+def test_a_step_is_not_done_on_another_machine(tmp_path: Path, shared: list[str], message: str) -> None:
     """worker-1's address changes hands between two steps: the control plane has it when the power-off is due."""
-    with lab(tmp_path, speed=5.0) as inventory, two_faced(inventory, tmp_path) as (changed, proxy):
+    with (
+        lab(tmp_path, speed=5.0, sharedIdentity=shared) as inventory,
+        two_faced(inventory, tmp_path) as (changed, proxy),
+    ):
         before = boots(inventory)
         run = start("run", experiment(tmp_path, CORDON, REBOOT), "-i", changed, "--plain", cwd=tmp_path)
         wait_for(run, "cordon on worker-1: proven")
@@ -79,5 +83,6 @@ def test_a_step_is_not_done_on_another_machine(tmp_path: Path) -> None:
         proxy.redirect(("127.0.0.1", control_plane))
         output, _ = run.communicate(timeout=WALL)
         assert run.returncode == 2, output
-        assert "step power-off on worker-1 was not done: it requires machine-id is" in output
+        assert "step power-off on worker-1 was not done: it requires" in output
+        assert message in output
         assert boots(inventory) == before

@@ -91,8 +91,10 @@ def test_the_true_inventory_is_planned_with_its_identity(inventory: Path, tmp_pa
     plan = json.loads(done.stdout)
     assert plan["warnings"] == []
     off = plan["steps"][0]
-    assert [check["fact"] for check in off["preconditions"]] == ["machine-id", "kubelet-user", "power-identity"]
-    assert off["preconditions"][1]["value"] == "system:node:worker-1"
+    values = {check["fact"]: check["value"] for check in off["preconditions"]}
+    assert list(values) == ["host-key", "machine-id", "kubelet-user", "power-identity"]
+    assert values["host-key"].startswith("ssh-ed25519 SHA256:")
+    assert values["kubelet-user"] == "system:node:worker-1"
 
 
 def test_a_power_control_without_identity_is_a_warning(inventory: Path, tmp_path: Path) -> None:

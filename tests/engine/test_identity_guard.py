@@ -9,6 +9,7 @@ import pytest
 
 import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, roll_back
+from chaos.hosts.host_key_pin import HostKeyPins
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import HostCommand, Outcome, PowerCommand, PowerVerb
@@ -52,8 +53,8 @@ class World:
             MACHINE_ID: lambda: answered(self.machine_id or "", 0 if self.machine_id else 1),
         }
         self.session, self.clock, self.folder = FakeSession(answers), FakeClock(), folder
-        kube = FakeKube({"/api/v1/nodes/n1": READY})
-        self.hosts = Hosts(lambda _: self.session, lambda _: self.power, kube, FACTS, self.clock)
+        self.kube = FakeKube({"/api/v1/nodes/n1": READY})
+        self.hosts = Hosts(lambda _: self.session, lambda _: self.power, self.kube, FACTS, self.clock)
 
     def undo(self, undo: Undo, identity: tuple[FactCheck, ...]) -> UndoResult:
         with Journal(self.folder) as journal:
@@ -118,3 +119,34 @@ def test_an_address_that_comes_back_is_used_then(tmp_path: Path) -> None:
     world.clock.agenda.append((world.clock.now() + PROOF_SECONDS / 2, lambda: setattr(world, "machine_id", "right")))
     assert world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), HOST).proven
     assert world.session.sent.index(str(RESTART)) > 2
+
+
+KEY, OTHER_KEY = "ssh-ed25519 SHA256:a", "ssh-ed25519 SHA256:b"
+
+
+@pytest.mark.parametrize(
+    ("presented", "because"), [(KEY, "node-ready is True"), (OTHER_KEY, "n1 (a@b:22) has changed")]
+)
+def test_the_journal_pins_the_host_key_before_the_first_connection(
+    tmp_path: Path, presented: str, because: str
+) -> None:
+    """Not even a fact is read on a host that presents another key."""
+    world, pins = World(tmp_path), HostKeyPins()
+
+    def connect(node: str) -> FakeSession:
+        pins.of(node).verify(presented, f"{node} (a@b:22)")
+        return world.session
+
+    world.hosts = Hosts(connect, lambda _: None, world.kube, FACTS, world.clock, pins)
+    step = UndoStep(RESTART, unless=SETTLED)
+    result = world.undo(Undo((step, UndoStep(RESTART)), (NODE_READY,)), (FactCheck("host-key", KEY), *HOST))
+    assert because in result.because
+    assert world.sent is result.proven is (presented == KEY)
+    assert bool(world.session.sent) is result.proven
+    assert world.hosts.check("n1", FactCheck("host-key", KEY))[0] is result.proven
+
+
+def test_a_transport_without_keys_reports_none(tmp_path: Path) -> None:
+    holds, why = World(tmp_path).hosts.check("n1", FactCheck("host-key", KEY))
+    assert not holds
+    assert "host-key of n1: its transport does not report one" in why

@@ -29,3 +29,14 @@ def boots(inventory: Path) -> dict[str, str]:
     ready = {"type": "Ready", "status": "True"}.items()
     assert all(any(ready <= condition.items() for condition in node["status"]["conditions"]) for node in nodes)
     return {node["metadata"]["name"]: node["status"]["nodeInfo"]["bootID"] for node in nodes}
+
+
+def experiment(folder: Path, *method: dict[str, Any]) -> Path:
+    """The target ``victim`` is worker-1, and every node is Ready in the end."""
+    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
+    spec = {"title": "t", "targets": {"victim": {"nodes": ["worker-1"]}}, "steadyState": [ready], "method": method}
+    spec |= {"hypothesis": [ready | {"within": "200s"}]}
+    path = folder / "experiment.yaml"
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "changes"}}
+    path.write_text(json.dumps(head | {"spec": spec}))
+    return path

@@ -14,6 +14,7 @@ from chaos.model.kube import Node
 from chaos.plan.identity import HOST_FACTS, host_identity, identity_checks, identity_preconditions, node_identity
 
 FACTS: dict[str, Any] = {
+    "host-key": "ssh-rsa SHA256:a",
     "machine-id": "m",
     "system-uuid": "u",
     "kubelet-user": "system:node:n1",
@@ -22,7 +23,9 @@ FACTS: dict[str, Any] = {
 }
 HOST, API = HostCommand(("true",)), KubeCommand("DELETE", "/x")
 ON = PowerCommand(PowerVerb.ON)
-M, K, U, P = (FactCheck(name, FACTS[name]) for name in ("machine-id", "kubelet-user", "system-uuid", "power-identity"))
+H, M, K, U, P = (
+    FactCheck(name, FACTS[name]) for name in ("host-key", "machine-id", "kubelet-user", "system-uuid", "power-identity")
+)
 PROOF = (FactCheck("boot-id", "b"),)
 
 
@@ -33,11 +36,12 @@ def undo(*commands: Command) -> Undo:
 @pytest.mark.parametrize(
     ("commands", "after", "unknown", "checks"),
     [
-        ((HOST,), undo(), (), (M, K)),
-        ((HOST,), undo(), ("kubelet-user",), (M, U)),
-        ((HOST,), undo(), ("kubelet-user", "system-uuid"), (M,)),
-        ((HOST,), undo(ON), (), (M, K, P)),
-        ((HOST,), undo(ON), ("power-identity",), (M, K)),
+        ((HOST,), undo(), (), (H, M, K)),
+        ((HOST,), undo(), ("kubelet-user",), (H, M, U)),
+        ((HOST,), undo(), ("kubelet-user", "system-uuid"), (H, M)),
+        ((HOST,), undo(ON), (), (H, M, K, P)),
+        ((HOST,), undo(ON), ("power-identity",), (H, M, K)),
+        ((HOST,), undo(), ("host-key",), (M, K)),
         ((ON,), undo(HOST), (), (P,)),  # the machine may be off
         ((API,), undo(API, HOST), (), ()),
         ((), undo(), (), ()),
@@ -53,12 +57,12 @@ def test_preconditions(
 @pytest.mark.parametrize(
     ("after", "checks"),
     [
-        (undo(HOST), (M, K)),
+        (undo(HOST), (H, M, K)),
         (undo(ON), (P,)),
-        (undo(ON, HOST), (M, K, P)),
+        (undo(ON, HOST), (H, M, K, P)),
         (undo(API), ()),
-        (Undo((UndoStep(ON),), PROOF), (M, K, P)),  # the proof is read on the host
-        (Undo(disarm="nodefall-x"), (M, K)),
+        (Undo((UndoStep(ON),), PROOF), (H, M, K, P)),  # the proof is read on the host
+        (Undo(disarm="nodefall-x"), (H, M, K)),
         (Undo(), ()),
     ],
 )

@@ -57,6 +57,14 @@ def test_the_error_names_the_change(changed: dict[str, Any], message: str) -> No
         check_unchanged(PLAN, replace(PLAN, **changed))
 
 
+def test_another_host_key_is_named() -> None:
+    saved, fresh = (replace(PLAN, facts={"n1": {"host-key": key}}) for key in ("ssh-rsa SHA256:a", "ssh-rsa SHA256:b"))
+    check_unchanged(saved, saved)
+    message = r"n1 presents another host key \(it was ssh-rsa SHA256:a, now it is ssh-rsa SHA256:b\)"
+    with pytest.raises(Refused, match=message):
+        check_unchanged(saved, fresh)
+
+
 def test_an_overridden_check_may_report_other_values() -> None:
     saved = replace(PLAN, overridden=("clock: 7.0s ahead", "logind: no"))
     check_unchanged(saved, replace(PLAN, overridden=("clock: 7.1s ahead",)))

@@ -340,7 +340,7 @@ def test_what_is_not_in_order(check: str, observations: ClusterObservations, sev
 
 def test_every_check_has_a_rule() -> None:
     """Some have separate tables."""
-    others = {"self-protection", "kubelet-requirements", "host-identity", "power-identity"}
+    others = {"self-protection", "kubelet-requirements", "host-identity", "host-key", "power-identity"}
     assert {rule[0] for rule in RULES} | others == set(CHECKS)
 
 

@@ -9,7 +9,14 @@ from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chaos.hosts.transports.host_keys import known_hosts_name, known_key_types, load_known_hosts, verify
+from chaos.hosts.host_key_pin import HostKeyPin
+from chaos.hosts.transports.host_keys import (
+    describe_key,
+    known_hosts_name,
+    known_key_types,
+    load_known_hosts,
+    verify,
+)
 from chaos.hosts.transports.jump_limit import JumpHostLimiter
 from chaos.hosts.transports.settings import HostSettings
 from chaos.model.errors import Refused, Unreachable
@@ -46,15 +53,18 @@ def close_quietly(close: Callable[[], None]) -> None:
         close()
 
 
-def connect(settings: HostSettings) -> SshConnection:
-    """Connect, hop by hop. Raises Unreachable, or Refused for host keys or identity files that cannot be used."""
+def connect(settings: HostSettings, pin: HostKeyPin) -> SshConnection:
+    """Connect, hop by hop. Raises Unreachable, or Refused for host keys or identity files that cannot be used.
+
+    ``pin`` is of the host itself: its key is verified from end to end, whatever machine a jump host is.
+    """
     transport: paramiko.Transport | None = None
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
             via = settings.jumps[:index]
             with _JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
                 try:
-                    transport = _connect_hop(transport, hop, via, stack)
+                    transport = _connect_hop(transport, hop, via, stack, pin if hop is settings else HostKeyPin())
                 except BaseException:
                     stack.close()  # before the login slot is free
                     raise
@@ -63,11 +73,15 @@ def connect(settings: HostSettings) -> SshConnection:
 
 
 def _connect_hop(
-    before: paramiko.Transport | None, hop: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
+    before: paramiko.Transport | None,
+    hop: HostSettings,
+    via: tuple[HostSettings, ...],
+    stack: ExitStack,
+    pin: HostKeyPin,
 ) -> paramiko.Transport:
     sock = _open_forwarded_channel(before, hop) if before else _open_socket(hop)
     stack.callback(close_quietly, sock.close)
-    transport = _handshake(sock, hop, via, stack)
+    transport = _handshake(sock, hop, via, stack, pin)
     _log_in(transport, hop)
     transport.set_keepalive(KEEPALIVE_INTERVAL)
     return transport
@@ -102,9 +116,13 @@ def _open_forwarded_channel(transport: paramiko.Transport, settings: HostSetting
 
 
 def _handshake(
-    sock: socket.socket | paramiko.Channel, settings: HostSettings, via: tuple[HostSettings, ...], stack: ExitStack
+    sock: socket.socket | paramiko.Channel,
+    settings: HostSettings,
+    via: tuple[HostSettings, ...],
+    stack: ExitStack,
+    pin: HostKeyPin,
 ) -> paramiko.Transport:
-    """Exchange keys and verify the host key."""
+    """Exchange keys and verify the host key: nothing else is sent before."""
     import paramiko  # noqa: PLC0415 - slow
 
     entries = load_known_hosts(settings)
@@ -114,7 +132,7 @@ def _handshake(
         stack.callback(close_quietly, transport.close)
         timeout = settings.connect_timeout
         transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout
-        _prefer_key_types(transport, known_key_types(entries, known_hosts_name(settings)))
+        _prefer_key_types(transport, (pin.type, *known_key_types(entries, known_hosts_name(settings))))
         transport.start_client(timeout=timeout)
         key = transport.get_remote_server_key()
     except (paramiko.SSHException, EOFError, OSError) as error:
@@ -123,11 +141,12 @@ def _handshake(
             hint="the host may be starting or shutting down; else check port in the inventory and the log of its sshd",
         ) from error
     verify(entries, settings, key, via)
+    pin.verify(describe_key(key), settings.label)
     return transport
 
 
 def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> None:
-    """Prefer host keys of the types in known_hosts."""
+    """Prefer host keys of ``types``, as in known_hosts."""
     names = [n for t in types for n in (("rsa-sha2-512", "rsa-sha2-256") if t == "ssh-rsa" else (t,))]
     options = transport.get_security_options()
     usable = list(options.key_types)

@@ -14,6 +14,7 @@ from threading import Lock
 from time import monotonic
 
 from chaos.hosts.driver import HostContext, TransportDriver
+from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.transports.channel_io import ExitReason
 from chaos.hosts.transports.containers import Container, container_of, engine_error
 from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
@@ -29,8 +30,10 @@ READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is
 class DockerSession:
     """Thread safe; implements ``chaos.model.ports.Session``. Commands run as root; each is a separate exec."""
 
-    def __init__(self, container: Container, ready_timeout: float = READY_TIMEOUT) -> None:
-        self._container, self._ready_timeout = container, ready_timeout
+    def __init__(
+        self, container: Container, ready_timeout: float = READY_TIMEOUT, pin: HostKeyPin | None = None
+    ) -> None:
+        self._container, self._ready_timeout, self._pin = container, ready_timeout, pin or HostKeyPin()
         self._processes: list[LocalProcess] = []
         self._lock = Lock()
 
@@ -50,6 +53,7 @@ class DockerSession:
     def arm(self, command: HostCommand) -> ArmedExec:
         """Start ``command`` waiting in the container. Raises Unreachable, or Refused if the container was recreated."""
         state = self._container.inspect()
+        self._pin.verify(f"container {state.id}", self.label)
         if state.power is not PowerState.ON:
             raise Unreachable(f"{self.label} does not run: it is {state.status}", hint="power it on")
         mark = f"nodefall-{secrets.token_hex(8)}"
@@ -149,7 +153,8 @@ class DockerTransport(TransportDriver):
 
     def open_session(self, host: HostContext) -> DockerSession:
         engine = host.host.engine or host.inventory.defaults.engine
-        return DockerSession(container_of(host.shared, host.host.container or host.node, engine))
+        container = container_of(host.shared, host.host.container or host.node, engine)
+        return DockerSession(container, pin=host.pin)
 
 
 DRIVER = DockerTransport()

@@ -88,6 +88,11 @@ def fingerprint(key: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
 
 
+def describe_key(key: Key) -> str:
+    """Type and fingerprint."""
+    return f"{key.get_name()} {fingerprint(key.asbytes())}"
+
+
 def verify(entries: Iterable[Entry], settings: HostSettings, key: Key, via: tuple[HostSettings, ...] = ()) -> None:
     """Raise Refused unless the host's key is known and not revoked."""
     entries, name, offered = tuple(entries), known_hosts_name(settings), key.asbytes()
@@ -116,8 +121,7 @@ def _unknown_key_error(
 ) -> NodefallError:
     others = f"; only {', '.join(e.type for e in known)} is known" if known else ""
     return Refused(
-        f"the host key of {settings.label} is not in {settings.known_hosts}: "
-        f"{key.get_name()} {fingerprint(key.asbytes())}{others}",
+        f"the host key of {settings.label} is not in {settings.known_hosts}: {describe_key(key)}{others}",
         hint=f"{_comparison_hint(key)}; if they are equal, run: {scan_command(settings, via)}",
     )
 
@@ -125,7 +129,7 @@ def _unknown_key_error(
 def _changed_key_error(settings: HostSettings, key: Key, entry: Entry, via: tuple[HostSettings, ...]) -> NodefallError:
     forget = f"ssh-keygen -R {shlex.quote(known_hosts_name(settings))} -f {shlex.quote(str(settings.known_hosts))}"
     return Refused(
-        f"the host key of {settings.label} has changed: {key.get_name()} {fingerprint(key.asbytes())}, but "
+        f"the host key of {settings.label} has changed: {describe_key(key)}, but "
         f"{settings.known_hosts}:{entry.line} has {fingerprint(entry.key)}; the connection may be intercepted",
         hint=f"{_comparison_hint(key)}; if the host was reinstalled, run: {forget} && {scan_command(settings, via)}",
     )
@@ -133,8 +137,7 @@ def _changed_key_error(settings: HostSettings, key: Key, entry: Entry, via: tupl
 
 def _revoked_key_error(settings: HostSettings, key: Key, entry: Entry) -> NodefallError:
     return Refused(
-        f"the host key of {settings.label} is revoked: {key.get_name()} {fingerprint(key.asbytes())} "
-        f"({settings.known_hosts}:{entry.line})",
+        f"the host key of {settings.label} is revoked: {describe_key(key)} ({settings.known_hosts}:{entry.line})",
         hint="remove the old key, create a new one (`ssh-keygen -A`), and never use a revoked one",
     )
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import structs
 
-from chaos.hosts.driver import HostContext, TransportDriver
+from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.transports.channel_io import ChannelProcess, ExitReason, is_disconnected
 from chaos.hosts.transports.connection import SshConnection, close_quietly, connect
 from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
 from chaos.hosts.transports.script import armed_command_line, command_line, has_host_clock, is_ready, sudo_refusal
-from chaos.hosts.transports.settings import HostSettings, host_settings
+from chaos.hosts.transports.settings import HostSettings
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
 
@@ -57,18 +57,22 @@ class RemoteCommand:
             self.release_slot()
 
 
-def open_session(settings: HostSettings) -> SshSession:
+def open_session(settings: HostSettings, pin: HostKeyPin | None = None) -> SshSession:
     """A connected session. Raises Unreachable, or Refused for host keys or identity files that cannot be used."""
-    session = SshSession(settings)
+    session = SshSession(settings, pin)
     session.connect()
     return session
 
 
 class SshSession:
-    """Thread safe; implements ``chaos.model.ports.Session``. Connects when first needed, and again after a loss."""
+    """Thread safe; implements ``chaos.model.ports.Session``. Connects when first needed, and again after a loss.
 
-    def __init__(self, settings: HostSettings) -> None:
+    Each connection must present the host key of ``pin``.
+    """
+
+    def __init__(self, settings: HostSettings, pin: HostKeyPin | None = None) -> None:
         self.settings = settings
+        self._pin = pin or HostKeyPin()
         self._connection: SshConnection | None = None
         self._lock = Lock()
         self._slots = BoundedSemaphore(MAX_CHANNELS)
@@ -78,7 +82,7 @@ class SshSession:
         with self._lock:
             if self._connection is None or not self._connection.is_alive:
                 self._disconnect()
-                self._connection = connect(self.settings)
+                self._connection = connect(self.settings, self._pin)
             return self._connection
 
     def run(self, command: HostCommand) -> Outcome:
@@ -274,23 +278,3 @@ class ArmedCommand:
 
 def _describe(error: NodefallError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
-
-
-class SshTransport(TransportDriver):
-    """OpenSSH servers, through jump hosts where the inventory names some."""
-
-    name = "ssh"
-
-    def open_session(self, host: HostContext) -> SshSession:
-        address = "" if host.host.address else host.find_address()
-        return open_session(host_settings(host.inventory, host.key, host.local, address))
-
-    def jump_hosts(self, host: HostContext) -> tuple[HostSettings, ...]:
-        return host_settings(host.inventory, host.key, host.local, host.node).jumps
-
-    def sudo_user(self, host: HostContext) -> str:
-        settings = host_settings(host.inventory, host.key, host.local)
-        return settings.user if settings.sudo_prefix else ""
-
-
-DRIVER = SshTransport()

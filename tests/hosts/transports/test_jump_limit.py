@@ -12,6 +12,7 @@ from threading import Condition, Thread
 
 import pytest
 
+from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.transports.connection import connect
 from chaos.hosts.transports.jump_limit import MAX_LOGINS, JumpHostLimiter
 from chaos.hosts.transports.settings import HostSettings
@@ -71,7 +72,7 @@ def settings(port: int) -> HostSettings:
 
 def error_of(target: HostSettings) -> str:
     with pytest.raises(Unreachable) as caught:
-        connect(target)
+        connect(target, HostKeyPin())
     return caught.value.message
 
 
