@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from pathlib import Path
+
 import pytest
 
 from chaos.app.connect import local_machine_id
-from chaos.app.local_identity import jump_hosts, local_identity, server_addresses
+from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
+from chaos.hosts.transports.host_keys import fingerprint
 from chaos.model.inventory import Inventory
 
 BASTION = {"address": "192.0.2.7"}
@@ -50,3 +54,19 @@ def test_the_source_address_of_connections_to_ourselves() -> None:
     assert "203.0.113.77" not in away
     assert local_identity(["not an address"]).addresses == frozenset()
     assert local_identity([]).machine_id == local_machine_id()
+
+
+def test_the_host_keys_that_are_accepted(tmp_path: Path) -> None:
+    key = f"ssh-ed25519 {b64encode(b'key').decode()}"
+    (tmp_path / "known").write_text(f"192.0.2.1 {key}\n[192.0.2.2]:2222 {key}\n")
+    accepted = frozenset({f"ssh-ed25519 {fingerprint(b'key')}"})
+    hosts = {
+        "a": {"address": "192.0.2.1", "node": "n1"},
+        "b": {"address": "192.0.2.2", "port": 2222},
+        "c": {"address": "192.0.2.2"},
+        "d": {"transport": "docker"},
+        "e": {"address": "192.0.2.1", "knownHosts": str(tmp_path)},  # a directory: reported where the host is used
+    }
+    found = known_host_keys(inventory(defaults={"knownHosts": str(tmp_path / "known")}, hosts=hosts))
+    none: frozenset[str] = frozenset()
+    assert found == {"n1": accepted, "b": accepted, "c": none, "d": none, "e": none}
