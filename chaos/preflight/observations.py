@@ -108,17 +108,10 @@ class ClusterObservations:
 
     ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
     ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.
-<<<<<<< HEAD
-    ``lock_holder`` is the identity that holds the cluster's lock, ``pending_undo`` what earlier runs have to undo,
-    ``stale_marks`` marks on Nodes that have the values from before the marked step. ``connection_risks`` describe what
-    weakens the connection to the API server. ``hosts_are_targets``: all hosts are targets of one run; else each may
-    become one.
-=======
-    ``known_host_keys`` are the host keys that nodefall accepts of each node of the inventory.
-    ``lock_holder`` is the identity that holds the cluster's lock, ``pending_undo`` a description of what earlier runs
-    have still to undo, by run. ``connection_risks`` describe what weakens the connection to the API server.
-    ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
->>>>>>> f58ecdf (The host key is bound to the Node for the run and its undo)
+    ``known_host_keys`` are the host keys that nodefall accepts of each node of the inventory. ``lock_holder`` is the
+    identity that holds the cluster's lock, ``pending_undo`` what earlier runs have to undo, ``stale_marks`` marks on
+    Nodes that have the values from before the marked step. ``connection_risks`` describe what weakens the connection to
+    the API server. ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
     """
 
     view: ClusterView
