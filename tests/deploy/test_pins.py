@@ -1,0 +1,94 @@
+"""What is installed is pinned: files with hashes agree with pyproject.toml and constraints.txt, and CI uses them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tools.lock_requirements import CI, CONSTRAINTS, ROOT, RUNTIME, TOOLS, build_requirements
+
+HASHED = [CI, TOOLS, RUNTIME]
+HINT = "run `python tools/lock_requirements.py`"
+PROJECT: Mapping[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: Mapping[str, list[str]] = PROJECT["optional-dependencies"]
+
+
+def entries(name: str) -> list[str]:
+    """Each pin of a file with its hashes, continued lines joined."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def pins(name: str) -> dict[str, Requirement]:
+    """Requirements by canonical name, without hashes."""
+    found = [Requirement(entry.split(" --hash=")[0].strip()) for entry in entries(name)]
+    return {canonicalize_name(pin.name): pin for pin in found}
+
+
+def missing(wanted: Iterable[str], file: str) -> list[str]:
+    """Requirements that no pin of a file fulfils."""
+    found = pins(file)
+    return [text for text in wanted if not fulfilled(Requirement(text), found)]
+
+
+def fulfilled(wanted: Requirement, found: Mapping[str, Requirement]) -> bool:
+    pin = found.get(canonicalize_name(wanted.name))
+    return pin is not None and wanted.specifier.contains(str(pin.specifier).removeprefix("=="), prereleases=True)
+
+
+@pytest.mark.parametrize("file", HASHED)
+def test_every_entry_is_one_version_with_hashes(file: str) -> None:
+    """Nothing else: no address of an index, no file, no option."""
+    pattern = re.compile(r"[a-z0-9-]+==[\w.]+( ; [^#@]+?)?(\s+--hash=sha256:[0-9a-f]{64})+")
+    assert [entry for entry in entries(file) if not pattern.fullmatch(entry)] == []
+
+
+@pytest.mark.parametrize("file", [CI, RUNTIME])
+def test_versions_are_those_of_the_constraints(file: str) -> None:
+    constraints = pins(CONSTRAINTS)
+    pinned = pins(file)
+    shared = {name: pin for name, pin in pinned.items() if name in constraints}
+    assert {name: str(pin) for name, pin in shared.items()} == {name: str(constraints[name]) for name in shared}, HINT
+    assert len(shared) > 40
+
+
+def test_ci_has_every_constraint_and_the_build_requirements() -> None:
+    assert set(pins(CI)) >= set(pins(CONSTRAINTS)), HINT
+    assert missing(build_requirements(), CI) == [], HINT
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        (CONSTRAINTS, [*PROJECT["dependencies"], *EXTRAS["dev"]]),
+        (CI, [*PROJECT["dependencies"], *EXTRAS["dev"]]),
+        (RUNTIME, [*PROJECT["dependencies"], *EXTRAS["cel"]]),
+        (TOOLS, entries(".ci/tools.in")),
+    ],
+    ids=[CONSTRAINTS, CI, RUNTIME, TOOLS],
+)
+def test_pins_fulfil_what_is_required(file: str, wanted: list[str]) -> None:
+    assert missing(wanted, file) == [], HINT
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [("click>=8.1,<9", True), ("click>=9", False), ("absent>=1", False), ("PyYAML>=6", True)],
+)
+def test_a_requirement_without_a_pin_is_found(wanted: str, expected: bool) -> None:
+    assert (missing([wanted], CONSTRAINTS) == []) is expected
+
+
+def test_ci_installs_nothing_without_a_hash() -> None:
+    """pip is given the files that it downloaded with hashes, and no index, before the README's command runs."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    lines = [line for line in script.splitlines() if re.search(r"\bpip (install|download)\b", line)]
+    assert len(lines) == 1
+    assert "--require-hashes --only-binary :all: " in lines[0]
+    assert script.index("--require-hashes") < script.index("export PIP_NO_INDEX=1") < script.index('eval "')
