@@ -22,7 +22,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18
 _MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
-_MAX_DEPTH = 256  # levels of nested arrays and objects in a line that is too deep to be decoded
+_MAX_DEPTH = 64  # levels of nested arrays and objects in a line: those of recorded Kubernetes objects have up to 14
 _BYTE = re.compile(r"\(byte (\d+)\)")  # in messages of msgspec
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
 _ENTRY_DECODER = msgspec.json.Decoder(RecordingEntry)
@@ -95,6 +95,8 @@ class _Reader:
         yield entry
 
     def _decode(self, text: bytes) -> RecordingEntry:
+        if (byte := _deep_position(text)) is not None:
+            self._fail(self.number, f"is nested more than {_MAX_DEPTH} levels deep", byte)
         try:
             entry = _ENTRY_DECODER.decode(text)
             text.decode()  # msgspec does not look into the object of an entry
@@ -105,8 +107,6 @@ class _Reader:
         except msgspec.DecodeError as error:
             byte = _BYTE.search(str(error))
             self._fail(self.number, f"is not an entry of a recording: {error}", int(byte[1]) if byte else 0)
-        except RecursionError:
-            self._fail(self.number, f"is nested more than {_MAX_DEPTH} levels deep", _deep_position(text))
         return entry
 
     def _check_meta(self, entry: RecordingEntry) -> None:
@@ -132,14 +132,16 @@ def _stray_position(text: bytes) -> int:
     return 0
 
 
-def _deep_position(text: bytes) -> int:
-    """Position of the bracket that opens one level too many."""
+def _deep_position(text: bytes) -> int | None:
+    """Position of the bracket that opens one level too many, None without one."""
+    if text.count(b"{") + text.count(b"[") <= _MAX_DEPTH:
+        return None  # most lines, without a look at each bracket
     depth = 0
     for token in _TOKEN.finditer(text):
         depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
         if depth > _MAX_DEPTH:
             return token.start()
-    return 0
+    return None
 
 
 class _Bytes:

@@ -12,9 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.errors import Refused, UsageError
+from chaos.model.file_trust import refuse_link_of_others, refuse_path_of_others
 from chaos.model.legacy import decode_result
 from chaos.model.redaction import redact_json
 from chaos.model.result import RunResult
+from chaos.store.journal import NAME as JOURNAL
 from chaos.store.private_files import make_private_directory, private_opener
 
 T = TypeVar("T")
@@ -66,8 +68,22 @@ def _cannot_create(directory: Path, error: OSError) -> Refused:
 def find(root: Path, name: str) -> Path:
     """The directory of a run: a path, EXPERIMENT/STAMP, the run's ID, or EXPERIMENT or ``last`` for the newest.
 
-    Raises UsageError.
+    Raises UsageError, and BadInput for a directory to which a symbolic link of another user leads.
     """
+    found = _find(root, name)
+    for path in (found.parent, found):
+        refuse_link_of_others(path)
+    return found
+
+
+def refuse_untrusted(directory: Path) -> None:
+    """Raises BadInput if another user may choose what an undo of this run sends to machines."""
+    for path in (directory.parent, directory, *(directory / name for name in (RUN, PLAN, JOURNAL))):
+        if os.path.lexists(path):
+            refuse_path_of_others(path)
+
+
+def _find(root: Path, name: str) -> Path:
     for candidate in (Path(name), root / name):
         if (candidate / RUN).is_file():
             return candidate

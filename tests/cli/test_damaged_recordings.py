@@ -15,13 +15,11 @@ EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
 DEPTH = 200_000
 START = b'{"t":9e9,"kind":"host","type":"x","object":'
 # the line, its column, what is wrong with it
+DEEP = "nested more than 64 levels deep"
 DAMAGED = [
-    (START + b"[" * DEPTH + b"]" * DEPTH + b',"node":"n"}', len(START) + 255 + 1, "nested more than 256 levels deep"),
-    (
-        START + b'{"a":' * DEPTH + b"1" + b"}" * DEPTH + b"}",
-        len(START) + 255 * 5 + 1,
-        "nested more than 256 levels deep",
-    ),
+    (START + b"[" * DEPTH + b"]" * DEPTH + b',"node":"n"}', len(START) + 63 + 1, DEEP),
+    (START + b"[" * 64 + b"]" * 64 + b',"node":"n"}', len(START) + 63 + 1, DEEP),
+    (START + b'{"a":' * DEPTH + b"1" + b"}" * DEPTH + b"}", len(START) + 63 * 5 + 1, DEEP),
     (START + b'"[[[\\"[[[ \xff"}', len(START) + 11, "it is not UTF-8"),
     (START + b'"a"\x00}', len(START) + 4, "is not an entry of a recording"),
 ]

@@ -74,6 +74,26 @@ def test_invalid_recordings(tmp_path: Path, data: bytes, where: str, message: st
     assert message in caught.value.message
 
 
+@given(st.integers(0, 80), st.sampled_from(["[", '{"a":', '["[[", {"]":[], "b":']), st.integers(0, 200))
+def test_the_depth_of_a_line_is_limited(
+    tmp_path_factory: pytest.TempPathFactory, depth: int, bracket: str, in_text: int
+) -> None:
+    """The entry is the first level; brackets in text do not count."""
+    closing = {"[": "]", '{"a":': "}"}.get(bracket, "}]")
+    value = f"{bracket * depth}{json.dumps('[{' * in_text)}{closing * depth}"
+    entry = f'{{"t":2.0,"kind":"host","type":"x","node":"n","object":{value}}}'
+    path = put(tmp_path_factory.mktemp("deep"), text(META, entry))
+    levels = 1 + depth * len(closing)
+    if levels <= 64:
+        assert len(list(read_recording(path))) == 2
+        return
+    with pytest.raises(BadInput, match="nested more than 64 levels deep") as caught:
+        list(read_recording(path))
+    assert caught.value.problems[0].line == 2
+    column = caught.value.problems[0].column
+    assert entry[column - 1] in "[{"
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be read: No such file"):
         list(read_recording(tmp_path / "nothing"))

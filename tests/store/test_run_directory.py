@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from chaos.app.logs import RunLog
-from chaos.model.errors import Refused, UsageError
-from chaos.store.journal import Journal
+from chaos.model.errors import BadInput, Refused, UsageError
+from chaos.store.journal import NAME, Journal
 from chaos.store.private_files import write_private
 from chaos.store.recording import RecordingWriter
-from chaos.store.run_directory import RECORDING, RUN, RunInfo, create, find, load, save
+from chaos.store.run_directory import PLAN, RECORDING, RUN, RunInfo, create, find, load, refuse_untrusted, save
+from tests.kit.other_user import give_away
 
 NOW = 1795232133.0
 
@@ -97,3 +98,72 @@ def test_unreadable_artefact(tmp_path: Path) -> None:
     (directory / RUN).write_text("{")
     with pytest.raises(UsageError, match="cannot be read"):
         load(directory, RUN, RunInfo)
+
+
+@pytest.mark.parametrize("level", ["experiment", "run"])
+@pytest.mark.parametrize("name", ["last", "e", "e/{run}", "{root}/e/{run}"])
+def test_a_link_of_another_user_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, name: str
+) -> None:
+    """Whoever made it chooses what an undo finds there; a link of the same user is its own choice."""
+    root, elsewhere = tmp_path / "reports", run(tmp_path / "elsewhere", "e", NOW)
+    target = elsewhere if level == "run" else elsewhere.parent
+    link = root / "e" / elsewhere.name if level == "run" else root / "e"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    name = name.format(root=root, run=elsewhere.name)
+    assert find(root, name) == root / "e" / elsewhere.name
+    give_away(link, monkeypatch)
+    with pytest.raises(BadInput, match="not trusted: it is a symbolic link of user") as caught:
+        find(root, name)
+    assert str(link) in caught.value.message
+
+
+@pytest.mark.parametrize("part", ["", "..", RUN, PLAN, NAME])
+def test_a_run_of_another_user_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    directory = whole_run(tmp_path)
+    refuse_untrusted(directory)
+    give_away(directory / part if part != ".." else directory.parent, monkeypatch)
+    with pytest.raises(BadInput, match="not trusted: it belongs to user") as caught:
+        refuse_untrusted(directory)
+    assert "chown" in caught.value.problems[0].hint
+
+
+@pytest.mark.parametrize("part", ["", "..", RUN, PLAN, NAME])
+def test_a_run_that_others_may_write_is_not_undone(tmp_path: Path, part: str) -> None:
+    directory = whole_run(tmp_path)
+    path = directory / part if part != ".." else directory.parent
+    path.chmod(path.stat().st_mode | 0o002)
+    with pytest.raises(BadInput, match="not trusted: any user may write"):
+        refuse_untrusted(directory)
+
+
+def test_in_a_sticky_directory_others_replace_nothing(tmp_path: Path) -> None:
+    directory = whole_run(tmp_path)
+    directory.parent.chmod(0o1777)
+    refuse_untrusted(directory)
+
+
+@pytest.mark.parametrize(
+    ("sudo_user", "is_trusted"), [("{owner}", True), ("{other}", False), ("", False), ("x", False)]
+)
+def test_root_trusts_the_user_who_ran_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sudo_user: str, is_trusted: bool
+) -> None:
+    directory = whole_run(tmp_path)
+    owner = give_away(directory / RUN, monkeypatch)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setenv("SUDO_UID", sudo_user.format(owner=owner, other=owner + 1))
+    if is_trusted:
+        refuse_untrusted(directory)
+    else:
+        with pytest.raises(BadInput, match=f"belongs to user {owner}"):
+            refuse_untrusted(directory)
+
+
+def whole_run(tmp_path: Path) -> Path:
+    directory = run(tmp_path, "e", NOW)
+    save(directory, PLAN, {})
+    with Journal(directory) as journal:
+        journal.record_replica(True)
+    return directory

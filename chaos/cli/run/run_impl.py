@@ -23,6 +23,7 @@ from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
+from chaos.model.file_trust import refuse_writable_by_others
 from chaos.model.legacy import decode_plan
 from chaos.model.plan import RUN_ID, Plan
 from chaos.model.text import escape_for_encoding
@@ -110,6 +111,7 @@ def _load_plan(options: RunOptions) -> Plan | None:
     if options.experiment is not None or options.seed is not None or options.max_duration:
         raise UsageError("--plan cannot be combined with EXPERIMENT, --seed or --max-duration")
     try:
+        refuse_writable_by_others(str(options.plan), options.plan.stat())
         plan = decode_plan(options.plan.read_bytes())
     except OSError as error:
         raise bad_input(str(options.plan), f"cannot be read: {error.strerror}") from error

@@ -44,6 +44,7 @@ class UndoOptions:
 def undo(options: UndoOptions) -> int:
     """Finish the pending undo of one run; the exit code. Raises UndoPending if it could not be attempted."""
     directory = _find(options.reports, options.run, options.inventory)
+    run_directory.refuse_untrusted(directory)
     with run_log() as log, guard_pending_undo(directory):
         info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
         try:
