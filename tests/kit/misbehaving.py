@@ -219,6 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, body: bytes) -> None:
         self.send_response(status)
+        if self.state.redirect:
+            self.send_header("Location", self.state.redirect)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

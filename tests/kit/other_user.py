@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -16,7 +16,7 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     Returns the owner's user ID.
     """
     if os.geteuid() == 0:
-        os.chown(path, NOBODY, -1, follow_symlinks=False)
+        os.chown(path, UNPRIVILEGED, -1, follow_symlinks=False)
     else:
         other = os.geteuid() + 1
         monkeypatch.setattr("os.geteuid", lambda: other)

@@ -16,7 +16,7 @@ from chaos.model.errors import NodefallError
 from chaos.observers.kubelet_metrics import METRIC_PREFIXES, parse_configz
 from chaos.observers.promql import _series
 from chaos.observers.scraper import filter_metrics
-from tests.kit.misbehaving import plain_api
+from tests.kit.misbehaving import KubeServer, plain_api, serving
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just(10**400),
@@ -71,3 +71,14 @@ def test_an_over_long_line_is_not_recorded() -> None:
 def test_credentials_are_sent_to_ip_addresses_only(tmp_path: Path, address: str) -> None:
     with pytest.raises(KubeUnreachable, match="not an IP address"):
         plain_api(tmp_path, 1).kubelet(address, 10250, "/metrics")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(tmp_path: Path, status: int) -> None:
+    """It would take the token of the kubeconfig to another server."""
+    elsewhere, state = KubeServer(), KubeServer()
+    state.answers["/version"] = (status, b"")
+    with serving(elsewhere) as other, serving(state) as port:
+        state.redirect = f"http://127.0.0.1:{other}/version"
+        assert plain_api(tmp_path, port).request("GET", "/version").status == status
+    assert (len(state.requests), elsewhere.requests) == (1, [])
