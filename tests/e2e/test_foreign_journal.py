@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from chaos.kube.client import connect
+from chaos.kube.replica import Signer, configmap_name
 from tests.kit.processes import lab, nodefall, start, wait_for
 
 pytestmark = pytest.mark.lab
@@ -131,6 +132,26 @@ def test_a_journal_that_somebody_changed_is_not_undone(inventory: Path, tmp_path
     assert nodefall("undo", "last", cwd=tmp_path).returncode == 0  # its own journal is the valid one
     assert not cordoned(inventory)
     assert not maps(inventory)
+
+
+def test_a_signed_journal_of_yesterday_is_confirmed(inventory: Path, tmp_path: Path) -> None:
+    """It may have been undone long ago, and put back."""
+    named = signed(inventory, tmp_path)
+    run = killed(named, tmp_path)
+    uid = str(api(inventory, "GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"])
+
+    def age(data: dict[str, str]) -> dict[str, str | None]:
+        identity = json.loads(data["run.json"])
+        earlier = {"run.json": json.dumps(identity | {"started": identity["started"] - 25 * 3600})}
+        return dict(Signer(uid, KEY.encode()).sign(configmap_name(run), data | earlier))
+
+    rewrite(inventory, age)
+    unconfirmed = elsewhere(run, "-i", named, cwd=tmp_path)
+    assert unconfirmed.returncode == 4, unconfirmed.stderr
+    assert "pass --yes" in unconfirmed.stderr
+    assert cordoned(inventory)
+    assert elsewhere(run, "-i", named, "--yes", cwd=tmp_path).returncode == 0
+    assert not cordoned(inventory)
 
 
 def test_commands_from_the_cluster_are_never_sent(inventory: Path, tmp_path: Path) -> None:
