@@ -95,8 +95,8 @@ class _Reader:
         yield entry
 
     def _decode(self, text: bytes) -> RecordingEntry:
-        if (byte := _deep_position(text)) is not None:
-            self._fail(self.number, f"is nested more than {_MAX_DEPTH} levels deep", byte)
+        if (bracket := _deep_position(text)) is not None:
+            self._fail(self.number, f"is nested more than {_MAX_DEPTH} levels deep", bracket)
         try:
             entry = _ENTRY_DECODER.decode(text)
             text.decode()  # msgspec does not look into the object of an entry
