@@ -24,7 +24,9 @@ _CHUNK = 1 << 18
 _MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
 _MAX_DEPTH = 64  # levels of nested arrays and objects in a line: those of recorded Kubernetes objects have up to 14
 _BYTE = re.compile(r"\(byte (\d+)\)")  # in messages of msgspec
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
+_LEVELS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
+# A string or a bracket. A quote without an end begins a string, too: possessive, it never tries again.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[][{}]', re.DOTALL)
 _ENTRY_DECODER = msgspec.json.Decoder(RecordingEntry)
 
 
@@ -135,10 +137,10 @@ def _stray_position(text: bytes) -> int:
 def _deep_position(text: bytes) -> int | None:
     """Position of the bracket that opens one level too many, None without one."""
     if text.count(b"{") + text.count(b"[") <= _MAX_DEPTH:
-        return None  # most lines, without a look at each bracket
+        return None  # most lines
     depth = 0
     for token in _TOKEN.finditer(text):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token[0], 0)
+        depth += _LEVELS.get(token[0], 0)
         if depth > _MAX_DEPTH:
             return token.start()
     return None
