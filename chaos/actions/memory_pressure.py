@@ -49,6 +49,7 @@ class MemoryPressure(Action[Params, MemoryState]):
     params = Params
     state = MemoryState
     undo_kind = UndoKind.RESTORES
+    may_crash = True
     proofs = (prove_condition("MemoryPressure"), prove_eviction("memory"))
     proof_facts = ("memory", "memory-filler")
     facts = ("shared-kernel", "memory", "swap", "cgroup-version", "memory-filler")

@@ -53,6 +53,7 @@ class PidPressure(Action[Params, PidState]):
     params = Params
     state = PidState
     undo_kind = UndoKind.RESTORES
+    may_crash = True
     proofs = (prove_condition("PIDPressure"), prove_eviction("pids"))
     proof_facts = ("pids", "pid-filler")
     facts = ("shared-kernel", "pids", "memory", "pid-filler")

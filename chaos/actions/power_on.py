@@ -37,6 +37,7 @@ class PowerOn(Action[NoParams, NoState]):
     params = NoParams
     state = NoState
     undo_kind = UndoKind.RESTORES
+    powers_on = True
     keeps_pods_running = True
     proofs = (Proof("machine-on", _check_machine_on),)
     proof_facts = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")

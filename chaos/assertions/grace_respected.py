@@ -125,6 +125,7 @@ class GraceRespected:
     )
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ("at",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

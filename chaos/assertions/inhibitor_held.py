@@ -68,6 +68,7 @@ class InhibitorHeld:
     host_facts = ("inhibitor-locks",)
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

@@ -64,6 +64,7 @@ class LeaseFresh:
     needs = "the Lease of the node in kube-node-lease, watched without a gap"
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

@@ -41,6 +41,7 @@ class NodeCondition:
     needs = "the Node object, watched without a gap"
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

@@ -120,6 +120,7 @@ class NodeRebooted:
     needs = "the start of PID 1 read on the host, a boot ID that no other node has, or kubelet metrics without a gap"
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

@@ -39,6 +39,7 @@ class NodeTaint:
     needs = "the Node object, watched without a gap"
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

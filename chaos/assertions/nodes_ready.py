@@ -53,6 +53,7 @@ class NodesReady:
     needs = "the Node objects, watched without a gap"
     params = Params
     node_fields = ("nodes",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

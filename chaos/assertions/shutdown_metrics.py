@@ -96,6 +96,7 @@ class ShutdownMetrics:
     needs = "scrapes of the kubelet's shutdown gauges during that time"
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ("since",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

@@ -138,6 +138,7 @@ class TerminationOrder:
     )
     params = Params
     node_fields = ("node",)
+    only_named_nodes = True
     moment_fields = ()
 
     def subjects(self, params: Params, view: View) -> SubjectSet:

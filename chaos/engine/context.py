@@ -85,6 +85,7 @@ class RunContext:
         self.services.progress.tick(now)
         result = self.services.judge(True)
         self._record_proofs(result.steps)
+        self._report_foreign_faults(result)
         self._report_verdicts(result)
         for verdict in result.abort:
             if verdict.status is Status.VIOLATED:
@@ -110,6 +111,13 @@ class RunContext:
                 evidence = {"because": step.because, "weak": step.weak}
                 self.services.emit(action_entry(now, planned, ActionPhase.PROVED, evidence=evidence))
                 self.services.progress.step(step.step, step.node, f"proven: {step.because}")
+
+    def _report_foreign_faults(self, result: RunResult) -> None:
+        """Report each foreign fault once, before the verdicts that it makes inconclusive."""
+        for fault in result.foreign_faults:
+            if fault.text not in self.state.reported_foreign:
+                self.state.reported_foreign.add(fault.text)
+                self.services.progress.note(f"foreign fault: {fault.text}")
 
     def _report_verdicts(self, result: RunResult) -> None:
         """Report each verdict when it changes. While a proof is pending, inconclusive is not final and not reported."""

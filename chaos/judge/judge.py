@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from chaos.judge.clocks import clock_notes
 from chaos.judge.context import JudgeContext, Options, bind
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
+from chaos.judge.foreign_effect import ForeignEffect
+from chaos.judge.foreign_faults import foreign_faults
 from chaos.judge.headline import headline
 from chaos.judge.phrasing import with_remedy
 from chaos.judge.proof import prove, unproven_reason
@@ -53,7 +55,8 @@ def judge(
     entries may decide are pending.
     """
     context = bind(experiment, timeline, registry, options or Options(), live)
-    judged = _judge(context, max(now or timeline.end, timeline.end))
+    foreign = _foreign_effect(context)
+    judged = _judge(context, max(now or timeline.end, timeline.end), foreign)
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -73,12 +76,18 @@ def judge(
         hypothesis=judged.hypothesis,
         abort=judged.abort,
         recovery=judged.recovery,
-        notes=tuple(_notes(context)),
+        notes=(*map(foreign.describe, foreign.faults), *_notes(context)),
+        foreign_faults=foreign.faults,
         facts=dict(context.options.facts),
         started_by=str(timeline.meta.get("by", "")),
         nodefall_version=str(timeline.meta.get("nodefall", "")),
         plan_hash=str(timeline.meta.get("planHash", "")),
     )
+
+
+def _foreign_effect(context: JudgeContext) -> ForeignEffect:
+    nodes, namespace = context.match_result.nodes, context.namespace
+    return ForeignEffect(context, foreign_faults(context.timeline, context.registry, nodes, namespace), evaluate)
 
 
 def _headline(judged: _Verdicts, nodes: tuple[str, ...]) -> str:
@@ -90,7 +99,7 @@ def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
     return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
 
 
-def _judge(context: JudgeContext, horizon: float) -> _Verdicts:
+def _judge(context: JudgeContext, horizon: float, foreign: ForeignEffect) -> _Verdicts:
     spec = context.experiment.spec
     steps = [r for s in context.match_result.steps for r in prove(s, context.timeline, context.registry)]
     begin = context.match_result.steps[0].begin
@@ -99,14 +108,17 @@ def _judge(context: JudgeContext, horizon: float) -> _Verdicts:
     abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
     invalidated_by = _invalidation_reason(context, steps, steady)
+    if invalidated_by and not context.live:
+        hypothesis = tuple(_invalidate(v, invalidated_by) for v in hypothesis)
+        recovery = tuple(_invalidate(v, invalidated_by) for v in recovery)
+    if foreign.faults:
+        hypothesis, recovery = foreign.on_hypotheses(hypothesis), foreign.on_recovery(recovery)
+        invalidated_by = foreign.reason((*hypothesis, *recovery)) or invalidated_by
     if context.live:  # proofs may still follow, so single verdicts stand; but without proofs the run is not held
         undecided = Status.PENDING in [v.status for v in (*hypothesis, *recovery)]
         overall = Status.PENDING if undecided else Status.INCONCLUSIVE
         if invalidated_by:
             return _Verdicts(steps, steady, hypothesis, abort, recovery, invalidated_by, overall)
-    elif invalidated_by:
-        hypothesis = tuple(_invalidate(v, invalidated_by) for v in hypothesis)
-        recovery = tuple(_invalidate(v, invalidated_by) for v in recovery)
     aborted = next((v for v in abort if v.status is Status.VIOLATED), None)
     statuses = [v.status for v in (*hypothesis, *recovery)]
     if invalidated_by or aborted:

@@ -21,6 +21,7 @@ from chaos.kube.kubeconfig import connection_risks, load_configuration
 from chaos.kube.pools import exchange, make_pool, read_body, send
 from chaos.kube.watch_stream import WatchStream
 from chaos.model.errors import NodefallError, bad_input
+from chaos.model.labels import FIELD_MANAGER
 from chaos.model.ports import Response
 
 # Wall seconds.
@@ -186,7 +187,7 @@ class ApiClient:
     def _headers(client: Any, path: str) -> dict[str, str]:
         """Credentials, refreshed by the official client when they expire."""
         _, _, headers, _, _ = client.param_serialize("GET", path, auth_settings=["BearerToken"])
-        return {**headers, "User-Agent": "nodefall", "Accept": "application/json"}
+        return {**headers, "User-Agent": FIELD_MANAGER, "Accept": "application/json"}
 
     def _prepare(self, client: Any, path: str, query: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
         """URL and headers of a request."""

@@ -193,6 +193,8 @@ class Action(ABC, Generic[P, S]):
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
     may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
     takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that
+    powers_on: bool = False  # a machine that is off boots
+    may_crash: bool = False  # some machines do not survive it: a kernel panic, a watchdog
     keeps_pods_running: bool = False  # acts on the machine without terminating pods
     requires_logind: bool = False  # has no effect without logind
     exclusive_timer_reason: str = ""  # why no other step on the node may arm a failsafe timer

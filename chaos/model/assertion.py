@@ -65,6 +65,16 @@ class Assertion(Protocol):
 
 
 @runtime_checkable
+class NodeAssertion(Assertion, Protocol):
+    """An assertion whose answer depends on no other nodes than those in its ``node_fields``, if any is set.
+
+    Changes of other nodes by someone else (foreign faults) leave its verdict standing.
+    """
+
+    only_named_nodes: bool
+
+
+@runtime_checkable
 class HostFactAssertion(Protocol):
     """An assertion that needs facts of the hosts of all targets, also of those without a step."""
 

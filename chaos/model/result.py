@@ -52,6 +52,22 @@ class UndoResult(Struct, frozen=True):
     because: str
 
 
+class ForeignFault(Struct, frozen=True):
+    """A change of a node by someone else: no step, no undo and no controller of Kubernetes explains it.
+
+    ``text``: ``worker-2 was cordoned by kubectl (field manager)``. ``by``: "unknown" if nothing names it. ``at``: when
+    it was observed, ``since``: from when it may have had effect (epoch seconds).
+    """
+
+    node: str
+    kind: str  # a ForeignKind of the judge
+    text: str
+    by: str
+    at: float
+    since: float
+    evidence: tuple[int, ...] = ()
+
+
 class RunResult(Struct, frozen=True):
     """``status`` is the worst verdict; ``exit_code`` the command's (a pending undo takes precedence)."""
 
@@ -76,6 +92,7 @@ class RunResult(Struct, frozen=True):
     undo: tuple[UndoResult, ...] = ()
     leftovers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    foreign_faults: tuple[ForeignFault, ...] = ()  # in the order of their observation
     facts: dict[str, Any] = {}
     started_by: str = ""  # login@machine/process
     nodefall_version: str = ""  # version

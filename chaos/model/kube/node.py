@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from chaos.model.kube.meta import Base, Condition, Metadata, condition
+
+
+class OwnedSpec(Base):
+    """The owned ones of the spec's fields that people and other tools set; None where another manager owns it."""
+
+    unschedulable: Any = field(default=None, name="f:unschedulable")
+    taints: Any = field(default=None, name="f:taints")
+
+
+class OwnedFields(Base):
+    spec: OwnedSpec | None = field(default=None, name="f:spec")
+
+
+class ManagedFields(Base):
+    """A field manager: by whom and when fields were last set."""
+
+    manager: str = ""
+    operation: str = ""
+    time: str | None = None
+    fields_v1: OwnedFields | None = None
+
+    @property
+    def owned(self) -> OwnedSpec:
+        return (self.fields_v1 and self.fields_v1.spec) or OwnedSpec()
+
+
+class NodeMetadata(Metadata):
+    """``managed_fields`` has only the managers that own a field of :class:`OwnedSpec`."""
+
+    managed_fields: list[ManagedFields] | None = None
+
+    def __post_init__(self) -> None:
+        entries = [m for m in self.managed_fields or () if m.owned != OwnedSpec()]
+        self.managed_fields = entries or None
 
 
 class Taint(Base):
@@ -38,6 +74,7 @@ class NodeInfo(Base):
     kubelet_version: str = ""
     operating_system: str = ""
     os_image: str = ""
+    kernel_version: str = ""
     swap: NodeSwap | None = None  # since v1.33
 
 
@@ -63,7 +100,7 @@ class NodeStatus(Base):
 
 
 class Node(Base):
-    metadata: Metadata = field(default_factory=Metadata)
+    metadata: NodeMetadata = field(default_factory=NodeMetadata)
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 

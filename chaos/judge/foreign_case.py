@@ -1,0 +1,45 @@
+"""What the recognition of foreign faults works on, and its findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chaos.judge.own_changes import OwnChanges
+from chaos.model.result import ForeignFault
+from chaos.model.timeline import Timeline
+
+
+class ForeignKind(StrEnum):
+    """Kinds of foreign faults."""
+
+    CORDON = "cordon"
+    UNCORDON = "uncordon"
+    TAINT = "taint"
+    UNTAINT = "untaint"
+    DELETION = "deletion"
+    REBOOT = "reboot"
+    POWER_OFF = "power-off"
+    SHUTDOWN = "shutdown"
+    SILENCE = "silence"
+    UPGRADE = "upgrade"
+    EVICTION = "eviction"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One timeline, and what the run itself changed."""
+
+    timeline: Timeline
+    own: OwnChanges
+
+    def earliest(self, source: str, before: float, t: float) -> float:
+        """From when a change that ``source`` showed at ``t``, and not at ``before``, may have had effect."""
+        blind = self.timeline.blind_windows_in([source], before, t)
+        return min([t, *(max(window.start, before) for window in blind)])
+
+
+def fault(node: str, kind: ForeignKind, what: str, by: str, at: float, since: float, *evidence: int) -> ForeignFault:
+    """A foreign fault. ``what``: ``was cordoned``; ``by``: as in :mod:`chaos.judge.writers`, or ""."""
+    text = f"{node} {what} by {by}" if by else f"{node} {what}; who did it is unknown"
+    return ForeignFault(node, kind, text, by or "unknown", at, since, evidence)

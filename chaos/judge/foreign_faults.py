@@ -1,0 +1,96 @@
+"""Foreign faults: changes of nodes that no step, no undo and no controller of Kubernetes explains.
+
+A machine that others cordon, drain, delete, upgrade or take down during a run makes verdicts inconclusive
+(docs/assertions.md). Derived from the timeline alone, so that a run, its recording and a replay agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from chaos.judge.foreign_case import Case, ForeignKind, fault
+from chaos.judge.foreign_node import node_faults
+from chaos.judge.foreign_power import power_faults
+from chaos.judge.own_changes import OwnChanges
+from chaos.judge.pods import node_of
+from chaos.judge.writers import describe_manager, event_author, field_owner
+from chaos.model.kube import Pod, pod_condition
+from chaos.model.labels import FIELD_MANAGER
+from chaos.model.node_change import NodeChange
+from chaos.model.recording import ADDED, ActionPhase
+from chaos.model.registry import PluginRegistry
+from chaos.model.result import ForeignFault
+from chaos.model.timeline import History, Timeline
+
+_EVICTION = "EvictionByEvictionAPI"  # reason of DisruptionTarget
+
+
+def foreign_faults(
+    timeline: Timeline, registry: PluginRegistry, targets: Collection[str], namespace: str
+) -> tuple[ForeignFault, ...]:
+    """All in the order of their observation, each once per node.
+
+    ``targets``: the nodes whose pods count, besides the pods in ``namespace``, the workload's, on any node.
+    """
+    case = Case(timeline, OwnChanges(timeline, registry))
+    found = [
+        each
+        for name, history in timeline.nodes.items()
+        if _is_original(timeline, history.versions[0].seq)
+        for each in (*node_faults(case, name, history), *power_faults(case, name))
+    ]
+    found += _evictions(case, targets, namespace)
+    first: dict[str, ForeignFault] = {}
+    for each in sorted(found, key=lambda f: (f.at, f.evidence)):
+        first.setdefault(each.text, each)
+    return tuple(first.values())
+
+
+def _is_original(timeline: Timeline, seq: int) -> bool:
+    """Whether a Node, first observed in entry ``seq``, did not join during the run: others set up the ones that do."""
+    begin = next((e.t for e, record in timeline.actions if record.phase == ActionPhase.BEGIN), None)
+    entry = timeline.entries[seq]
+    return entry.type != ADDED and (begin is None or entry.t <= begin)
+
+
+def _evictions(case: Case, targets: Collection[str], namespace: str) -> Iterator[ForeignFault]:
+    """One for each node: the first pod, and how many."""
+    found: dict[str, list[tuple[float, float, int, Pod]]] = {}
+    for history in case.timeline.pods.values():
+        pod = history.last.object
+        concerns = node_of(pod) in targets or (namespace and pod.metadata.namespace == namespace)
+        if concerns and _is_evicted(pod) and (seen := _first_evicted(history)):
+            before, at, seq = seen
+            if not case.own.overlaps(node_of(pod), NodeChange.EVICTIONS, before, at):
+                found.setdefault(node_of(pod), []).append((at, before, seq, pod))
+    for node, evicted in found.items():
+        at, before, seq, pod = min(evicted, key=lambda e: e[0])
+        what = f"lost {len(evicted)} pod{'s' * (len(evicted) > 1)} to the eviction API, evicted"
+        since = case.earliest("pods", before, at)
+        yield fault(node, ForeignKind.EVICTION, what, _evicted_by(case, node, pod, at), at, since, seq)
+
+
+def _is_evicted(pod: Pod) -> bool:
+    condition = pod_condition(pod, "DisruptionTarget")
+    return condition is not None and (condition.status, condition.reason) == ("True", _EVICTION)
+
+
+def _first_evicted(history: History[Pod]) -> tuple[float, float, int] | None:
+    """Times of the versions before and at the eviction, and its sequence number; None if it was before the first."""
+    before = None
+    for version in history:
+        if _is_evicted(version.object):
+            return None if before is None else (before.t, version.t, version.seq)
+        before = version
+    return None
+
+
+def _evicted_by(case: Case, node: str, pod: Pod, t: float) -> str:
+    """Author of an Event about the pod, or of the cordon that precedes a drain."""
+    author = event_author(case.timeline, "Pod", pod.metadata.name, t, pod.metadata.namespace)
+    if author:
+        return author
+    history = case.timeline.nodes.get(node)
+    version = history.at(t) if history else None
+    owner = field_owner(version.object, "unschedulable") if version else ""
+    return "" if owner == FIELD_MANAGER else describe_manager(owner)
