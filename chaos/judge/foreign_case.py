@@ -10,6 +10,9 @@ from chaos.model.result import ForeignFault
 from chaos.model.timeline import Timeline
 
 
+_DELIVERY_SECONDS = 1.0  # after the end of a blind window, in which a list shows what changed in it
+
+
 class ForeignKind(StrEnum):
     """Kinds of foreign faults."""
 
@@ -36,7 +39,8 @@ class Case:
     def earliest(self, source: str, before: float, t: float) -> float:
         """From when a change that ``source`` showed at ``t``, and not at ``before``, may have had effect."""
         blind = self.timeline.blind_windows_in([source], before, t)
-        return min([t, *(max(window.start, before) for window in blind)])
+        hiding = [window for window in blind if window.end is None or window.end >= t - _DELIVERY_SECONDS]
+        return min([t, *(max(window.start, before) for window in hiding)])
 
 
 def fault(node: str, kind: ForeignKind, what: str, by: str, at: float, since: float, *evidence: int) -> ForeignFault:

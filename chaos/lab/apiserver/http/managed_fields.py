@@ -2,14 +2,15 @@
 
 Rules: k8s.io/apimachinery/pkg/util/managedfields/internal. As there, an ordinary write adds no managedFields to an
 object that has none. So objects of the lab's components cost nothing, and belong to before-first-apply at the first
-apply. Writes of these components never change owners.
+apply. Writes of these components never change owners. Nodes are the exception: their kubelets are known to have created
+them, and owners are recorded from the first write of a client on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -59,6 +60,8 @@ def record_update(writer: Writer, live: Object | None, new: Object) -> None:
     if live is None or writer.subresource:
         sent = None
     entries = [] if sent in ([], [{}]) else sent or stored
+    if live is not None and not entries and not writer.subresource and writer.resource.plural == "nodes":
+        entries = _registered_by_kubelet(writer, live)
     if live is not None and not entries:
         return
     try:
@@ -69,6 +72,13 @@ def record_update(writer: Writer, live: Object | None, new: Object) -> None:
         managers = decode(stored)
     if managers:
         new["metadata"]["managedFields"] = encode(_cap_updaters(managers), writer)
+
+
+def _registered_by_kubelet(writer: Writer, node: Object) -> list[Object]:
+    """The entries of a Node that its kubelet created, and no other client has changed."""
+    created = node["metadata"].get("creationTimestamp", "")
+    managers = writer.updater.update({}, _without_managed_fields(node), {}, Manager("kubelet", "Update"))
+    return encode({manager: replace(entry, time=created) for manager, entry in managers.items()}, writer)
 
 
 def apply_configuration(writer: Writer, live: Object, patch: Object, force: bool) -> tuple[Object, list[Object]]:
