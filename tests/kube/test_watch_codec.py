@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from itertools import chain, pairwise, repeat
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -88,3 +89,21 @@ def test_backoff() -> None:
         assert most / 2 <= delay <= most
     assert pace.record_failure(60.0) == 0.0, "a good time makes failures forgotten"
     assert [pace.record_end(t) for t in (300.0, 0.1, 300.0, 0.1, 0.1, 0.1)] == [True, True, True, True, False, False]
+
+
+def test_of_managed_fields_only_the_owners_of_a_nodes_cordon_and_taints_are_recorded() -> None:
+    def entry(manager: str, **fields: Any) -> dict[str, Any]:
+        return {"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsV1": fields}
+
+    entries = [
+        entry("kubelet", **{"f:status": {"f:conditions": {}}}),
+        entry("labeller", **{"f:metadata": {"f:labels": {"f:secret": {}}}, "f:spec": {"f:podCIDR": {}}}),
+        entry("kubectl", **{"f:spec": {"f:unschedulable": {}, "f:podCIDR": {}}}),
+    ]
+    codec = WatchCodec(RESOURCES["nodes"])
+    raw = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "n", "managedFields": entries}}))
+    metadata = json.loads(codec.decode_object(raw).encode())["metadata"]
+    owned = {"f:spec": {"f:unschedulable": {}}}
+    assert metadata["managedFields"] == [{"manager": "kubectl", "operation": "Update", "fieldsV1": owned}]
+    none = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "n", "managedFields": None}}))
+    assert "managedFields" not in json.loads(codec.decode_object(none).encode())["metadata"]

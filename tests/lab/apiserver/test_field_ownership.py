@@ -208,6 +208,34 @@ def test_objects_without_managed_fields_get_none_before_an_apply() -> None:
     assert [entry["manager"] for entry in entries] == ["me", "before-first-apply"]
 
 
+def test_owners_of_a_node_that_its_kubelet_created() -> None:
+    """As on a real server, where the kubelet's creation is recorded, so the first writer is known."""
+
+    def write(name: str, live: dict[str, Any], subresource: str = "", **changed: Any) -> dict[str, Any]:
+        new = {**live, "metadata": dict(live["metadata"]), "spec": {**live["spec"], **changed}}
+        new["spec"] = {key: value for key, value in new["spec"].items() if value is not None}
+        record_update(Writer(name, RESOURCES["v1", "nodes"], subresource, "2026-01-02T00:00:00Z"), live, new)
+        return new
+
+    def owners(node: dict[str, Any]) -> dict[str, Any]:
+        return {entry["manager"]: entry["fieldsV1"]["f:spec"] for entry in node["metadata"]["managedFields"]}
+
+    metadata = {"name": "n", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    live: dict[str, Any] = {"metadata": metadata, "spec": {"providerID": "p"}, "status": {"conditions": []}}
+    assert "managedFields" not in write("kubelet", live, "status")["metadata"]
+    cordoned = write("kubectl", live, unschedulable=True)
+    assert [entry["time"] for entry in cordoned["metadata"]["managedFields"]] == [
+        "2026-01-01T00:00:00Z",
+        "2026-01-02T00:00:00Z",
+    ]
+    assert owners(cordoned) == {"kubelet": {".": {}, "f:providerID": {}}, "kubectl": {"f:unschedulable": {}}}
+    tainted = write("nodefall", cordoned, taints=[{"key": "a", "effect": "NoSchedule"}])
+    assert owners(tainted)["nodefall"] == {"f:taints": {}}
+    other = write("kubectl-taint", tainted, taints=[{"key": "b", "effect": "NoSchedule"}])
+    assert "nodefall" not in owners(other), "the list is atomic"
+    assert "kubectl" not in owners(write("x", other, unschedulable=None)), "a removed field has no owner"
+
+
 def sent_entry(**more: Any) -> list[dict[str, Any]]:
     return [{"manager": "x", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}, **more}]
 
