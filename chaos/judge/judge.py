@@ -37,6 +37,7 @@ class _Verdicts:
     hypothesis: tuple[Verdict, ...]
     abort: tuple[Verdict, ...]
     recovery: tuple[Verdict, ...]
+    foreign: ForeignEffect
     invalidated_by: str
     status: Status
 
@@ -51,12 +52,10 @@ def judge(
 ) -> RunResult:
     """Judge an experiment on a timeline.
 
-    ``live``: the timeline is still growing, up to ``now`` in epoch seconds (default: its end), and verdicts that later
-    entries may decide are pending.
+    ``live``: the timeline grows, up to ``now`` (default: its end); what later entries may decide is pending.
     """
     context = bind(experiment, timeline, registry, options or Options(), live)
-    foreign = _foreign_effect(context)
-    judged = _judge(context, max(now or timeline.end, timeline.end), foreign)
+    judged = _judge(context, max(now or timeline.end, timeline.end))
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -76,8 +75,8 @@ def judge(
         hypothesis=judged.hypothesis,
         abort=judged.abort,
         recovery=judged.recovery,
-        notes=(*map(foreign.describe, foreign.faults), *_notes(context)),
-        foreign_faults=foreign.faults,
+        notes=tuple(_notes(context, judged.foreign)),
+        foreign_faults=judged.foreign.faults,
         facts=dict(context.options.facts),
         started_by=str(timeline.meta.get("by", "")),
         nodefall_version=str(timeline.meta.get("nodefall", "")),
@@ -99,8 +98,8 @@ def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
     return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
 
 
-def _judge(context: JudgeContext, horizon: float, foreign: ForeignEffect) -> _Verdicts:
-    spec = context.experiment.spec
+def _judge(context: JudgeContext, horizon: float) -> _Verdicts:
+    spec, foreign = context.experiment.spec, _foreign_effect(context)
     steps = [r for s in context.match_result.steps for r in prove(s, context.timeline, context.registry)]
     begin = context.match_result.steps[0].begin
     steady = _steady_before(context, begin) if begin is not None else ()
@@ -118,14 +117,14 @@ def _judge(context: JudgeContext, horizon: float, foreign: ForeignEffect) -> _Ve
         undecided = Status.PENDING in [v.status for v in (*hypothesis, *recovery)]
         overall = Status.PENDING if undecided else Status.INCONCLUSIVE
         if invalidated_by:
-            return _Verdicts(steps, steady, hypothesis, abort, recovery, invalidated_by, overall)
+            return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalidated_by, overall)
     aborted = next((v for v in abort if v.status is Status.VIOLATED), None)
     statuses = [v.status for v in (*hypothesis, *recovery)]
     if invalidated_by or aborted:
         statuses.append(Status.INCONCLUSIVE)
     if aborted and not invalidated_by and worst(statuses) is not Status.VIOLATED:
         invalidated_by = f"the run should have been aborted: {aborted.name}: {aborted.because}"
-    return _Verdicts(steps, steady, hypothesis, abort, recovery, invalidated_by, worst(statuses))
+    return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalidated_by, worst(statuses))
 
 
 def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
@@ -197,7 +196,7 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
     return tuple(replace(v, name=f"recovery: {v.name}") for v in verdicts)
 
 
-def _notes(context: JudgeContext) -> list[str]:
+def _notes(context: JudgeContext, foreign: ForeignEffect) -> list[str]:
     truncated = [
         f"the recording is truncated: {b.reason}"
         for b in context.timeline.blind_windows
@@ -211,4 +210,5 @@ def _notes(context: JudgeContext) -> list[str]:
     overridden = [f"{_OVERRIDDEN}: {text}" for text in _overridden_findings(context)]
     warnings = [f"preflight warning: {text}" for text in _meta_texts(context, WARNINGS)]
     unmatched = context.match_result.unmatched_actions
-    return [*overridden, *warnings, *truncated, *mapped, *unmatched, *clock_notes(context.timeline)]
+    others = map(foreign.describe, foreign.faults)
+    return [*others, *overridden, *warnings, *truncated, *mapped, *unmatched, *clock_notes(context.timeline)]

@@ -30,7 +30,7 @@ def story(at: float = 30.0, name: str = "n2", by: str = "kubectl") -> Story:
         node(made, 0, each, type_="LIST")
     made.done(10, "poweroff", step="stop")
     node(made, 11, "n1", ready="False", message="node is shutting down").host(15, "machine", "off")
-    ready = {"ready": "False", "message": "node is shutting down"} if name == "n1" else {}
+    ready: dict[str, Any] = {"ready": "False", "message": "node is shutting down"} if name == "n1" else {}
     return node(made, at, name, cordoned=True, owners={"unschedulable": by}, **ready)
 
 

@@ -102,8 +102,8 @@ def test_of_managed_fields_only_the_owners_of_a_nodes_cordon_and_taints_are_reco
     ]
     codec = WatchCodec(RESOURCES["nodes"])
     raw = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "n", "managedFields": entries}}))
-    metadata = json.loads(codec.decode_object(raw).encode())["metadata"]
-    owned = {"f:spec": {"f:unschedulable": {}}}
+    metadata = json.loads(bytes(codec.decode_object(raw).encode()))["metadata"]
+    owned: dict[str, Any] = {"f:spec": {"f:unschedulable": {}}}
     assert metadata["managedFields"] == [{"manager": "kubectl", "operation": "Update", "fieldsV1": owned}]
     none = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "n", "managedFields": None}}))
-    assert "managedFields" not in json.loads(codec.decode_object(none).encode())["metadata"]
+    assert "managedFields" not in json.loads(bytes(codec.decode_object(none).encode()))["metadata"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chaos.model.errors import Refused
 from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
-from chaos.model.kube import Condition, Metadata, Node, NodeStatus, Pod, PodSpec, is_ready
+from chaos.model.kube import Condition, Metadata, Node, NodeMetadata, NodeStatus, Pod, PodSpec, is_ready
 from chaos.model.kube.meta import Annotations
 from chaos.plan.cluster import ClusterView
 from chaos.plan.targets import select_nodes
@@ -21,16 +21,16 @@ CONTROL = {"node-role.kubernetes.io/control-plane": ""}
 
 def node(name: str, ready: str = "True", **labels: str) -> Node:
     plain = {key.replace("_", "-"): value for key, value in labels.items()}
-    return Node(Metadata(name=name, labels=plain), None, NodeStatus(conditions=[Condition("Ready", ready)]))
+    return Node(NodeMetadata(name=name, labels=plain), None, NodeStatus(conditions=[Condition("Ready", ready)]))
 
 
 def cluster(workers: int = 3, not_ready: tuple[str, ...] = ()) -> ClusterView:
-    nodes = [Node(Metadata(name="cp", labels=CONTROL), None, NodeStatus(conditions=[Condition("Ready", "True")]))]
+    nodes = [Node(NodeMetadata(name="cp", labels=CONTROL), None, NodeStatus(conditions=[Condition("Ready", "True")]))]
     for index in range(workers):
         name = f"w{index}"
         zone = {"topology.kubernetes.io/zone": "ab"[index % 2]}
         status = NodeStatus(conditions=[Condition("Ready", "Unknown" if name in not_ready else "True")])
-        nodes.append(Node(Metadata(name=name, labels={"kubernetes.io/hostname": name, **zone}), None, status))
+        nodes.append(Node(NodeMetadata(name=name, labels={"kubernetes.io/hostname": name, **zone}), None, status))
     return ClusterView("uid", {n.metadata.name: n for n in nodes})
 
 

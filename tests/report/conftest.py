@@ -15,6 +15,7 @@ from chaos.model.kube import (
     Event,
     Metadata,
     Node,
+    NodeMetadata,
     NodeSpec,
     NodeStatus,
     ObjectReference,
@@ -89,7 +90,7 @@ def _hostile_timeline(text: str) -> Timeline:
     about = Metadata(name=text, namespace=text, uid="u1", deletion_timestamp=text)
     condition = Condition(type="Ready", status="False", reason=text, message=text)
     disrupted = Condition(type="DisruptionTarget", status="True", reason=text)
-    node = Node(Metadata(name=text), NodeSpec([Taint(text, text)]), NodeStatus([condition]))
+    node = Node(NodeMetadata(name=text), NodeSpec([Taint(text, text)]), NodeStatus([condition]))
     pod = Pod(about, PodSpec(node_name=text), PodStatus(text, text, text, conditions=[disrupted]))
     event = Event(about, ObjectReference(text, text, text, "u1"), text, text)
     objects: list[tuple[str, str, Any]] = [

@@ -23,6 +23,7 @@ from chaos.model.kube import (
     JobStatus,
     Metadata,
     Node,
+    NodeMetadata,
     NodeSpec,
     NodeStatus,
     Pod,
@@ -49,7 +50,7 @@ Made = tuple[RunResult, Timeline]
 
 def node(status: str, *taints: str, name: str = "n1") -> Node:
     ready = Condition("Ready", status, "Why", "words")
-    return Node(Metadata(name), NodeSpec([Taint(t, "NoExecute") for t in taints]), NodeStatus([ready]))
+    return Node(NodeMetadata(name), NodeSpec([Taint(t, "NoExecute") for t in taints]), NodeStatus([ready]))
 
 
 def pod(phase: str, *, ready: bool = False, ending: bool = False, reason: str = "", on: str | None = "n1") -> Pod:
@@ -73,7 +74,7 @@ def timeline_of(*lines: tuple[float, str, str, Any]) -> Timeline:
         (node("True"), "ready"),
         (node("False"), "notready"),
         (node("Unknown"), "unknown"),
-        (Node(Metadata("n1")), "unknown"),
+        (Node(NodeMetadata("n1")), "unknown"),
     ],
 )
 def test_node_states(made: Node, state: str) -> None:
