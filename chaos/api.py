@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from chaos.model.ports import Progress
     from chaos.model.probes import Probe, Query, ServiceReference
     from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult, Series
-    from chaos.model.result import Phases, RunResult, StepResult, UndoResult
+    from chaos.model.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
     from chaos.model.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
     from chaos.model.verdict import Status, Verdict
 
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
     "ControllerManager", "DrainRules", "Entry", "Exit", "Expectation", "Experiment", "Fact", "FactCheck",
-    "FailsafeTimer", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits",
+    "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits",
     "LoadedExperiment", "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget",
     "PluginError", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb",
     "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus",

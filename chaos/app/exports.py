@@ -30,7 +30,7 @@ _NAMES = {
     "chaos.model.ports": "Progress",
     "chaos.model.probes": "Probe Query ServiceReference",
     "chaos.model.recording": "ActionRecord BlindWindow ProbeResult QueryResult Series",
-    "chaos.model.result": "Phases RunResult StepResult UndoResult",
+    "chaos.model.result": "ForeignFault Phases RunResult StepResult UndoResult",
     "chaos.model.timeline": "Entry Fact ProbeSample QuerySample Scrape Timeline",
     "chaos.model.verdict": "Status Verdict",
 }

@@ -22,4 +22,5 @@ def test_it_has_its_verdict(tmp_path: Path, name: str) -> None:
     outcome, result = run_as_test(name, tmp_path)
     assert (outcome, result["headline"].split(":")[0]) == (OUTCOMES[wanted], wanted), result["headline"]
     assert all(undo["proven"] for undo in result["undo"])
+    assert result["foreign_faults"] == []
     assert result["left_behind"] == []
