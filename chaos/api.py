@@ -85,15 +85,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
     "ControllerManager", "DrainRules", "Entry", "Exit", "Expectation", "Experiment", "Fact", "FactCheck",
-    "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits",
-    "LoadedExperiment", "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget",
-    "PluginError", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb",
-    "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus",
-    "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule",
-    "Run", "RunResult", "Scrape", "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult",
-    "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep",
-    "Unreachable", "Unsupported", "Until", "UsageError", "Verdict", "Workload", "judge", "kube", "load", "plan",
-    "run",
+    "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab",
+    "LabSettings", "Limits", "LoadedExperiment", "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan",
+    "PlannedStep", "PlannedTarget", "PluginError", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand",
+    "PowerSettings", "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress",
+    "Prometheus", "ProofStatus", "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused",
+    "RequirementUnmet", "Rule", "Run", "RunResult", "Scrape", "Secret", "Series", "ServiceReference", "Spec",
+    "Status", "Step", "StepResult", "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending",
+    "UndoResult", "UndoStep", "Unreachable", "Unsupported", "Until", "UsageError", "Verdict", "Workload", "judge",
+    "kube", "load", "plan", "run",
 ]
 # fmt: on
 

@@ -9,7 +9,6 @@ from chaos.judge.own_changes import OwnChanges
 from chaos.model.result import ForeignFault
 from chaos.model.timeline import Timeline
 
-
 _DELIVERY_SECONDS = 1.0  # after the end of a blind window, in which a list shows what changed in it
 
 
