@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
-from chaos.model.api_fact import field, node_path, taint_fact, taint_value, unschedulable_fact
+from chaos.model.api_fact import PseudoFact, field, node_path, taint_fact, taint_value, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
@@ -41,9 +41,20 @@ def cordon_mark(origin: StepOrigin | None, cordoned: bool) -> NodeMark | None:
 
 
 def restore_cordon(node: str, cordoned: bool, mark: NodeMark | None) -> Undo:
-    """Set the previous value of ``unschedulable``, and remove the mark."""
-    restored = FactCheck(unschedulable_fact(node), True if cordoned else None)
-    return restore_once(node, cordon(node, cordoned, mark_removal(mark)), (restored,), mark)
+    """Set the previous value of ``unschedulable``, and remove the mark.
+
+    A cordon by another field manager stays: then only the mark is removed.
+    """
+    if cordoned:
+        restored = FactCheck(unschedulable_fact(node), True)
+        return restore_once(node, cordon(node, cordoned, mark_removal(mark)), (restored,), mark)
+    restored = FactCheck(PseudoFact.OWN_CORDON, False)
+    uncordon = UndoStep(cordon(node, False, mark_removal(mark)), unless=restored)
+    if mark is None:
+        return Undo((uncordon,), (restored,))
+    unmark = KubeCommand("PATCH", node_path(node), {"metadata": {"annotations": mark.to_removal()}}, MERGE_PATCH)
+    removed = mark.removed_check(node)
+    return Undo((uncordon, UndoStep(unmark, unless=removed)), (restored, removed))
 
 
 def taints_mark(origin: StepOrigin | None, previous: dict[str, str | None]) -> NodeMark | None:

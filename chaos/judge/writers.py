@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.kube import Event, Node
+from chaos.model.kube import Event, Node, last_manager
 from chaos.model.timeline import Timeline
 
 _EVENT_SECONDS = 60.0  # before a change, in which the Event of its author may have been written
@@ -23,9 +23,8 @@ _KUBERNETES = ("kubelet", "kube-controller-manager", "cloud-controller-manager",
 
 def field_owner(node: Node, field: str) -> str:
     """Manager that last set ``unschedulable`` or ``taints``; "" if unknown, as of a removed field, or Kubernetes."""
-    owners = [m for m in node.metadata.managed_fields or () if getattr(m.owned, field) is not None]
-    last = max(owners, key=lambda m: m.time or "", default=None)
-    return "" if last is None or last.manager.endswith(_KUBERNETES) else last.manager
+    manager = last_manager(node, field)
+    return "" if manager.endswith(_KUBERNETES) else manager
 
 
 def describe_manager(manager: str) -> str:

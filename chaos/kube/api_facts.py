@@ -19,7 +19,8 @@ from chaos.model.api_fact import (
     taint_value,
 )
 from chaos.model.errors import NodefallError
-from chaos.model.kube import Node, is_ready
+from chaos.model.kube import Node, is_ready, last_manager
+from chaos.model.labels import FIELD_MANAGER
 from chaos.model.ports import KubeApi
 
 
@@ -35,12 +36,15 @@ class ApiFacts:
 
     @staticmethod
     def supports(fact: str) -> bool:
-        return fact == PseudoFact.NODE_READY or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
+        names = (PseudoFact.NODE_READY, PseudoFact.OWN_CORDON)
+        return fact in names or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
 
     def read(self, node: str, fact: str) -> Any:
         """Raises UnknownFact."""
         if fact == PseudoFact.NODE_READY:
             return self._ready(node)
+        if fact == PseudoFact.OWN_CORDON:
+            return self._own_cordon(node)
         if fact.startswith(NAMESPACE):
             path = f"/api/v1/namespaces/{fact.removeprefix(NAMESPACE)}"
             return "gone" if self._object(path, msgspec.Raw) is None else "there"
@@ -60,6 +64,11 @@ class ApiFacts:
         if found is None:
             raise UnknownFact(f"node {node}: the API server answered 404")
         return is_ready(found)
+
+    def _own_cordon(self, node: str) -> bool:
+        found = self._object(node_path(node), Node)
+        is_cordoned = bool(found and found.spec and found.spec.unschedulable)
+        return is_cordoned and last_manager(found, "unschedulable") in ("", FIELD_MANAGER)
 
     def _object(self, path: str, type_: Any) -> Any:
         """The object at ``path``, None if there is none. Raises UnknownFact."""

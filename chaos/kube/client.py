@@ -31,6 +31,7 @@ _HEADERS_TIMEOUT = 10.0  # an API server sends a watch's headers at once
 _WATCH_IDLE_TIMEOUT = 90.0  # bookmarks come about once a minute
 _KUBELET_TIMEOUTS = 2.0, 5.0  # to connect, to respond
 _RELOAD_PERIOD = 30.0
+_FIELD_WRITERS = ("POST", "PUT", "PATCH")
 _log = logging.getLogger(__name__)
 
 
@@ -85,6 +86,8 @@ class ApiClient:
     ) -> Response:
         """One request and its response, whatever the status; ``timeout`` in wall seconds. Raises KubeUnreachable."""
         client = self._client
+        if method in _FIELD_WRITERS:  # explicit, as proxies change the User-Agent
+            query = {**(query or {}), "fieldManager": FIELD_MANAGER}
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type} if data is not None else {}
         response = self._send_with_retry(client, method, path, query, data, headers, timeout)
@@ -194,7 +197,8 @@ class ApiClient:
         with self._lock:  # a refresh runs once, not in every thread
             headers = self._headers(client, path)
         encoded = client.parameters_to_url_query(list((query or {}).items()), {})
-        return client.configuration.host + path + (f"?{encoded}" if encoded else ""), headers
+        joint = ("&" if "?" in path else "?") if encoded else ""
+        return f"{client.configuration.host}{path}{joint}{encoded}", headers
 
     def _send_with_retry(
         self,

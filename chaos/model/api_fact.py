@@ -15,6 +15,7 @@ class PseudoFact(StrEnum):
     POWER_IDENTITY = "power-identity"  # PowerIdentity.key, from the power control
     BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
     NODE_READY = "node-ready"  # whether the Node is Ready
+    OWN_CORDON = "cordoned-by-nodefall"  # whether the Node is cordoned, by nodefall or an unknown field manager
 
 
 OBJECT, TAINT, CONDITION = "object", "taint/", "condition/"  # prefixes of facts

@@ -15,4 +15,4 @@ CONTROL_PLANE_LABELS = (
 )
 NODE_LEASE_NAMESPACE = "kube-node-lease"  # namespace of the kubelets' Leases
 NODE_EVENT_NAMESPACE = "default"  # namespace of Events about Nodes, as Nodes have none
-FIELD_MANAGER = "nodefall"  # of what nodefall writes, in managedFields: the API server takes it from the User-Agent
+FIELD_MANAGER = "nodefall"  # of the fields that nodefall writes, in managedFields

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.lab
 UNKNOWN = "; who did it is unknown"
 
 
-def experiment(folder: Path) -> Path:
+def experiment(folder: Path, **step: str) -> Path:
     """worker-1 is cordoned; what is asked soon, and what is asked for 200 s."""
     taint = {"node": "victim", "key": "node.kubernetes.io/unschedulable"}
     spec = {
         "title": "t",
         "targets": {"victim": {"nodes": ["worker-1"]}},
         "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
-        "method": [{"name": "cordon", "action": "cordon", "target": "victim"}],
+        "method": [{"name": "cordon", "action": "cordon", "target": "victim"} | step],
         "hypothesis": [
             {"name": "soon", "assert": "node-taint", "with": taint, "within": "10s"},
             {"name": "long", "assert": "nodes-ready", "with": {"not-ready-at-most": 3}, "always": {"for": "200s"}},
@@ -109,3 +109,18 @@ def test_it_is_noticed_and_named(
     assert [(v["name"], v["status"], v["because"]) for v in again["hypothesis"]] == [
         (v["name"], v["status"], v["because"]) for v in result["hypothesis"]
     ]
+
+
+def test_a_cordon_of_others_that_came_before_ours_stays(tmp_path: Path) -> None:
+    """Planned as not cordoned, then cordoned by someone else, so that the step changes nothing: nor does its undo."""
+    path = experiment(tmp_path, after="30s")
+    with lab(tmp_path, speed=5.0) as inventory:
+        kubectl = Kubectl(json.loads(inventory.read_text())["cluster"]["kubeconfig"], tmp_path)
+        run = start("run", path, "-i", inventory, "--plain", cwd=tmp_path)
+        wait_for(run, "phase: inject")
+        kubectl("cordon", "worker-1")
+        output, _ = run.communicate(timeout=WALL)
+        assert kubectl.json("get", "node", "worker-1")["spec"]["unschedulable"] is True, output
+    assert run.returncode == 2, output
+    assert "foreign fault: worker-1 was cordoned by kubectl (field manager) at -" in output
+    assert "cordon on worker-1: undone: cordoned-by-nodefall is False" in output

@@ -41,6 +41,24 @@ def test_objects_that_exist_and_that_do_not(fact: str, value: Any) -> None:
     assert read(fact) == value
 
 
+@pytest.mark.parametrize(
+    ("owners", "value"),
+    [
+        ({}, True),  # unknown: of a server without managed fields
+        ({"nodefall": "2026-01-01T00:00:00Z"}, True),
+        ({"nodefall": "2026-01-01T00:00:00Z", "kubectl": "2026-01-02T00:00:00Z"}, False),
+        ({"kubectl": "2026-01-02T00:00:00Z"}, False),
+    ],
+)
+def test_whose_cordon_it_is(owners: dict[str, str], value: bool) -> None:
+    fields = {"fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+    entries = [{"manager": name, "operation": "Update", "time": time} | fields for name, time in owners.items()]
+    node = {"metadata": {"managedFields": entries}, "spec": {"unschedulable": True}}
+    assert read("cordoned-by-nodefall", body=json.dumps(node).encode()) is value
+    assert read("cordoned-by-nodefall", body=json.dumps(node | {"spec": {}}).encode()) is False
+    assert read("cordoned-by-nodefall", 404) is False
+
+
 def test_a_pointer_can_name_anything() -> None:
     assert field(NODE, "/metadata/annotations/t~01") == "y"
     assert field(NODE, "") == NODE

@@ -40,6 +40,7 @@ from chaos.model.kube.node import (
     OwnedSpec,
     Taint,
     is_ready,
+    last_manager,
     node_condition,
 )
 from chaos.model.kube.pod import (
@@ -153,6 +154,7 @@ __all__ = [
     "is_finished",
     "is_ready",
     "is_static",
+    "last_manager",
     "node_condition",
     "phase",
     "pod_condition",

@@ -116,6 +116,13 @@ class Lease(Base):
     spec: LeaseSpec | None = None
 
 
+def last_manager(node: Node, field_name: str) -> str:
+    """Field manager that last set ``unschedulable`` or ``taints``; "" if unknown, as of a field that was removed."""
+    owners = [m for m in node.metadata.managed_fields or () if getattr(m.owned, field_name) is not None]
+    last = max(owners, key=lambda m: m.time or "", default=None)
+    return last.manager if last else ""
+
+
 def node_condition(node: Node, type_: str) -> Condition | None:
     """A node's condition of that type, if any."""
     return condition(node.status.conditions if node.status else None, type_)
