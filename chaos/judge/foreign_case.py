@@ -44,5 +44,5 @@ class Case:
 
 def fault(node: str, kind: ForeignKind, what: str, by: str, at: float, since: float, *evidence: int) -> ForeignFault:
     """A foreign fault. ``what``: ``was cordoned``; ``by``: as in :mod:`chaos.judge.writers`, or ""."""
-    text = f"{node} {what} by {by}" if by else f"{node} {what}; who did it is unknown"
+    text = f"{node} {what} by {by}" if by else f"{node} {what} (who did it is unknown)"
     return ForeignFault(node, kind, text, by or "unknown", at, since, evidence)

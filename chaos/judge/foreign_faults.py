@@ -54,20 +54,19 @@ def _is_original(timeline: Timeline, seq: int) -> bool:
 
 
 def _evictions(case: Case, targets: Collection[str], namespace: str) -> Iterator[ForeignFault]:
-    """One for each node: the first pod, and how many."""
+    """One for each node, from its first pod on."""
     found: dict[str, list[tuple[float, float, int, Pod]]] = {}
     for history in case.timeline.pods.values():
         pod = history.last.object
         concerns = node_of(pod) in targets or (namespace and pod.metadata.namespace == namespace)
         if concerns and _is_evicted(pod) and (seen := _first_evicted(history)):
             before, at, seq = seen
-            if not case.own.overlaps(node_of(pod), NodeChange.EVICTIONS, before, at):
-                found.setdefault(node_of(pod), []).append((at, before, seq, pod))
+            since = case.earliest("pods", before, at)
+            if not case.own.overlaps(node_of(pod), NodeChange.EVICTIONS, since, at):
+                found.setdefault(node_of(pod), []).append((at, since, seq, pod))
     for node, evicted in found.items():
-        at, before, seq, pod = min(evicted, key=lambda e: e[0])
-        what = f"lost {len(evicted)} pod{'s' * (len(evicted) > 1)} to the eviction API, evicted"
-        since = case.earliest("pods", before, at)
-        yield fault(node, ForeignKind.EVICTION, what, _evicted_by(case, node, pod, at), at, since, seq)
+        at, since, seq, pod = min(evicted, key=lambda e: e[0])
+        yield fault(node, ForeignKind.EVICTION, "had pods evicted", _evicted_by(case, node, pod, at), at, since, seq)
 
 
 def _is_evicted(pod: Pod) -> bool:

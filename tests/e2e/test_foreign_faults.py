@@ -18,7 +18,7 @@ from tests.kit.kubectl_lab import Kubectl
 from tests.kit.processes import WALL, lab, nodefall, result_of, start, wait_for
 
 pytestmark = pytest.mark.lab
-UNKNOWN = "; who did it is unknown"
+UNKNOWN = " (who did it is unknown)"
 
 
 def experiment(folder: Path, **step: str) -> Path:

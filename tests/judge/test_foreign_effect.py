@@ -96,7 +96,7 @@ def test_an_unproven_step_and_a_foreign_fault() -> None:
     node(made, 0, "n1", type_="LIST").done(10, "cordon", step="stop")
     node(made, 12, "n1", type_="DELETED")
     result = run(made, MOST, method="[{name: stop, action: cordon, target: victim}]")
-    assert result.headline == "inconclusive: foreign fault: n1 was deleted; who did it is unknown at +2.0 s"
+    assert result.headline == "inconclusive: foreign fault: n1 was deleted (who did it is unknown) at +2.0 s"
     assert result.status is INCONCLUSIVE
 
 

@@ -13,7 +13,7 @@ from chaos.store.recording import build_timeline, read_recording
 from tests.kit.story import RECORDINGS, T0, Story, plugin_registry, stamp
 
 Made = Callable[[], Story]
-UNKNOWN = "; who did it is unknown"
+UNKNOWN = " (who did it is unknown)"
 
 
 def node(
@@ -165,7 +165,7 @@ OTHERS: list[tuple[str, Made, list[str]]] = [
         drained,
         [
             "n1 was cordoned by kubectl (field manager)",
-            "n1 lost 2 pods to the eviction API, evicted by kubectl (field manager)",
+            "n1 had pods evicted by kubectl (field manager)",
         ],
     ),
     (
@@ -176,7 +176,7 @@ OTHERS: list[tuple[str, Made, list[str]]] = [
             .pod(31, "web-1", "n1", disruption="EvictionByEvictionAPI")
             .event(31, "ScaleDown", "web-1", "Pod", component="cluster-autoscaler")
         ),
-        ["n1 lost 1 pod to the eviction API, evicted by cluster-autoscaler (Event ScaleDown)"],
+        ["n1 had pods evicted by cluster-autoscaler (Event ScaleDown)"],
     ),
 ]
 
@@ -322,11 +322,17 @@ def test_nodes_that_join_during_the_run_are_set_up_by_others() -> None:
 
 
 def test_evictions_count_on_targets_and_in_the_workload() -> None:
-    assert texts(evicted("n1")) == [f"n1 lost 1 pod to the eviction API, evicted{UNKNOWN}"]
+    assert texts(evicted("n1")) == [f"n1 had pods evicted{UNKNOWN}"]
     assert texts(evicted("n2")) == []
-    assert texts(evicted("n2"), namespace="demo") == [f"n2 lost 1 pod to the eviction API, evicted{UNKNOWN}"]
+    assert texts(evicted("n2"), namespace="demo") == [f"n2 had pods evicted{UNKNOWN}"]
     before = started().pod(0, "web-1", "n1", disruption="EvictionByEvictionAPI")
     assert texts(before) == [], "it was evicted before the run"
+
+
+def test_an_eviction_long_after_our_drain_is_not_its_effect() -> None:
+    assert texts(evicted("n1").done(5, "drain")) == [f"n1 had pods evicted{UNKNOWN}"]
+    assert texts(evicted("n1").done(22, "drain")) == []
+    assert texts(evicted("n1").done(5, "drain").blind(14, 31, "pods")) == [], "it may have come at 14"
 
 
 def test_the_last_of_several_managers_is_the_author() -> None:
