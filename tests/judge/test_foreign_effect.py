@@ -10,7 +10,7 @@ from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
-from tests.judge.test_foreign_faults import node
+from tests.kit.node_versions import node
 from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, experiment, plugin_registry
 
 KUBECTL = "foreign fault: n2 was cordoned by kubectl (field manager) at +20.0 s"

@@ -51,7 +51,7 @@ def test_objects_that_exist_and_that_do_not(fact: str, value: Any) -> None:
     ],
 )
 def test_whose_cordon_it_is(owners: dict[str, str], value: bool) -> None:
-    fields = {"fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+    fields: dict[str, Any] = {"fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
     entries = [{"manager": name, "operation": "Update", "time": time} | fields for name, time in owners.items()]
     node = {"metadata": {"managedFields": entries}, "spec": {"unschedulable": True}}
     assert read("cordoned-by-nodefall", body=json.dumps(node).encode()) is value
