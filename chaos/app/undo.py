@@ -118,11 +118,13 @@ class _Session:
         mirror = JournalMirror(connection.kube, self._namespace, self._own_identity(), journal, self._signer)
         published: frozenset[EntryKey] | None = None
         rejected: tuple[RejectedEntry, ...] = ()
+        replica = mirror.read()
+        if replica:
+            journal.record_replica(exists=True)  # one that lost its end may not say so
+            rejected = self._import(replica, journal)
+            if self._request.is_copy and not replica.error:
+                mirror.identity = replica.identity
         if journal.has_replica:
-            replica = mirror.read()
-            if replica and self._request.is_copy:
-                rejected = self._import(replica, journal)
-                mirror.identity = replica.identity if not replica.error else mirror.identity
             published = mirror.still_published()
         rules = UndoRules(
             may_be_undone=lambda entry: published is not None and entry_key(entry) not in published, blocked=blocked
@@ -161,11 +163,17 @@ class _Session:
         self._progress.note(f"the journal is damaged or empty, and saved as {saved.name}; rebuilt from {source}{used}")
 
     def _import(self, replica: PendingRun, journal: Journal) -> tuple[RejectedEntry, ...]:
-        """Add the operations of the copy that the journal does not have; those that are not undone."""
+        """Add the operations of the copy that the journal does not have; those that are not undone.
+
+        The journal of the run lacks some only if its end was lost. There the plan has their undo: what it does not
+        have was not of this run.
+        """
         new = replace(replica, entries=tuple(e for e in replica.entries if not journal.has_recorded(e.key)))
-        resolved = self._resolve(new, plan=None)
+        plan = None if self._request.is_copy else load_plan(self._request.directory)
+        resolved = self._resolve(new, plan=None) if plan is None else ResolvedReplica(_named(plan, new))
         for entry in resolved.accepted:
-            journal.add_entry(entry)
+            if not journal.has_recorded(entry_key(entry)):
+                journal.add_entry(entry)
         return resolved.rejected
 
     def _resolve(self, replica: PendingRun, plan: Plan | None) -> ResolvedReplica:
@@ -175,7 +183,13 @@ class _Session:
         authenticity = self._signer.verify(replica)
         rules = ReplicaRules(load_registry(), connection.inventory, view, authenticity, plan)
         resolved = resolve_replica(replica, rules)
-        is_recent = connection.clock.now() - replica.identity.started < _REPLAY_SECONDS
+        is_recent = abs(connection.clock.now() - replica.identity.started) < _REPLAY_SECONDS  # a clock may be set back
         if resolved.accepted and plan is None and not (authenticity is Authenticity.SIGNED and is_recent):
             self._request.confirm(replica, resolved)
         return resolved
+
+
+def _named(plan: Plan, replica: PendingRun) -> tuple[PendingUndo, ...]:
+    """The operations of a plan that a copy names."""
+    names = {(entry.step, entry.action, entry.node) for entry in replica.entries}
+    return tuple(entry for entry in planned_entries(plan) if (entry.step, entry.action, entry.node) in names)

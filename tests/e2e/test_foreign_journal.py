@@ -230,6 +230,34 @@ def test_an_empty_journal_is_rebuilt_from_the_copy(inventory: Path, tmp_path: Pa
     assert not maps(inventory)
 
 
+@pytest.mark.parametrize("plan", ["there", "lost"])
+def test_a_journal_that_lost_its_end_is_completed_from_the_copy(inventory: Path, tmp_path: Path, plan: str) -> None:
+    """Each of its lines is intact, so only the copy shows that the last operation is missing."""
+    path = experiment(tmp_path)
+    document = json.loads(path.read_text())
+    first = {"name": "first", "action": "taint", "target": "victim", "with": {"key": "x.io/y", "effect": "NoSchedule"}}
+    document["spec"]["method"] = [first, document["spec"]["method"][0] | {"after": "first + 2s"}]
+    path.write_text(json.dumps(document))
+    run = start("run", path, "-i", inventory, "--plain", cwd=tmp_path)
+    wait_for(run, "fault on worker-2: proven: ")
+    run.kill()
+    run.communicate()
+    (journal,) = tmp_path.glob("reports/*/*/journal.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    assert [b'"fault"' in line for line in lines] == [False, False, True]
+    journal.write_bytes(b"".join(lines[:2]))
+    if plan == "lost":
+        (journal.parent / "plan.json").unlink()
+        unconfirmed = nodefall("undo", "last", cwd=tmp_path)
+        assert unconfirmed.returncode == 3, unconfirmed.stderr
+        assert cordoned(inventory)
+        assert maps(inventory)
+    done = nodefall("undo", "last", *(["--yes"] if plan == "lost" else []), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not cordoned(inventory)
+    assert not maps(inventory)
+
+
 def test_a_damaged_journal_and_a_forged_copy(inventory: Path, tmp_path: Path) -> None:
     """The plan on this machine is the authority: what it does not have is not undone."""
     killed(inventory, tmp_path)
