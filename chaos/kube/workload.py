@@ -22,6 +22,7 @@ from chaos.model.labels import MANAGED_BY_LABEL, RUN_LABEL
 from chaos.model.ports import KubeApi
 
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_GROUP = "[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # of an API, or its version: no escape and no query
 _IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 
 
@@ -63,7 +64,7 @@ def removal(state: WorkloadState, namespace: str, run: str) -> Undo:
 
 def _remove_finalizers(path: str, namespace: str) -> UndoStep:
     """Remove the finalizers of an object: no controller does, and the namespace waits for them."""
-    inside = rf"/apis?/[^/]+(?:/[^/]+)?/namespaces/{re.escape(namespace)}/[a-z]+|{re.escape(PRIORITY_CLASSES)}"
+    inside = rf"/apis?/{_GROUP}(?:/{_GROUP})?/namespaces/{re.escape(namespace)}/[a-z]+|{re.escape(PRIORITY_CLASSES)}"
     if not re.fullmatch(rf"(?:{inside})/[A-Za-z0-9][A-Za-z0-9.:-]*", path):
         raise ValueError(f"{path} does not belong to the workload in {namespace}")
     free = KubeCommand("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH, accept=(200, 404))

@@ -76,6 +76,21 @@ def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
     assert str(undo.proof[1]) == f"object{ours}#/items/0 is None"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/kube-system/pods/x",
+        "/api/v1%2Fnamespaces%2Fkube-system%2Fpods%2Fx?a=/namespaces/ns/pods/y",  # the API server decodes a path
+        "/api/v1/namespaces/kube-system?/namespaces/ns/pods/y",
+        "/api/../namespaces/ns/pods/y",
+        "/apis/apps/v1#/namespaces/ns/pods/y",
+    ],
+)
+def test_an_object_outside_the_workload_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="does not belong to the workload in ns"):
+        removal(WorkloadState(finalizers=(path,)), "ns", "r1")
+
+
 def test_finalizers_of_the_manifests_do_not_outlive_them() -> None:
     """A run that dies before it removes them would leave a namespace that never ends."""
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
