@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.action import FactCheck, Undo, UndoState
+from chaos.model.errors import NodefallError
 from chaos.model.legacy import upgrade_undo
 from chaos.model.redaction import redact_json
+from chaos.model.text import on_node
 
 # Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
 _FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
@@ -51,8 +53,16 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 
 def encode_record(record: Record) -> bytes:
-    """The line of a record."""
-    return redact_json(msgspec.json.encode(record)) + b"\n"
+    """The line of a record. Raises NodefallError for an operation with a secret: without it, its undo is another one."""
+    data = msgspec.json.encode(record)
+    redacted = redact_json(data)
+    if record.intent and redacted != data:
+        entry = record.intent
+        raise NodefallError(
+            f"cannot record the undo of {on_node(entry.step, entry.node)}: it contains a secret, which is never written",
+            hint="take the secret out of the step; if a password is just a common word or a name, change the password",
+        )
+    return redacted + b"\n"
 
 
 def decode_record(line: bytes) -> Record:

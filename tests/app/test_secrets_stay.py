@@ -31,6 +31,7 @@ from chaos.model import redaction
 from chaos.model.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.model.command import HostCommand, KubeCommand
 from chaos.model.decode import decode
+from chaos.model.errors import NodefallError
 from chaos.model.field_types import Secret
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import Response
@@ -111,8 +112,11 @@ def _journal(folder: Path, text: str) -> Iterator[bytes]:
             return Response(200, b"{}", {})
 
     with Journal(folder) as journal:
-        entry = journal.record_intent("do", "patch-budget", "n1", undo, 1.0, state={"path": text})
-        JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0), journal, Signer("uid")).publish()
+        with pytest.raises(NodefallError, match="contains a secret") as refused:
+            journal.record_intent("do", "patch-budget", "n1", undo, 1.0, state={"path": text})
+        yield str(refused.value).encode()
+        entry = journal.record_intent("do", "cordon", "n1", Undo((), undo.proof[:0]), 1.0)
+        JournalMirror(Maps({}), "kube-system", RunIdentity("r-1", "e", 1.0, text), journal, Signer("uid")).publish()
         journal.mark_undone(entry, text)
     yield (folder / "journal.jsonl").read_bytes()
     yield repr(maps).encode()
