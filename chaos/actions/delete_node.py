@@ -23,7 +23,7 @@ from chaos.model.action import (
     UndoStep,
     failsafe_unit,
 )
-from chaos.model.api_fact import PseudoFact, field, node_path, object_fact, taint_fact, unschedulable_fact
+from chaos.model.api_fact import PseudoFact, field, labels_fact, node_path, taint_fact, unschedulable_fact
 from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.evidence import no_proof
@@ -108,7 +108,7 @@ class DeleteNode(Action[Params, DeleteNodeState]):
 
     def undo(self, state: DeleteNodeState) -> Undo:
         node, ready = state.node, FactCheck(PseudoFact.NODE_READY, True)
-        labels = FactCheck(object_fact(node_path(node), "/metadata/labels"), state.labels)
+        labels = FactCheck(labels_fact(sorted(state.labels)), state.labels)
         relabel = KubeCommand("PATCH", node_path(node), {"metadata": {"labels": state.labels}}, MERGE_PATCH)
         steps = [UndoStep(relabel, unless=labels, grace_seconds=_REGISTRATION_SECONDS)]
         if state.machine == "on":

@@ -9,6 +9,7 @@ import msgspec
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.api_fact import (
     CONDITION,
+    LABELS,
     NAMESPACE,
     OBJECT,
     TAINT,
@@ -37,7 +38,7 @@ class ApiFacts:
     @staticmethod
     def supports(fact: str) -> bool:
         names = (PseudoFact.NODE_READY, PseudoFact.OWN_CORDON)
-        return fact in names or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION))
+        return fact in names or fact.startswith((NAMESPACE, f"{OBJECT}/", TAINT, CONDITION, LABELS))
 
     def read(self, node: str, fact: str) -> Any:
         """Raises UnknownFact."""
@@ -52,6 +53,9 @@ class ApiFacts:
             return taint_value(self._object(node_path(node), Any), fact.removeprefix(TAINT))
         if fact.startswith(CONDITION):
             return condition_status(self._object(node_path(node), Any), fact.removeprefix(CONDITION))
+        if fact.startswith(LABELS):
+            labels = field(self._object(node_path(node), Any), "/metadata/labels") or {}
+            return {key: labels[key] for key in fact.removeprefix(LABELS).split(",") if key in labels}
         path, _, pointer = fact.removeprefix(OBJECT).partition("#")
         return field(self._object(path, Any), pointer)
 

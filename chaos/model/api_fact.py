@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
@@ -18,7 +19,7 @@ class PseudoFact(StrEnum):
     OWN_CORDON = "cordoned-by-nodefall"  # whether the Node is cordoned, by nodefall or an unknown field manager
 
 
-OBJECT, TAINT, CONDITION = "object", "taint/", "condition/"  # prefixes of facts
+OBJECT, TAINT, CONDITION, LABELS = "object", "taint/", "condition/", "labels/"  # prefixes of facts
 NAMESPACE = "namespace/"  # prefix: whether a namespace exists
 
 
@@ -30,6 +31,11 @@ def object_fact(path: str, pointer: str) -> str:
 def taint_fact(key: str, effect: str) -> str:
     """Fact: the value of a taint of the node, "" for a taint without value, None without the taint."""
     return f"{TAINT}{key}:{effect}"
+
+
+def labels_fact(keys: Iterable[str]) -> str:
+    """Fact: those of the node's labels that have these keys, by key. Others may have been added meanwhile."""
+    return f"{LABELS}{','.join(keys)}"
 
 
 def condition_fact(type_: str) -> str:

@@ -191,7 +191,7 @@ def test_undo_of_delete_node_registers_the_node_and_restores_its_metadata() -> N
     mine = {"key": "k", "value": "v", "effect": "NoSchedule"}
     others = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
     found = describe("delete-node", {}, target({"unschedulable": True, "taints": [mine, others]}))
-    labels = f"object{NODE_PATH}#/metadata/labels is {{'zone': 'a'}}"
+    labels = "labels/zone is {'zone': 'a'}"
     assert found == ActionDescription(
         inject=[f"DELETE {NODE_PATH}"],
         preconditions=[],

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from chaos.kube.api_facts import ApiFacts, UnknownFact
-from chaos.model.api_fact import field, object_fact, taint_fact, unschedulable_fact
+from chaos.model.api_fact import field, labels_fact, object_fact, taint_fact, unschedulable_fact
 from chaos.model.ports import Response
 from tests.kit.fakes import FakeKube
 
 NODE = {
-    "metadata": {"annotations": {"a.b/c": "x", "t~1": "y"}},
+    "metadata": {"annotations": {"a.b/c": "x", "t~1": "y"}, "labels": {"a.b/zone": "a", "added": ""}},
     "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}, {"key": "k", "value": "v"}]},
 }
 
@@ -34,6 +34,8 @@ def read(fact: str, status: int = 200, body: bytes = json.dumps(NODE).encode()) 
         (object_fact("/api/v1/nodes/n1", "/spec/taints/1/value"), "v"),
         (object_fact("/api/v1/nodes/n1", "/spec/taints/7/value"), None),
         (object_fact("/api/v1/nodes/n1", "/metadata/annotations/none/deeper"), None),
+        (labels_fact(["a.b/zone", "lost"]), {"a.b/zone": "a"}),
+        (labels_fact([]), {}),
         ("namespace/gone", "gone"),
     ],
 )
