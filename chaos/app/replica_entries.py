@@ -20,6 +20,7 @@ from chaos.model.errors import NodefallError
 from chaos.model.inventory import Inventory
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.registry import PluginRegistry
+from chaos.model.state_types import Tag
 from chaos.plan.cluster import ClusterView
 from chaos.plan.identity import IDENTITY_FACTS, identity_checks, node_identity
 from chaos.plan.targets import is_protected
@@ -91,9 +92,14 @@ def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> P
     if action.allowance and rules.authenticity is not Authenticity.SIGNED:
         raise _RejectedError(f"the state of {entry.action} is a program: it must be signed (cluster.journalKey)")
     _check_origin(entry, replica)
+    _check_tags(entry, action, replica)
     undo = _compute_undo(entry, action)
     _check_commands(undo, entry.node)
-    return _pending(entry, undo, _identity(entry, rules))
+    identity = _identity(entry, rules)
+    sends = undo.disarm or any(isinstance(step.command, HostCommand) for step in undo.steps)
+    if sends and not identity and rules.authenticity is not Authenticity.SIGNED:
+        raise _RejectedError(f"nothing identifies the host of {entry.node}: it may be another machine")
+    return _pending(entry, undo, identity)
 
 
 def _pending(entry: ReplicaEntry, undo: Undo, identity: tuple[FactCheck, ...] = ()) -> PendingUndo:
@@ -139,6 +145,14 @@ def _check_origin(entry: ReplicaEntry, replica: PendingRun) -> None:
     origin = (entry.state or {}).get("origin")
     if origin is not None and origin != {"run": replica.identity.run, "step": entry.step}:
         raise _RejectedError(f"its state is about another step: {origin}")
+
+
+def _check_tags(entry: ReplicaEntry, action: AnyAction, replica: PendingRun) -> None:
+    """The undo stops the timer of the step and deletes what the step made, not what another run's did."""
+    own = f"{replica.identity.run}-{entry.step}"
+    for field in msgspec.structs.fields(action.state):
+        if field.type == Tag and (tag := (entry.state or {}).get(field.name, own)) != own:
+            raise _RejectedError(f"its state is about another step: {tag}")
 
 
 def _compute_undo(entry: ReplicaEntry, action: AnyAction) -> Undo:

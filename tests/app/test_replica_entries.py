@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -103,6 +104,12 @@ NOT_UNDONE: list[tuple[str, ReplicaEntry, ReplicaRules, str]] = [
     ("no state", entry("kubelet-stop", {}), rules(), "invalid state: Object missing required field"),
     ("another run's mark", entry("cordon", EXAMPLES["cordon"] | {"origin": {"run": "r-2", "step": "step"}}), rules(),
      "its state is about another step"),
+    ("another run's timer", entry("kubelet-stop", UNIT | {"tag": "run-2-step"}), rules(),
+     "its state is about another step: run-2-step"),
+    ("another run's Node", entry("create-node", EXAMPLES["create-node"] | {"tag": "run-2-step"}), rules(),
+     "its state is about another step: run-2-step"),
+    ("a host that nothing identifies", entry("kubelet-stop"), replace(rules(), view=ClusterView("uid", {})),
+     "nothing identifies the host of worker-1: it may be another machine"),
     ("a unit that powers off", entry("kubelet-stop", UNIT | {"unit": "systemd-poweroff.service"}), rules(),
      "invalid state: Expected `str` matching regex"),
     ("an unknown fact", entry("poweroff", {**EXAMPLES["poweroff"],
