@@ -10,7 +10,7 @@ import msgspec
 from chaos.model.kube import Metadata
 from chaos.model.resources import KubeObject, Resource
 
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError)  # what decoding raises
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what decoding raises; the last if too deep
 
 
 MAX_LINE_BYTES = 32 << 20  # bytes of a line: etcd takes objects of 1.5 MiB

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from chaos.model.action import FactCheck, Target
 from chaos.model.api_fact import condition_status, field, node_path, object_fact, taint_value
-from chaos.model.state_types import RunName, StepName
+from chaos.model.state_types import RunName, StepName, TaintName
 from chaos.model.text import on_node
 
 PREFIX = "pending-undo.nodefall.dev/"  # of annotations; a step has one on each of its nodes
@@ -44,7 +44,7 @@ class NodeMark(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     run: RunName
     step: StepName
     cordoned: bool | None = None
-    taints: dict[str, str | None] = {}
+    taints: dict[TaintName, str | None] = {}
     conditions: dict[str, str | None] = {}
     created: bool = False
 

@@ -15,7 +15,7 @@ from chaos.model.text import on_node
 
 # Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
 _FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
-RECORD_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError)  # what decoding raises
+RECORD_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what decoding raises
 
 
 class PendingUndo(Struct, frozen=True):
@@ -53,14 +53,14 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 
 def encode_record(record: Record) -> bytes:
-    """The line of a record. Raises NodefallError for an operation with a secret: without it, its undo is another one."""
+    """The line of a record. Raises NodefallError for an operation with a secret: its redacted undo is another one."""
     data = msgspec.json.encode(record)
     redacted = redact_json(data)
     if record.intent and redacted != data:
         entry = record.intent
         raise NodefallError(
-            f"cannot record the undo of {on_node(entry.step, entry.node)}: it contains a secret, which is never written",
-            hint="take the secret out of the step; if a password is just a common word or a name, change the password",
+            f"cannot record the undo of {on_node(entry.step, entry.node)}: it contains a secret, never written",
+            hint="take the secret out of the step; if a password is a common word or a name, change the password",
         )
     return redacted + b"\n"
 

@@ -98,6 +98,15 @@ def test_any_content_is_read_as_unreadable_or_empty(data: dict[str, str]) -> Non
     assert SIGNER.verify(found) is Authenticity.FORGED
 
 
+@pytest.mark.parametrize("key", ["run.json", "entries.json"])
+def test_content_that_is_nested_too_deep_is_unreadable(key: str) -> None:
+    """It would otherwise end every run, plan and undo on this cluster."""
+    deep = "[" * 50_000 + "]" * 50_000
+    entry = f'[{{"id":1,"step":"s","action":"a","node":"n","t":1,"state":{{"x":{deep}}}}}]'
+    value = entry if key == "entries.json" else f'{{"x":{deep}}}'
+    assert "recursion" in replica(signed() | {key: value}).error
+
+
 @pytest.mark.parametrize("started", [-1.0, 1e300])
 def test_a_start_that_is_no_time_is_an_error(started: float) -> None:
     """It becomes the name of a directory."""

@@ -14,13 +14,14 @@ from chaos.model.action import Target
 from chaos.model.node_mark import PREFIX, NodeMark, StepOrigin, decode_mark, found_marks, origin_of
 
 NAMES = st.from_regex("[a-z0-9][a-z0-9-]{0,30}", fullmatch=True)
+TAINTS = st.from_regex(r"(example\.com/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,9}[a-z]:(NoSchedule|NoExecute)", fullmatch=True)
 VALUES = st.none() | st.text(max_size=20)
 MARKS = st.builds(
     NodeMark,
     run=NAMES,
     step=NAMES,
     cordoned=st.none() | st.booleans(),
-    taints=st.dictionaries(st.text(max_size=20), VALUES, max_size=3),
+    taints=st.dictionaries(TAINTS, VALUES, max_size=3),
     conditions=st.dictionaries(st.text(max_size=20), VALUES, max_size=3),
     created=st.booleans(),
 )
@@ -99,6 +100,7 @@ GOOD = NodeMark("r-1", "s", cordoned=False)
         json.dumps({"run": "r-2", "step": "s", "cordoned": False}),  # another key
         json.dumps({"run": "r-1; reboot", "step": "s"}),
         "[" * 100_000,
+        json.dumps({"run": "r-1", "step": "s", "taints": {"--server=https://example.com/": None}}),  # an option
     ],
 )
 def test_an_unreadable_mark_is_never_stale(value: str) -> None:

@@ -77,6 +77,12 @@ def test_damage_in_the_middle_is_an_error(tmp_path: Path) -> None:
         Journal(tmp_path)
 
 
+def test_a_line_that_is_nested_too_deep_is_damage(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"[" * 50_000 + b"\n")
+    with pytest.raises(BadInput, match="damaged"):
+        read_pending(tmp_path)
+
+
 def test_a_journal_in_use_is_left_alone_and_can_be_read(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.record_intent("a", "poweroff", "n1", UNDO, 1.0)
