@@ -1,4 +1,4 @@
-"""What a run may have to undo when its journal is damaged: the intact lines, and all that was planned."""
+"""What is known of a run whose files are damaged: from its plan, its identity and all that it may have to undo."""
 
 from __future__ import annotations
 
@@ -9,19 +9,35 @@ import msgspec
 
 from chaos.engine.run import WORKLOAD
 from chaos.kube.workload import WorkloadState, removal
+from chaos.model.errors import UsageError
 from chaos.model.legacy import decode_plan
 from chaos.model.plan import Plan, PlannedStep
 from chaos.plan.identity import identity_checks
-from chaos.store.journal_format import PendingUndo
-from chaos.store.run_directory import PLAN
+from chaos.store.journal_format import RECORD_ERRORS, PendingUndo
+from chaos.store.run_directory import PLAN, RUN, RunInfo, load
 
 
 def load_plan(directory: Path) -> Plan | None:
     """The run's plan, None if it is missing or damaged."""
     try:
         return decode_plan((directory / PLAN).read_bytes())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, *RECORD_ERRORS):
         return None
+
+
+def load_info(directory: Path, *, has_inventory: bool) -> RunInfo:
+    """The run's identity; of a damaged run.json from the plan, if an inventory is given. Raises UsageError."""
+    try:
+        return load(directory, RUN, RunInfo)
+    except UsageError as error:
+        plan = load_plan(directory)
+        if plan is None:
+            listed = "list the journals in the cluster with nodefall undo --list --inventory FILE"
+            raise UsageError(error.message, hint=listed) from error
+        if not has_inventory:
+            raise UsageError(error.message, hint="add --inventory FILE, with the inventory of the run") from error
+        holder = "an unknown process"  # not empty: the directory is no copy, as a copy has no plan
+        return RunInfo(plan.run, plan.experiment, plan.created, {}, None, plan.cluster_uid, holder)
 
 
 def merge_entries(*sources: Iterable[PendingUndo]) -> list[PendingUndo]:

@@ -66,7 +66,10 @@ class UndoSources:
         directory, away = _quote(run.directory), f"move {_quote(run.directory)} out of {_quote(self.reports)}"
         if not run.run:
             what = describe_entries(run.pending) or f"unknown: {run.error}"
-            by_hand = f"restore by hand what {directory} shows if it is of this cluster, then {away}"
+            by_hand = (
+                f"if it is of this cluster, run nodefall undo {directory} --inventory FILE; if that cannot read the "
+                f"plan either, restore by hand what {directory} shows, then {away}"
+            )
             return PendingUndoFinding("", Source.JOURNAL, f"{what}; {run.directory}/run.json is unreadable", by_hand)
         hint = (
             f"run nodefall undo {directory}; if that cannot read the journal either, restore by hand what "

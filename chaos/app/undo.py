@@ -51,11 +51,15 @@ class UndoRequest:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What was undone, what the journal in the cluster names but is not undone, and what is still pending."""
+    """What was undone, what the journal in the cluster names but is not undone, and what is still pending.
+
+    ``configmap`` is the journal in the cluster, as NAMESPACE/NAME.
+    """
 
     results: tuple[UndoResult, ...] = ()
     rejected: tuple[RejectedEntry, ...] = ()
     pending: tuple[PendingUndo, ...] = ()
+    configmap: str = ""
 
 
 def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
@@ -134,7 +138,8 @@ class _Session:
             raise UndoPending(f"the undo was stopped: {why}", hint="run nodefall undo again")
         if why := mirror.reconcile([each.entry for each in rejected]):
             raise UndoPending(f"undone, but not recorded in the cluster: {why}", hint="run nodefall undo again")
-        return Undone(tuple(results), rejected, tuple(journal.pending()))
+        configmap = f"{self._namespace}/{configmap_name(mirror.identity.run)}"
+        return Undone(tuple(results), rejected, tuple(journal.pending()), configmap)
 
     def _own_identity(self) -> RunIdentity:
         """The identity by what is on this machine, which the copy in the cluster cannot change."""

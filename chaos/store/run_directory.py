@@ -85,7 +85,7 @@ def refuse_untrusted(directory: Path) -> None:
 
 def _find(root: Path, name: str) -> Path:
     for candidate in (Path(name), root / name):
-        if (candidate / RUN).is_file():
+        if (candidate / RUN).is_file() or (candidate / PLAN).is_file():  # either can be lost
             return candidate
     experiment = "*" if name == "last" else name
     one_name = Path(experiment).name == experiment and experiment not in ("", "..")
@@ -128,5 +128,5 @@ def load_result(directory: Path) -> RunResult:
 def _load(path: Path, decode: Callable[[bytes], T]) -> T:
     try:
         return decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error

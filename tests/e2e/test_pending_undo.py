@@ -216,6 +216,23 @@ def test_with_a_journal_that_says_undone_and_the_copy(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.parametrize("damage", ["half", "lost"])
+def test_with_a_damaged_run_json(killed: Killed, damage: str) -> None:
+    """The plan names the run, so an inventory is all that is missing."""
+    info = killed.directory / "run.json"
+    info.write_bytes(info.read_bytes()[:99])
+    if damage == "lost":
+        info.unlink()
+    killed.lose_copy()
+    without = nodefall("undo", killed.directory, cwd=killed.cwd)
+    assert without.returncode == 3, without.stderr
+    assert "hint: add --inventory FILE" in without.stderr
+    message, hint = killed.refusal()
+    assert f"an unknown run has a pending undo: cordon on {NODE}; " in message
+    killed.follow_undo(hint)
+    killed.assert_next_run_starts()
+
+
 def test_marks_of_other_actions(tmp_path: Path, cluster: tuple[Path, Kubectl]) -> None:
     """Every command that a hint names works."""
     inventory, kubectl = cluster

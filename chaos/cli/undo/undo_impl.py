@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from chaos.app.journal_sources import load_info
 from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.app.undo import Undone, UndoRequest, finish_undo
@@ -46,7 +48,7 @@ def undo(options: UndoOptions) -> int:
     directory = _find(options.reports, options.run, options.inventory)
     run_directory.refuse_untrusted(directory)
     with run_log() as log, guard_pending_undo(directory):
-        info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
+        info = load_info(directory, has_inventory=options.inventory is not None)
         try:
             undone = _finish(directory, info, options, partial(log.open, directory))
         except NodefallError as error:
@@ -95,8 +97,14 @@ def _echo_result(directory: Path, undone: Undone, as_json: bool) -> int:
         echo(on_node(f"pending undo: {entry['step']} ({entry['action']})", entry["node"]), err=True)
     for each in undone.rejected:
         echo(describe_rejected(each), err=True)
+    namespace, _, name = undone.configmap.partition("/")
+    delete = shlex.join(["kubectl", "-n", namespace, "delete", "configmap", name])
+    if pending:
+        again = f"run nodefall undo {shlex.quote(str(directory))} again"
+        away = f"move {shlex.quote(str(directory))} out of the reports"
+        echo(f"hint: {again}; if only machines are left that are gone for good, {away}, then run {delete}", err=True)
     if rejected:
-        echo("undo what is right of them by hand, then delete the run's ConfigMap", err=True)
+        echo(f"hint: undo what is right of them by hand, then run {delete}", err=True)
     if not pending and not rejected:
         echo(f"no pending undo in {directory}", err=True)
     return int(Exit.UNDO_PENDING if pending or rejected else Exit.HELD)
