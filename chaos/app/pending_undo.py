@@ -48,14 +48,24 @@ class UndoSources:
 
     def _is_new(self, run: PendingRun) -> bool:
         """Whether no journal of this machine has a pending undo of the run: its undo uses the copy."""
-        return not any(each.run == run.identity.run and each.has_pending for each in self.local)
+        is_local = any(each.run == run.identity.run and each.has_pending for each in self.local)
+        return not is_local and not self._is_undone(run)
+
+    def _is_undone(self, run: PendingRun) -> bool:
+        """Whether a journal of this machine has proof that all of the copy is undone.
+
+        Then the copy could not be deleted, or somebody has put it back: its undo would only end what came later.
+        """
+        keys = {entry.key for entry in run.entries}
+        return not run.error and any(each.run == run.identity.run and keys <= each.undone for each in self.local)
 
     def _is_recorded(self, mark: FoundMark) -> bool:
-        """Whether a readable journal or copy has the step of the mark: its undo removes the mark."""
+        """Whether a readable journal or copy has the step of the mark pending: its undo removes the mark."""
         if mark.mark is None:
             return False
         pending = [(e.step, e.node) for run in self.local if run.run == mark.mark.run for e in run.pending]
-        pending += [(e.step, e.node) for run in self.cluster if run.identity.run == mark.mark.run for e in run.entries]
+        copies = [run for run in self.cluster if run.identity.run == mark.mark.run and not self._is_undone(run)]
+        pending += [(e.step, e.node) for run in copies for e in run.entries]
         return any(step == mark.mark.step and node in ("", mark.node) for step, node in pending)
 
     def _of_journal(self, run: LocalRun) -> PendingUndoFinding:

@@ -139,12 +139,18 @@ def lock_journal(file: IO[bytes], path: Path) -> None:
 
 def read_pending(directory: Path) -> list[PendingUndo]:
     """Pending undo of a run, the last operation first. Changes nothing, also while the run goes on. Raises BadInput."""
+    return read_entries(directory)[0]
+
+
+def read_entries(directory: Path) -> tuple[list[PendingUndo], frozenset[EntryKey]]:
+    """As :func:`read_pending`, and what is undone."""
     path = directory / NAME
     try:
         content = _parse(path, path.read_bytes().rpartition(b"\n")[0])
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
-    return content.newest_first()
+    pending = content.newest_first()
+    return pending, frozenset(content.recorded - set(map(entry_key, pending)))
 
 
 @dataclass

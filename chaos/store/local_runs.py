@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.model.errors import NodefallError
-from chaos.store.journal import NAME, read_pending
-from chaos.store.journal_format import PendingUndo
+from chaos.store.journal import NAME, read_entries
+from chaos.store.journal_format import EntryKey, PendingUndo
 from chaos.store.run_directory import RUN, RunInfo, load
 
 
@@ -15,13 +15,14 @@ from chaos.store.run_directory import RUN, RunInfo, load
 class LocalRun:
     """The journal of a run directory. ``run`` is "" if run.json is unreadable: then the cluster is unknown too.
 
-    ``error`` is why the journal cannot be read; then what is pending is unknown.
+    ``error`` is why the journal cannot be read; then what is pending is unknown. ``undone``: what is proven undone.
     """
 
     directory: Path
     run: str
     pending: tuple[PendingUndo, ...] = ()
     error: str = ""
+    undone: frozenset[EntryKey] = frozenset()
 
     @property
     def is_readable(self) -> bool:
@@ -51,6 +52,7 @@ def local_runs(reports: Path, cluster: str) -> list[LocalRun]:
 
 def _local_run(directory: Path, run: str) -> LocalRun:
     try:
-        return LocalRun(directory, run, tuple(read_pending(directory)))
+        pending, undone = read_entries(directory)
+        return LocalRun(directory, run, tuple(pending), undone=undone)
     except NodefallError as error:
         return LocalRun(directory, run, error=error.message)

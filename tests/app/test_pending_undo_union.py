@@ -13,7 +13,7 @@ from chaos.kube.replica import PendingRun, ReplicaEntry, RunIdentity
 from chaos.model.action import FactCheck, Undo
 from chaos.model.node_mark import FoundMark, NodeMark
 from chaos.model.pending_undo import PendingUndoFinding, Source
-from chaos.store.journal_format import PendingUndo
+from chaos.store.journal_format import PendingUndo, entry_key
 from chaos.store.local_runs import LocalRun
 
 REPORTS, DIRECTORY = Path("out"), Path("out/cordon/1")
@@ -26,6 +26,7 @@ LOCAL = {
     "absent": (),
     "pending": (LocalRun(DIRECTORY, RUN, (ENTRY,)),),
     "undone": (LocalRun(DIRECTORY, RUN, (NOTHING,)),),
+    "proven": (LocalRun(DIRECTORY, RUN, (NOTHING,), undone=frozenset({entry_key(ENTRY)})),),
     "damaged": (LocalRun(DIRECTORY, RUN, error="journal.jsonl:1: damaged"),),
     "unknown": (LocalRun(DIRECTORY, "", (ENTRY,)),),
 }
@@ -52,7 +53,9 @@ def findings(local: str, cluster: str, marks: str) -> list[PendingUndoFinding]:
 @pytest.mark.parametrize(("local", "cluster", "marks"), STATES)
 def test_nothing_is_lost_and_nothing_is_named_twice(local: str, cluster: str, marks: str) -> None:
     found = findings(local, cluster, marks)
-    open_sources = {local, cluster, marks} - {"absent", "undone", "stale"}
+    if (local, cluster) == ("proven", "pending"):
+        cluster = "undone"  # the journal of the run knows better: the copy was left, or put back
+    open_sources = {local, cluster, marks} - {"absent", "undone", "proven", "stale"}
     assert bool(found) == bool(open_sources)
     sources = [each.source for each in found]
     assert len(set(sources)) == len(sources)

@@ -52,10 +52,13 @@ def test_what_is_pending(tmp_path: Path) -> None:
     (make_run(tmp_path, "f", cluster="v") / NAME).write_bytes(b"{\n")  # damaged, of another cluster
     (make_run(tmp_path, "g", cluster="u") / NAME).unlink()
     (make_run(tmp_path, "h", cluster="v") / RUN).write_bytes(b"{")
+    with Journal(make_run(tmp_path, "i", cluster="u")) as journal:
+        journal.mark_undone(journal.pending()[0], "it is Ready")
     found = {run.run: run for run in local_runs(tmp_path, "u")}
-    assert sorted(found) == ["", "e-a", "e-b", "e-c", "e-d"]
+    assert sorted(found) == ["", "e-a", "e-b", "e-c", "e-d", "e-i"]
+    assert {name: set(run.undone) for name, run in found.items() if run.undone} == {"e-i": {("s", "cordon", "n1", 1.0)}}
     assert sorted(name for name, run in found.items() if run.has_pending) == ["", "e-a", "e-c"]
-    assert [name for name, run in found.items() if run.is_readable] == ["e-a", "e-b", "e-d"]
+    assert [name for name, run in found.items() if run.is_readable] == ["e-a", "e-b", "e-d", "e-i"]
     assert "journal.jsonl:1: the journal is damaged" in found["e-c"].error
     assert [entry.step for entry in found["e-a"].pending] == ["s"]
 

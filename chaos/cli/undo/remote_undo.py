@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.app.cluster_lock import lock_namespace
+from chaos.app.cluster_lock import cluster_identity, lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.kube import journal_mirror
 from chaos.kube.replica import PendingRun
@@ -28,7 +28,7 @@ def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
     with connect_cluster(inventory) as connection:
         runs = journal_mirror.pending_runs(connection.kube, lock_namespace(connection))
         pending = next((each for each in runs if each.identity.run == run), None)
-        uid = connection.uid
+        uid, cluster = connection.uid, cluster_identity(connection)
     if pending is None:
         raise UsageError(
             f"unknown run {run!r}: it is neither in {reports} nor on this cluster",
@@ -39,7 +39,9 @@ def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
         raise bad_input(f"the journal of {run} in the cluster", pending.error, hint)
     directory = run_directory.create(reports, pending.identity.experiment, pending.identity.started)
     stored = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
-    info = run_directory.RunInfo(run, pending.identity.experiment, pending.identity.started, stored, cluster_uid=uid)
+    info = run_directory.RunInfo(
+        run, pending.identity.experiment, pending.identity.started, stored, cluster_uid=uid, cluster=cluster
+    )
     run_directory.save(directory, run_directory.RUN, info)
     with Journal(directory) as journal:
         journal.record_replica(True)
