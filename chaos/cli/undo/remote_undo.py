@@ -8,7 +8,7 @@ from chaos.app.cluster_lock import cluster_identity, lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.kube import journal_mirror
 from chaos.kube.replica import PendingRun
-from chaos.model.errors import UsageError, bad_input
+from chaos.model.errors import Refused, UsageError, bad_input
 from chaos.model.inventory import Inventory
 from chaos.store import run_directory
 from chaos.store.journal import Journal
@@ -37,12 +37,21 @@ def import_run(run: str, inventory: Inventory, reports: Path) -> Path:
     if pending.error:
         hint = f"undo the steps of ConfigMap {pending.name} by hand, then delete it"
         raise bad_input(f"the journal of {run} in the cluster", pending.error, hint)
-    directory = run_directory.create(reports, pending.identity.experiment, pending.identity.started)
     stored = inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
     info = run_directory.RunInfo(
         run, pending.identity.experiment, pending.identity.started, stored, cluster_uid=uid, cluster=cluster
     )
-    run_directory.save(directory, run_directory.RUN, info)
+    return create_directory(info, reports)
+
+
+def create_directory(info: run_directory.RunInfo, reports: Path) -> Path:
+    """A run directory with an empty journal, of which the cluster has a copy. Raises Refused."""
+    directory = run_directory.create(reports, info.experiment, info.started)
+    try:
+        run_directory.save(directory, run_directory.RUN, info)
+    except OSError as error:
+        hint = "choose another disk with --reports DIRECTORY; nothing is done without a journal"
+        raise Refused(f"cannot write {directory / run_directory.RUN}: {error.strerror}", hint=hint) from error
     with Journal(directory) as journal:
         journal.record_replica(True)
     return directory
