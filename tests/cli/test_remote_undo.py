@@ -27,7 +27,7 @@ def test_a_full_disk_is_refused_and_does_not_hide_the_run(tmp_path: Path) -> Non
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
     try:
-        with pytest.raises(Refused, match="cannot write .*run.json: File too large"):
+        with pytest.raises(Refused, match=r"cannot write .*run\.json: File too large"):
             create_directory(INFO, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
