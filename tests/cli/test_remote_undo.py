@@ -31,4 +31,5 @@ def test_a_full_disk_is_refused_and_does_not_hide_the_run(tmp_path: Path) -> Non
             create_directory(INFO, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert find(tmp_path, "cut-1") == create_directory(INFO, tmp_path)
+    made = create_directory(INFO, tmp_path)
+    assert find(tmp_path, "cut-1") == made
