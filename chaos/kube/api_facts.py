@@ -49,13 +49,8 @@ class ApiFacts:
         if fact.startswith(NAMESPACE):
             path = f"/api/v1/namespaces/{fact.removeprefix(NAMESPACE)}"
             return "gone" if self._object(path, msgspec.Raw) is None else "there"
-        if fact.startswith(TAINT):
-            return taint_value(self._object(node_path(node), Any), fact.removeprefix(TAINT))
-        if fact.startswith(CONDITION):
-            return condition_status(self._object(node_path(node), Any), fact.removeprefix(CONDITION))
-        if fact.startswith(LABELS):
-            labels = field(self._object(node_path(node), Any), "/metadata/labels") or {}
-            return {key: labels[key] for key in fact.removeprefix(LABELS).split(",") if key in labels}
+        if fact.startswith((TAINT, CONDITION, LABELS)):
+            return _field_of_node(self._object(node_path(node), Any), fact)
         path, _, pointer = fact.removeprefix(OBJECT).partition("#")
         return field(self._object(path, Any), pointer)
 
@@ -83,3 +78,12 @@ class ApiFacts:
             return None if response.status == 404 else msgspec.json.decode(response.body, type=type_)
         except DECODE_ERRORS as error:
             raise UnknownFact(f"{path}: {error}") from error
+
+
+def _field_of_node(node: Any, fact: str) -> Any:
+    if fact.startswith(TAINT):
+        return taint_value(node, fact.removeprefix(TAINT))
+    if fact.startswith(CONDITION):
+        return condition_status(node, fact.removeprefix(CONDITION))
+    labels = field(node, "/metadata/labels") or {}
+    return {key: labels[key] for key in fact.removeprefix(LABELS).split(",") if key in labels}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chaos.model.action import Target
 from chaos.model.node_mark import PREFIX, NodeMark, StepOrigin, decode_mark, found_marks, origin_of
 
-NAMES = st.from_regex("[a-z0-9][a-z0-9-]{0,30}", fullmatch=True)
+NAMES = st.from_regex("[a-z0-9]([a-z0-9-]{0,29}[a-z0-9])?", fullmatch=True)
 TAINTS = st.from_regex(r"(example\.com/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,9}[a-z]:(NoSchedule|NoExecute)", fullmatch=True)
 VALUES = st.none() | st.text(max_size=20)
 MARKS = st.builds(
