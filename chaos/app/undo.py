@@ -119,7 +119,7 @@ class _Session:
     def undo(self, journal: Journal, blocked: Callable[[], str]) -> Undone:
         """Undo what is pending in the journal; in one that is a copy, also what was published after it was made."""
         connection = self._connection
-        mirror = JournalMirror(connection.kube, self._namespace, self._own_identity(), journal, self._signer)
+        mirror = JournalMirror(connection.kube, self._namespace, self._own_identity(journal), journal, self._signer)
         published: frozenset[EntryKey] | None = None
         rejected: tuple[RejectedEntry, ...] = ()
         replica = mirror.read()
@@ -141,10 +141,11 @@ class _Session:
         configmap = f"{self._namespace}/{configmap_name(mirror.identity.run)}"
         return Undone(tuple(results), rejected, tuple(journal.pending()), configmap)
 
-    def _own_identity(self) -> RunIdentity:
+    def _own_identity(self, journal: Journal) -> RunIdentity:
         """The identity by what is on this machine, which the copy in the cluster cannot change."""
         info, plan = self._request.info, load_plan(self._request.directory)
-        nodes = tuple(sorted({step.node for step in plan.steps if step.node})) if plan else ()
+        steps = plan.steps if plan else journal.pending()
+        nodes = tuple(sorted({step.node for step in steps if step.node}))
         return RunIdentity(info.run, info.experiment, info.started, info.by, nodes)
 
     def rebuild(self) -> None:

@@ -52,7 +52,9 @@ def removal(state: WorkloadState, namespace: str, run: str) -> Undo:
     """The undo that removes the workload, with its proof. Raises ValueError for a path outside the workload."""
     gone = FactCheck(f"namespace/{namespace}", "gone")
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
-    steps, proof = [UndoStep(delete, unless=gone)], [gone]
+    label = object_fact(f"/api/v1/namespaces/{namespace}", f"/metadata/labels/{RUN_LABEL.replace('/', '~1')}")
+    # Only the namespace of this run: another one may have its name.
+    steps, proof = [UndoStep(delete, unless=gone, when=(FactCheck(label, run),))], [gone]
     steps += [_remove_finalizers(path, namespace) for path in state.finalizers]
     if state.priority_classes:
         ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"

@@ -96,7 +96,7 @@ class FoundMark(Struct, frozen=True):
     @property
     def by_hand(self) -> str:
         """The commands that restore the Node and remove the mark, in a shell."""
-        is_deleted = self.mark is not None and self.mark.created  # and the mark with it
+        is_deleted = self.mark is not None and self.mark.created and self.commands  # and the mark with it
         return "; ".join((*self.commands, *(() if is_deleted else (self.removal,))))
 
     @property
@@ -122,7 +122,8 @@ def found_marks(node: Mapping[str, Any]) -> Iterator[FoundMark]:
 def _restoring_commands(mark: NodeMark, name: str, node: Mapping[str, Any]) -> Iterator[str]:
     quoted = shlex.quote(name)
     if mark.created:
-        yield f"kubectl delete node {quoted}"
+        if not field(node, "/status/nodeInfo/machineID"):  # a kubelet may write any mark on its own Node
+            yield f"kubectl delete node {quoted}"
         return
     if mark.cordoned is not None and mark.cordoned != bool(field(node, "/spec/unschedulable")):
         yield f"kubectl {'cordon' if mark.cordoned else 'uncordon'} {quoted}"

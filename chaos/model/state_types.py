@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-# Units whose start takes the machine down or out of service; undo never starts them.
-_MACHINE_UNITS = "systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|suspend|hibernate|hybrid-sleep)|emergency|rescue"
+# Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
+_MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
 _DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
 OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates

@@ -60,6 +60,13 @@ def test_names_fit_and_removal_is_proven() -> None:
     assert [str(check) for check in removal(WorkloadState(), "ns", "r1").proof] == ["namespace/ns is gone"]
 
 
+def test_only_a_namespace_of_the_run_is_deleted() -> None:
+    (step,) = removal(WorkloadState(), "ns", "r1").steps
+    assert [str(check) for check in step.when] == [
+        "object/api/v1/namespaces/ns#/metadata/labels/nodefall.dev~1run is r1"
+    ]
+
+
 def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
     manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "a"}, "value": 7}
     workload = create_commands([manifest], "nodefall-r1", "r1")

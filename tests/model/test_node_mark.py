@@ -85,6 +85,14 @@ def test_commands_by_hand(values: dict[str, Any], spec: dict[str, Any], commands
     assert str(found) == "s on n1"
 
 
+def test_a_node_with_a_machine_is_never_to_be_deleted() -> None:
+    """Its kubelet may write any annotation on it."""
+    forged = NodeMark("r-1", "s", created=True)
+    (found,) = found_marks({**node(dict(forged.to_annotations())), "status": {"nodeInfo": {"machineID": "4c4c4544"}}})
+    assert found.commands == ()
+    assert found.by_hand == found.removal
+
+
 GOOD = NodeMark("r-1", "s", cordoned=False)
 
 
