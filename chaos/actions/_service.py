@@ -42,6 +42,11 @@ def systemctl(verb: str, unit: str) -> HostCommand:
     return HostCommand(("systemctl", verb, unit), timeout=100.0)
 
 
+def canceled_job(unit: str) -> str:
+    """What systemctl prints, with exit code 1, when a shutdown takes the place of the unit's job."""
+    return f"Job for {unit} canceled."
+
+
 def start_failsafe(state: ServiceState) -> FailsafeTimer:
     """The timer that starts the unit if nodefall does not."""
     return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from chaos.actions._params import NoParams
-from chaos.actions._service import KubeletState, capture_kubelet_state, restore_kubelet, systemctl
+from chaos.actions._service import KubeletState, canceled_job, capture_kubelet_state, restore_kubelet, systemctl
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, Delivery
 from chaos.model.evidence import (
@@ -31,6 +33,24 @@ def _check_process_replaced(timeline: Timeline, step: StepRun) -> ProofResult:
             because = f"the kubelet of {step.node} is another process ({old}, then {new})"
             return ProofResult(ProofStatus.PROVEN, because, (before.seq, reading.seq))
     return no_proof(f"no new process of the kubelet of {step.node} was seen")
+
+
+def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by systemd, which canceled the restart when the shutdown went on; weakly if no process was read then.
+
+    The restart stops the kubelet first, that releases the lock, and logind's shutdown takes the place of the job.
+    """
+    before = last_reading_before(timeline, step, "kubelet-process")
+    for entry, record in returned_entries(timeline, step):
+        if record.delivery != Delivery.ANSWERED or not str(record.evidence.get("stderr", "")).endswith(" canceled."):
+            continue
+        because = "systemd canceled the restart, as the machine shuts down: the kubelet was stopped and not started"
+        later = [r for r in readings_after(timeline, step, "kubelet-process") if r.t > entry.t]
+        if before is not None and any(reading.value == before.value for reading in later):
+            return no_proof(f"systemd canceled the restart, and the kubelet of {step.node} still ran afterwards")
+        gone = next((reading for reading in later if reading.value == {}), None)
+        return ProofResult(ProofStatus.PROVEN, because, (entry.seq, *((gone.seq,) if gone else ())), weak=gone is None)
+    return no_proof("systemd did not cancel the restart")
 
 
 def _check_accepted(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -63,14 +83,19 @@ class KubeletRestart(Action[NoParams, KubeletState]):
     state = KubeletState
     undo_kind = UndoKind.SELF_RESTORING
     keeps_pods_running = True
-    proofs = (Proof("another-process", _check_process_replaced), Proof("accepted", _check_accepted, weak=True))
+    proofs = (
+        Proof("another-process", _check_process_replaced),
+        Proof("canceled-by-shutdown", _check_canceled),
+        Proof("accepted", _check_accepted, weak=True),
+    )
     proof_facts = ("kubelet-state", "kubelet-process", "inhibitor-kubelet")
 
     def prepare(self, target: Target, params: NoParams) -> KubeletState:  # noqa: ARG002 - no parameters
         return capture_kubelet_state(target, "the step restarts the kubelet's unit")
 
     def inject(self, state: KubeletState) -> tuple[Command, ...]:
-        return (systemctl("restart", state.unit),)
+        restart = systemctl("restart", state.unit)
+        return (structs.replace(restart, undecided=(canceled_job(state.unit),)),)
 
     def undo(self, state: KubeletState) -> Undo:
         return restore_kubelet(state)

@@ -16,7 +16,15 @@ from chaos.engine.recording_entries import action_entry
 from chaos.engine.rejection import had_no_effect
 from chaos.hosts.concurrency import MAX_THREADS, run_simultaneously
 from chaos.model.action import ProofStatus
-from chaos.model.command import Command, Delivery, HostCommand, Outcome, PodsCommand, is_success
+from chaos.model.command import (
+    Command,
+    Delivery,
+    HostCommand,
+    Outcome,
+    PodsCommand,
+    is_success,
+    undecided_answer,
+)
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Moment, Step, parse_moment
 from chaos.model.plan import PlannedStep
@@ -226,6 +234,8 @@ def _fire(context: RunContext, ready: _ReadyStep, fired: float) -> Outcome:
         _log.debug("%s: %s: %s, exit %s %s", planned.node, command, outcome.delivery, outcome.exit, outcome.error)
     phases = {"armed": ready.armed_at, "fired": fired} if ready.armed_command else {"fired": fired}
     began = {} if outcome.began is None else {"began": outcome.began}
+    undecided = undecided_answer(command, outcome)
+    stderr = {"stderr": undecided} if undecided else {}
     services.emit(
         action_entry(
             services.clock.now(),
@@ -234,17 +244,19 @@ def _fire(context: RunContext, ready: _ReadyStep, fired: float) -> Outcome:
             command=str(command),
             delivery=outcome.delivery,
             exit=outcome.exit,
-            evidence=outcome.evidence | phases | began,
+            evidence=outcome.evidence | phases | began | stderr,
         )
     )
     return outcome
 
 
 def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes: Sequence[Outcome]) -> None:
-    """Raises Aborted if a command failed or was not sent. One that was lost may have worked: its proof decides."""
+    """Raises Aborted if a command failed or was not sent. One that may have worked is left to its proof."""
     errors: list[str] = []
     for planned, outcome in zip(group, outcomes, strict=True):
         command = planned.commands[-1]
+        if undecided_answer(command, outcome):
+            continue
         if outcome.delivery is Delivery.NOT_SENT or (
             outcome.delivery is Delivery.ANSWERED and not is_success(command, outcome)
         ):

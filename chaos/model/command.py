@@ -11,7 +11,10 @@ from msgspec import Struct
 
 
 class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
-    """A program on a host. ``timeout`` in seconds of wall time; ``accept``: the exit codes of success."""
+    """A program on a host. ``timeout`` in seconds of wall time; ``accept``: the exit codes of success.
+
+    ``undecided``: parts of standard error with which a failure leaves open what happened, so that the proof decides.
+    """
 
     argv: tuple[str, ...]
     stdin: str = ""
@@ -19,6 +22,7 @@ class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
     accept: tuple[int, ...] = (0,)
     ends_session: bool = False  # a lost connection is the expected outcome
     sudo: bool = True  # as root, through sudo for another login user
+    undecided: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return shlex.join(self.argv)
@@ -188,3 +192,12 @@ def is_success(command: Command, outcome: Outcome) -> bool:
         return isinstance(command, HostCommand) and command.ends_session
     accept = () if isinstance(command, PowerCommand) else command.accept
     return outcome.delivery is Delivery.ANSWERED and (not accept or outcome.exit in accept)
+
+
+def undecided_answer(command: Command, outcome: Outcome) -> str:
+    """The part of a failure's standard error that leaves open what happened; "" if the outcome is decided."""
+    if not isinstance(command, HostCommand) or outcome.delivery is not Delivery.ANSWERED:
+        return ""
+    if outcome.exit in command.accept:
+        return ""
+    return next((text for text in command.undecided if text in outcome.stderr), "")

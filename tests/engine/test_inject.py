@@ -297,6 +297,34 @@ def test_a_step_that_had_no_effect_leaves_no_pending_undo(tmp_path: Path, outcom
     assert [entry.step for entry in read_pending(tmp_path)] == pending
 
 
+CANCELED = "Job for kubelet.service canceled."
+
+
+@pytest.mark.parametrize(
+    ("stderr", "aborts"),
+    [(f"{CANCELED}\n", False), (f"Warning: changed on disk.\n{CANCELED}\n", False), ("Job failed.", True)],
+)
+def test_a_failure_that_leaves_the_effect_open_is_recorded_and_left_to_the_proof(
+    tmp_path: Path, stderr: str, aborts: bool
+) -> None:
+    """What ``systemctl restart kubelet`` answers in the window of a shutdown: the kubelet is stopped nevertheless."""
+    restart = HostCommand(("systemctl", "restart", "kubelet.service"), undecided=(CANCELED,))
+    step = PlannedStep("do", "kubelet-restart", "n1", {}, {}, (restart,), Undo(proof=(FactCheck("a", 1),)), ())
+    outcome = Outcome(Delivery.ANSWERED, 1, stderr=stderr)
+    context = context_of(tmp_path, step, Still(), OneOutcome(outcome), FakeKube({}))
+    lines: list[RecordingEntry] = []
+    context.services = replace(context.services, emit=lines.append)
+    if aborts:
+        with pytest.raises(Aborted, match="Job failed"):
+            inject(context)
+    else:
+        inject(context)
+    _, returned = (msgspec.json.decode(line.object, type=ActionRecord) for line in lines)
+    assert returned.exit == 1
+    assert returned.evidence.get("stderr") == (None if aborts else CANCELED)
+    assert [entry.step for entry in read_pending(tmp_path)] == ["do"]
+
+
 def test_a_step_with_preliminaries_is_undone_whatever_its_last_command_did(tmp_path: Path) -> None:
     commands = (HostCommand(("true",)), HostCommand(("systemctl", "stop", "x")))
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, commands, Undo(), ())

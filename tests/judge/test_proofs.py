@@ -83,6 +83,28 @@ def test_restart_that_completes_a_shutdown_is_proven_by_its_begin(
     assert step.weak is (expected is ProofStatus.PROVEN)
 
 
+@pytest.mark.parametrize(
+    ("stderr", "later", "expected", "weak"),
+    [
+        ("Job for kubelet.service canceled.", {}, ProofStatus.PROVEN, False),
+        ("Job for kubelet.service canceled.", None, ProofStatus.PROVEN, True),
+        ("Job for kubelet.service canceled.", {"pid": 7}, ProofStatus.UNPROVEN, False),
+        ("Job for kubelet.service failed.", {}, ProofStatus.UNPROVEN, False),
+        (None, {}, ProofStatus.UNPROVEN, False),
+    ],
+)
+def test_restart_that_a_shutdown_cancels_is_proven_by_systemd(
+    stderr: str | None, later: Any, expected: ProofStatus, weak: bool
+) -> None:
+    story = with_facts(("kubelet-process", {"pid": 7})).act(10, "kubelet-restart", "begin")
+    evidence = {} if stderr is None else {"stderr": stderr}
+    story.act(10.2, "kubelet-restart", "returned", delivery="answered", exit=1, evidence=evidence)
+    if later is not None:
+        story.host(11, "kubelet-process", later)
+    (step,) = step_results(story, ("do", "kubelet-restart"))
+    assert (step.proof_status, step.weak) == (expected, weak), step.because
+
+
 @pytest.mark.parametrize("action", ["cancel-shutdown", "cancel-shutdown-in-flight"])
 @pytest.mark.parametrize(("start", "expected"), [(BOOTED + 1, ProofStatus.PROVEN), (REBOOTED, ProofStatus.DISPROVEN)])
 def test_reboot_disproves_a_cancellation(action: str, start: int, expected: ProofStatus) -> None:

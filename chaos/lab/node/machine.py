@@ -55,6 +55,7 @@ class Machine:
         self.network = Network(FAMILIES if spec.dual_stack else ("ipv4",), addresses, server)
         self.state: Literal["on", "off"] = "off"
         self.is_reachable = False
+        self.is_stopping = False  # PID 1 stops the units, and starts none
         self.boot_id = ""
         self.pid1_start = 0.0
         self.swap = 0  # active bytes
@@ -126,7 +127,7 @@ class Machine:
 
     def _clear_memory(self) -> None:
         """End all processes and lose all state in memory."""
-        self.is_reachable = False
+        self.is_reachable = self.is_stopping = False
         self.logind.stop()  # before the kubelet, whose end would release the inhibitor lock
         self.kubelet.stop()
         self.runtime.lose_power()
@@ -180,6 +181,7 @@ class Machine:
 
     def shut_down(self, kind: Kind) -> None:
         """Stop all units and then the machine, as PID 1: for logind, or for root without logind."""
+        self.is_stopping = True
         self._schedule(self._sim.rng.uniform(*_STOP_SERVICES), self.kubelet.stop)
         self._schedule(self._sim.rng.uniform(*_STOP_MACHINE), self._complete_shutdown, kind)
 

@@ -231,6 +231,22 @@ def test_power_off_and_on(make_lab: Callable[..., Any]) -> None:
     assert second[0] != first[0]
 
 
+def test_a_restart_of_the_kubelet_in_a_shutdown_is_canceled_by_it(make_lab: Callable[..., Any]) -> None:
+    """The restart releases the lock that delayed the shutdown; its transaction takes the place of the restart's job."""
+    lab = make_lab("--pace", "100")
+    with lab.clock.participant():
+        assert lab.clock.sleep(2)
+        assert lab.run("w1", "sudo -n systemctl poweroff").code == 0
+        answer = lab.run("w1", "sudo -n systemctl restart kubelet")
+        assert (answer.code, answer.stderr) == (1, "Job for kubelet.service canceled.\n")
+        assert lab.clock.sleep(3)
+        assert lab.redfish("GET", "w1")[1]["PowerState"] == "Off"
+        assert lab.redfish("POST", "w1", "On")[0] == 204
+        assert lab.clock.sleep(30)
+        lab.forget("w1")
+        assert lab.run("w1", "systemctl is-active kubelet").stdout == "active\n"
+
+
 def test_a_power_cut_ends_running_commands(make_lab: Callable[..., Any]) -> None:
     lab = make_lab()
     _, out, _ = lab.ssh("w1").exec_command("sleep 1000", timeout=20)

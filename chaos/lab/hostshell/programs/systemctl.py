@@ -155,8 +155,11 @@ async def _control(process: Process, words: list[str], options: dict[str, list[s
             return process.fail(f"Failed to {words[0]} {unit}: {NOT_ROOT}")
         if not _control_one(process, words[0], unit):
             return process.fail(f"the lab does not simulate systemctl {words[0]} {unit}")
-        if words[0] != "stop" and unit == "kubelet.service" and "no-block" not in options:
-            await _wait_for_kubelet(process)
+        if words[0] == "stop" or unit != "kubelet.service" or "no-block" in options:
+            continue
+        if process.host.machine.is_stopping:  # the shutdown has taken the place of the unit's job
+            return process.fail(f"Job for {unit} canceled.")
+        await _wait_for_kubelet(process)
     return 0
 
 

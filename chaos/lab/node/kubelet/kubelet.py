@@ -119,7 +119,7 @@ class Kubelet:
         self._machine.notify()
 
     def restart(self) -> None:
-        """Stop the unit, and start it 0.1 to 0.3 s later if the machine is still on."""
+        """Stop the unit, and start it 0.1 to 0.3 s later unless the machine shuts down or is off."""
         self.stop()
         self._should_run = True
         self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_needed)
@@ -177,7 +177,7 @@ class Kubelet:
         return self._process.pid if self._process else 0
 
     def _start_if_needed(self) -> None:
-        if self._should_run and self._machine.state == "on":
+        if self._should_run and self._machine.state == "on" and not self._machine.is_stopping:
             self.start()
 
     def _on_change(self, change: Change) -> None:

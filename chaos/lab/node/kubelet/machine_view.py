@@ -14,6 +14,7 @@ from chaos.lab.spec import NodeSpec
 class MachineView(Protocol):
     """``index``: position in the LabSpec. ``files``: contents by path. ``swap``: active swap in bytes.
 
+    ``is_stopping``: PID 1 stops the units and starts none.
     ``pressure``: resources that are short for a reason outside Kubernetes.
     """
 
@@ -27,6 +28,7 @@ class MachineView(Protocol):
     boot_id: str
     swap: int
     state: Literal["on", "off"]
+    is_stopping: bool
     files: dict[str, str]
     pressure: set[Literal["memory", "disk", "pid"]]
     network: Network
