@@ -36,6 +36,7 @@ _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _CREATE_STATUSES = (201, 409)  # 409: a request without a response had arrived
 _DELETE_STATUSES = (200, 202, 404)
 _CRITICAL = "system-node-critical", 2_000_001_000  # a built-in class and its value
+_BY_KUBELET = "Pod was preempted by Kubelet to accommodate a critical pod."
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
 
 
@@ -83,8 +84,9 @@ def _min_preemption_cpu(allocatable: float, pods: Iterable[Any], priority: int) 
 def _is_preempted(pod: Pod, by: str) -> bool:
     """kubernetes/pkg/scheduler/framework/preemption/executor.go, pkg/kubelet/preemption/preemption.go."""
     target = pod_condition(pod, "DisruptionTarget")
-    if by == "kubelet":  # its other evictions have the same reason in the condition
-        return pod.status is not None and pod.status.reason == "Preempting"
+    if by == "kubelet":  # status.reason is empty if all containers exit 0; the condition's is that of all evictions
+        by_message = target is not None and target.status == "True" and target.message == _BY_KUBELET
+        return by_message or (pod.status is not None and pod.status.reason == "Preempting")
     return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 

@@ -46,7 +46,10 @@ class Filter(Model):
     def describe(self) -> str:
         """Describe the filter."""
         fields = self.model_dump(exclude_none=True, by_alias=True, include=set(Filter.model_fields))
-        parts = (f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}" for k, v in fields.items())
+        parts = (
+            f"no {k}" if v == "" else f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}"
+            for k, v in fields.items()
+        )
         return ", ".join(parts) or "any state"
 
 

@@ -53,7 +53,7 @@ _ALL = (
     Breakage("disruption-target-early", 3, "the kubelet's DisruptionTarget comes before the terminal phase"),
     Breakage("disruption-target-late", 3, "the kubelet's DisruptionTarget comes 5 s after the terminal phase"),
     Breakage("exit-code-ignored", 4, "a pod that was ended by a shutdown is Succeeded whatever its exit code"),
-    Breakage("reason-on-succeeded", 4, "a pod that was ended by a shutdown has reason and message though it Succeeded"),
+    Breakage("reason-on-succeeded", 4, "a pod that the kubelet ended has reason and message though it Succeeded"),
     Breakage("shutdown-flag-survives", 5, "after any shutdown a kubelet starts in the shutting-down state"),
     Breakage("state-file-lost", 5, "the shutdown's state file does not survive a boot, so the gauges stay 0"),
     Breakage("gauges-late", 5, "the gauges of the last shutdown are back a minute late", 60.0),

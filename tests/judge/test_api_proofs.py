@@ -118,6 +118,13 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         "the kubelet preempted a",
     ),
     (
+        "ended by a shutdown instead",
+        "preempt",
+        story("preempt", {"by": "kubelet"}).pod(11, "a", phase="Succeeded", disruption="TerminationByKubelet"),
+        UNPROVEN,
+        "",
+    ),
+    (
         "preempted elsewhere",
         "preempt",
         story("preempt", {}).pod(11, "a", node="n2", disruption="PreemptionByScheduler"),

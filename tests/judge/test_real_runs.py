@@ -8,6 +8,7 @@ import pytest
 
 from chaos.model.action import ProofStatus
 from chaos.model.recording import RecordingEntry
+from chaos.model.verdict import Status
 from tests.kit.real_runs import is_action, judged_run, run_lines, step_of, with_object
 
 CANCELED = "Job for kubelet.service canceled."
@@ -33,3 +34,13 @@ def test_restart_that_a_shutdown_canceled_has_stopped_the_kubelet(stderr: str, s
     step = step_of(judged_run(restarted_in_window(stderr), "kubelet-restart-in-window"), "restart")
     assert (step.proof_status, step.weak) == (status, False), step.because
     assert ("systemd canceled the restart" in step.because) is bool(stderr) or "did not cancel" in step.because
+
+
+def test_preempted_pod_whose_container_exits_0_has_succeeded() -> None:
+    """Only DisruptionTarget says why the pod ended: Succeeded, no reason, "Pod was preempted by Kubelet ..."."""
+    result = judged_run(run_lines("kubelet-preemption-1"), "kubelet-preemption")
+    assert result.hypothesis[0].expected.startswith("any pod with phase Succeeded, no reason, disruption Termination")
+    step = step_of(result, "preempt")
+    assert (step.proof_status, step.weak) == (ProofStatus.PROVEN, False), step.because
+    assert step.because == "the kubelet preempted web-64f98dc964-272vw"
+    assert {verdict.status for verdict in result.hypothesis} == {Status.HELD}, result.headline

@@ -127,25 +127,36 @@ def test_pod_bound_by_a_client_meets_only_no_execute_taints(effect: str, phase: 
     assert not events(cluster, "Scheduled")
 
 
-def test_critical_pod_preempts_what_is_needed() -> None:
-    small, large = _pod("small", "200m"), _pod("large", "1")
-    cluster = _cluster(_pod("nothing"), small, large, _pod("other", "600m"))
+PREEMPTED = "Preempted in order to admit critical pod"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "phase", "reason", "message"),
+    [(0, "Succeeded", None, None), (7, "Failed", "Preempting", PREEMPTED)],
+)
+def test_critical_pod_preempts_what_is_needed(
+    exit_code: int, phase: str, reason: str | None, message: str | None
+) -> None:
+    """As seen on a v1.36.2 cluster: the phase follows the exit codes, as in a shutdown."""
+    small, large, other = _pod("small", "200m"), _pod("large", "1"), _pod("other", "600m")
+    other["metadata"]["annotations"]["lab.nodefall.dev/exit-code"] = str(exit_code)
+    cluster = _cluster(_pod("nothing"), small, large, other)
     cluster.create_object("pods", _pod("vital", "500m", priorityClassName="system-node-critical"))
     run(cluster, 1.0)
     assert _status(cluster, "vital")["phase"] == "Pending"  # pending until the victim has ended
     run(cluster, 4.0)
     assert _phases(cluster) == {
-        "nothing": "Running", "small": "Running", "large": "Running", "other": "Failed", "vital": "Running",
+        "nothing": "Running", "small": "Running", "large": "Running", "other": phase, "vital": "Running",
     }  # fmt: skip
     status = _status(cluster, "other")
-    assert (status["reason"], status["message"]) == ("Preempting", "Preempted in order to admit critical pod")
+    assert (status.get("reason"), status.get("message")) == (reason, message)
     found = cluster.store.get("pods", "default", "other")
     assert found is not None
     assert disruption(found) == "TerminationByKubelet"
     (target,) = [item for item in status["conditions"] if item["type"] == "DisruptionTarget"]
     assert target["message"] == "Pod was preempted by Kubelet to accommodate a critical pod."
     assert "deletionTimestamp" not in found["metadata"]
-    assert [event["message"] for event in events(cluster, "Preempting")] == [status["message"]]
+    assert [event["message"] for event in events(cluster, "Preempting")] == [PREEMPTED]
 
 
 def test_critical_pod_is_rejected_if_preemption_does_not_help() -> None:
@@ -170,7 +181,7 @@ def test_static_pod_is_critical_and_may_preempt() -> None:
     machine.files[f"{MANIFESTS}vital.yaml"] = json.dumps(pod)
     machine.kubelet.restart()
     run(cluster, 8.0)
-    assert _phases(cluster) == {"large": "Failed", f"vital-{VICTIM}": "Running"}
+    assert _phases(cluster) == {"large": "Succeeded", f"vital-{VICTIM}": "Running"}
 
 
 def test_deleted_while_it_waits_for_its_victims() -> None:
@@ -179,7 +190,7 @@ def test_deleted_while_it_waits_for_its_victims() -> None:
     run(cluster, 0.5)
     cluster.delete_object("pods", "default", "vital")
     run(cluster, 6.0)
-    assert _phases(cluster) == {"large": "Failed"}
+    assert _phases(cluster) == {"large": "Succeeded"}
 
 
 def _worker(name: str, cpu: int, memory: int = 0, qos: str = "Burstable", priority: int = 0) -> Worker:

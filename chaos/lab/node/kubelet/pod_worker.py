@@ -37,15 +37,11 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9.
-
-    ``forces_failed``: the phase is Failed whatever the exit codes.
-    """
+    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9."""
 
     reason: str
     message: str
     disruption: str
-    forces_failed: bool = True
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,7 @@ from chaos.lab.sim.clock import rfc3339
 from chaos.lab.spec import LabSpec
 
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
-SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN, forces_failed=False)
+SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN)
 PREEMPTED = Cause(
     "Preempting",
     "Preempted in order to admit critical pod",
@@ -95,7 +95,7 @@ def _phase(pod: Object, view: View) -> str:
     current = str(pod.get("status", {}).get("phase", "Pending"))
     if current in ("Succeeded", "Failed") and not view.is_static:
         return current
-    if view.is_final and (view.is_static or (view.cause is not None and view.cause.forces_failed)):
+    if view.is_final and view.is_static:
         return "Failed"
     if view.is_final:
         codes = [item.exit_code for item in view.containers]
