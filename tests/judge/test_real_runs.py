@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from chaos.model.action import ProofStatus
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import ActionPhase, RecordingEntry
 from chaos.model.verdict import Status
+from chaos.store.recording import build_timeline
 from tests.kit.real_runs import is_action, judged_run, run_lines, step_of, with_object
+from tests.kit.story import EXPERIMENTS, shipped
 
 CANCELED = "Job for kubelet.service canceled."
 
@@ -44,3 +47,34 @@ def test_preempted_pod_whose_container_exits_0_has_succeeded() -> None:
     assert (step.proof_status, step.weak) == (ProofStatus.PROVEN, False), step.because
     assert step.because == "the kubelet preempted web-64f98dc964-272vw"
     assert {verdict.status for verdict in result.hypothesis} == {Status.HELD}, result.headline
+
+
+def test_terminating_pod_was_evicted_whatever_the_budget() -> None:
+    """The node of the step had the pod that the rollout was deleting: 201, though the budget allowed nothing."""
+    timeline = build_timeline(run_lines("rolling-update-counts-2"))
+    evictions = {record.phase: (entry, record) for entry, record in timeline.actions if entry.type == "evict-pod"}
+    begin, returned = evictions[ActionPhase.BEGIN], evictions[ActionPhase.RETURNED]
+    (pod,) = returned[1].evidence["pods"]
+    assert (pod["pod"].partition("/")[2], pod["status"], pod["refusals"]) == ("db-2", 201, [])
+    before = timeline.pods[pod["uid"]].at(begin[0].t)
+    assert before is not None
+    assert before.object.metadata.deletion_timestamp is not None
+    (budget,) = (history for (_, name), history in timeline.poddisruptionbudgets.items() if name == "db")
+    allowed = budget.at(begin[0].t)
+    assert allowed is not None
+    assert allowed.object.status is not None
+    assert (allowed.object.status.current_healthy, allowed.object.status.desired_healthy) == (2, 2)
+
+
+def test_rollout_and_eviction_are_of_different_pods() -> None:
+    """Which pod of a rollout terminates on the target is chance, so the step evicts pods that are not rolled."""
+    experiment = shipped("rolling-update-counts")
+    (evict,) = (step for step in experiment.spec.method if step.action == "evict-pod")
+    rolled = {step.with_["name"] for step in experiment.spec.method if step.action == "rollout-restart"}
+    key, _, value = evict.with_["selector"].partition("=")
+    assert experiment.spec.workload is not None
+    texts = [(EXPERIMENTS / name).read_text() for name in experiment.spec.workload.manifests]
+    sets = [d for text in texts for d in yaml.safe_load_all(text) if d and d["kind"] == "StatefulSet"]
+    evicted = {d["metadata"]["name"] for d in sets if d["spec"]["template"]["metadata"]["labels"].get(key) == value}
+    assert evicted
+    assert not evicted & rolled
