@@ -172,6 +172,8 @@ def _operations(action: AnyAction) -> Iterator[str]:
         f", to a node `{NODE['metadata']['name']}`:" if action.scope is Scope.NODE else ":"
     )
     yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
+    if awaits := action.awaits(state):
+        yield "Waits before until " + " or ".join(f"`{check}`" for check in awaits) + "."
     if preconditions:
         yield "Only if at that moment " + ", ".join(f"`{check}`" for check in preconditions) + "."
     if timer:

@@ -76,6 +76,7 @@ def _probes(experiment: Experiment) -> list[str]:
 
 def _step(step: PlannedStep) -> list[str]:
     lines = ["", on_node(f"step {step.step}: {step.action}", step.node)]
+    lines += [f"  wait    until {' or '.join(map(str, step.awaits))}"] if step.awaits else []
     lines += [f"  only if {check}" for check in step.preconditions]
     if heal := step.failsafe_timer:
         lines.append(

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
+from chaos.engine.await_checks import await_any
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.failsafe import arm
 from chaos.engine.recording_entries import action_entry
@@ -59,6 +61,7 @@ def _fire_when_due(context: RunContext, step: Step, group: list[PlannedStep], mo
         context.wait_until(due)
     else:
         context.tick()
+    await_any(context, group, partial(_on_each, context))
     _on_each(context, group, lambda planned: _check_preconditions(context, planned))
     _await_lock(context, group)
     context.record_intent([planned for planned in group if _has_preliminaries(planned)], clock.now())

@@ -22,6 +22,11 @@ def action_entry(t: float, step: PlannedStep, phase: str, **more: Any) -> Record
     return RecordingEntry(t, EntryKind.ACTION, step.action, encode_raw(record), step.node)
 
 
+def fact_entry(t: float, node: str, fact: str, value: Any) -> RecordingEntry:
+    """A fact of a host that the engine has read."""
+    return RecordingEntry(t, EntryKind.HOST, fact, encode_raw(value), node)
+
+
 def meta_entry(t: float, meta: Mapping[str, Any]) -> RecordingEntry:
     """The first entry of a recording."""
     return RecordingEntry(t, EntryKind.META, "recording", encode_raw({"format": FORMAT, **meta}))

@@ -244,6 +244,10 @@ class Action(ABC, Generic[P, S]):
         """
         return ()
 
+    def awaits(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most wait for nothing
+        """Checks of which one must hold before the step begins; it begins later if need be."""
+        return ()
+
     def failsafe_timer(self, state: S) -> FailsafeTimer | None:  # noqa: ARG002 - most have none
         """The timer to arm before the fault, named :func:`failsafe_unit`; undo must disarm it."""
         return None

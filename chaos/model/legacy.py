@@ -82,6 +82,7 @@ def _planned_step(step: Any) -> Any:
         "commands": _each(step.get("commands"), lambda command: _renamed(command, _COMMAND)),
         "undo": upgrade_undo(step.get("undo")),
         "preconditions": _each(step.get("preconditions"), _check),
+        "awaits": _each(step.get("awaits"), _check),
     }
 
 

@@ -28,6 +28,7 @@ class PlannedStep(Struct, frozen=True):
     proofs: tuple[str, ...]
     preconditions: tuple[FactCheck, ...] = ()
     failsafe_timer: FailsafeTimer | None = None
+    awaits: tuple[FactCheck, ...] = ()  # one of which must hold before the step begins
 
     @property
     def label(self) -> str:

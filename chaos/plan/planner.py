@@ -117,4 +117,5 @@ def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, 
         proofs=tuple(proof.name for proof in action.proofs),
         preconditions=(*identity_preconditions(target.facts, commands, undo), *action.preconditions(state)),
         failsafe_timer=action.failsafe_timer(state),
+        awaits=action.awaits(state),
     )

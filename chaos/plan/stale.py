@@ -74,7 +74,7 @@ def _describe_key_change(node: str, saved: Mapping[str, Any], fresh: Mapping[str
 def _describe_step_change(saved: PlannedStep, fresh: PlannedStep | None) -> str:
     if fresh is None:
         return f"the step {saved.label} would not be done any more"
-    for name in ("action", "params", "commands", "undo", "preconditions", "failsafe_timer"):
+    for name in ("action", "params", "commands", "undo", "preconditions", "failsafe_timer", "awaits"):
         if getattr(saved, name) != getattr(fresh, name):
             return f"{name.replace('_', ' ')} of the step {saved.label} would be different now"
     return ""

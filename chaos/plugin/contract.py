@@ -98,7 +98,7 @@ def _timer(action: Action[P, S], state: S, target: Target) -> Iterator[str]:
 
 def _references(action: Action[P, S], state: S, params: P) -> Iterator[str]:
     undo = action.undo(state)
-    checks: list[FactCheck] = [*action.preconditions(state), *undo.proof]
+    checks: list[FactCheck] = [*action.awaits(state), *action.preconditions(state), *undo.proof]
     for step in undo.steps:
         checks += [*step.when, *([step.unless] if step.unless else [])]
     facts = [*action.facts_for(params), *action.proof_facts_for(params), *(check.fact for check in checks)]

@@ -10,7 +10,7 @@ from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.model.action import ProofStatus
 from chaos.model.result import StepResult
-from tests.kit.story import Story, experiment, plugin_registry
+from tests.kit.story import T0, Story, experiment, plugin_registry
 
 BOOTED, REBOOTED = 100, 190  # starts of PID 1
 
@@ -187,6 +187,33 @@ def test_a_machine_that_was_off_and_booted_rebooted(action: str) -> None:
     story = with_facts().done(10, action).host(12, "machine", "off").host(14, "machine", "on")
     (step,) = step_results(story.host(30, "pid1-start", REBOOTED).done(60, "cordon"), ("a", action))
     assert step.proof_status is ProofStatus.PROVEN
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "start", "expected"),
+    [
+        ("off", ["on"], None, ProofStatus.PROVEN),
+        ("on", ["on", "off", "on"], None, ProofStatus.PROVEN),
+        ("on", ["on"], T0 + 101, ProofStatus.PROVEN),
+        ("on", ["on"], T0 + 5, ProofStatus.DISPROVEN),
+        ("on", ["on", "on"], None, ProofStatus.DISPROVEN),
+        ("on", ["on", "off"], None, ProofStatus.DISPROVEN),
+        ("off", ["off"], None, ProofStatus.DISPROVEN),
+        (None, ["on"], None, ProofStatus.UNPROVEN),
+        ("off", [], None, ProofStatus.UNPROVEN),
+    ],
+)
+def test_a_machine_that_never_was_off_was_not_powered_on(
+    before: str | None, after: list[str], start: float | None, expected: ProofStatus
+) -> None:
+    """A machine that is still going down reports on, ignores the command, and goes off later."""
+    story = with_facts(*([("machine", before)] if before else [])).done(100, "power-on")
+    for number, state in enumerate(after):
+        story.host(102 + number, "machine", state)
+    if start is not None:
+        story.host(130, "pid1-start", start)
+    (step,) = step_results(story, ("a", "power-on"))
+    assert step.proof_status is expected, step.because
 
 
 def test_power_off_is_proven_by_the_next_boot() -> None:

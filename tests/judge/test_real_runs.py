@@ -78,3 +78,14 @@ def test_rollout_and_eviction_are_of_different_pods() -> None:
     evicted = {d["metadata"]["name"] for d in sets if d["spec"]["template"]["metadata"]["labels"].get(key) == value}
     assert evicted
     assert not evicted & rolled
+
+
+@pytest.mark.parametrize(("seconds", "because"), [(30, "was not seen off"), (240, "was still off")])
+def test_power_on_of_a_machine_that_still_went_down_is_not_proven(seconds: float, because: str) -> None:
+    """Powered on 60 s after poweroff, the machine went off 36 s later, and stayed off until undo."""
+    lines = run_lines("kubelet-restart-in-window-2")
+    begin = next(line.t for line in lines if is_action(line, "power-on", "begin"))
+    result = judged_run((line for line in lines if line.t < begin + seconds), "kubelet-restart-in-window")
+    step = step_of(result, "power-on")
+    assert step.proof_status is ProofStatus.DISPROVEN
+    assert because in step.because

@@ -20,7 +20,8 @@ REFUSED = {
     "clock-skew": "the fact clock-skew is not known",
 }
 # What must have happened before.
-FIRST = {"out-of-service": {"name": "first", "action": "power-cut", "target": "victim"}}
+_CUT = {"name": "first", "action": "power-cut", "target": "victim"}
+FIRST = {"out-of-service": _CUT, "power-on": _CUT}
 MANIFESTS = Path(__file__).parent / "contract"
 
 

@@ -1,0 +1,100 @@
+"""A step that waits: power-on of a machine that is still going down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import chaos.facts
+from chaos.engine.await_checks import AWAIT_SECONDS
+from chaos.engine.inject import inject
+from chaos.hosts.pool import Hosts
+from chaos.model.action import Target
+from chaos.model.command import PowerCapability, PowerCommand, PowerVerb
+from chaos.model.errors import Aborted
+from chaos.model.plan import PlannedStep
+from chaos.model.recording import RecordingEntry
+from chaos.model.registry import discover
+from tests.engine.test_inject import context_of
+from tests.kit.actionkit import ACTIONS, prepare
+from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
+
+WITHOUT_STATE = Target("n1", power="wake-on-lan", power_capabilities=frozenset({PowerCapability.ON}))
+FACT = discover(chaos.facts, "FACT")["preparing-for-shutdown"]
+LOGIND = str(FACT.command_for({}))
+
+
+class CountingPower(FakePower):
+    """A machine that reports on until it is off at last, and ignores ``on`` before."""
+
+    def __init__(self) -> None:
+        super().__init__("on")
+        self.commands: list[float] = []
+        self.clock = FakeClock()
+
+    def on(self) -> None:
+        self.commands.append(self.clock.now())
+        super().on()
+
+
+def power_on(
+    tmp_path: Path, power: CountingPower, answer: str, target: Target
+) -> tuple[list[RecordingEntry], list[str]]:
+    """Recorded entries and progress of the step, at 1000; ``answer`` is what logind's property reads."""
+    action, state = ACTIONS["power-on"], prepare("power-on", {}, target)
+    step = PlannedStep(
+        "do", "power-on", "n1", {}, {}, action.inject(state), action.undo(state), (), awaits=action.awaits(state)
+    )
+    session = FakeSession({LOGIND: answered(answer)} if answer else {})
+    kube, progress, lines = FakeKube({}), FakeProgress(), list[RecordingEntry]()
+    context = context_of(tmp_path, step, power.clock, session, kube)
+    hosts = Hosts(lambda _: session, lambda _: power, kube, discover(chaos.facts, "FACT"), power.clock)
+    context.services = replace(context.services, hosts=hosts, emit=lines.append, progress=progress)
+    inject(context)
+    return lines, progress.reports
+
+
+TARGET = Target("n1", power="docker")
+
+
+@pytest.mark.parametrize("answer", ["b true\n", ""], ids=["shutting down", "no answer"])
+def test_a_machine_that_still_goes_down_is_awaited(tmp_path: Path, answer: str) -> None:
+    """Seen on a real cluster: containers held up the end of the machine for 36 s after power-on was due."""
+    power = CountingPower()
+    power.clock.agenda.append((1036.0, lambda: setattr(power, "value", "off")))
+    lines, reports = power_on(tmp_path, power, answer, TARGET)
+    assert power.commands == [1036.0]
+    assert power.value == "on"
+    assert [(line.kind, line.type, line.t) for line in lines] == [
+        ("host", "machine", 1036.0), ("action", "power-on", 1036.0), ("action", "power-on", 1036.0)
+    ]  # fmt: skip
+    assert msgspec.json.decode(lines[0].object) == "off"
+    assert sum("waits" in report for report in reports) == 1
+    assert any('machine is "on"' in report for report in reports)
+
+
+def test_a_machine_that_is_up_is_not_awaited(tmp_path: Path) -> None:
+    """It has booted by itself: the command is harmless, and the proof decides."""
+    power = CountingPower()
+    lines, _ = power_on(tmp_path, power, "b false\n", TARGET)
+    assert power.commands == [1000.0]
+    assert (lines[0].type, msgspec.json.decode(lines[0].object)) == ("preparing-for-shutdown", "b false")
+
+
+def test_a_machine_that_never_goes_off_is_not_powered_on(tmp_path: Path) -> None:
+    power = CountingPower()
+    with pytest.raises(Aborted, match=r'waited 240 s until machine is off or .* but machine is "on"; '):
+        power_on(tmp_path, power, "b true\n", TARGET)
+    assert power.commands == []
+    assert power.clock.now() == pytest.approx(1000 + AWAIT_SECONDS, abs=2)
+
+
+def test_a_power_control_without_state_cannot_be_awaited(tmp_path: Path) -> None:
+    power = CountingPower()
+    lines, _ = power_on(tmp_path, power, "", WITHOUT_STATE)
+    assert power.commands == [1000.0]
+    assert [line.kind for line in lines] == ["action", "action"]
+    assert ACTIONS["power-on"].inject(prepare("power-on", {}, WITHOUT_STATE)) == (PowerCommand(PowerVerb.ON),)
