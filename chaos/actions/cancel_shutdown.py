@@ -8,7 +8,7 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.evidence import boot_seen, fact_is, machine_off, readings_after
+from chaos.model.evidence import boot_seen, fact_is, last_reading_before, machine_off, readings_after
 from chaos.model.timeline import Timeline
 
 _NO_SHUTDOWN_IN_PROGRESS = fact_is(
@@ -19,11 +19,20 @@ _NO_SHUTDOWN_SCHEDULED = fact_is(
 )
 
 
+def _in_flight(timeline: Timeline, step: StepRun) -> str:
+    """What to add if the shutdown had begun before it was cancelled."""
+    begun = last_reading_before(timeline, step, "preparing-for-shutdown")
+    if begun is None or begun.value == NOT_PREPARING:
+        return ""
+    return "; the shutdown had begun, and systemd cancels that only from version 257 on (cancel-shutdown-in-flight)"
+
+
 def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     """Disproven by a machine that is off; proven by logind's own state."""
     if machine_off(timeline, step).status is ProofStatus.PROVEN:
         off = next(r for r in readings_after(timeline, step, PseudoFact.MACHINE) if r.value == "off")
-        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} still powered off", (off.seq,))
+        because = f"{step.node} still powered off{_in_flight(timeline, step)}"
+        return ProofResult(ProofStatus.DISPROVEN, because, (off.seq,))
     if booted := boot_seen(timeline, step, "it still went down"):
         return booted
     preparing = _NO_SHUTDOWN_IN_PROGRESS.check(timeline, step)

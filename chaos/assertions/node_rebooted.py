@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from chaos.judge.signals import source_time
+from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number
@@ -16,6 +17,8 @@ from chaos.model.timeline import Timeline
 
 # Seconds: a machine whose kubelet answers at least this often has not rebooted, as a reboot takes longer.
 _MIN_BOOT_SECONDS = 2.5
+# Seconds: a machine that is off so soon after its last proof of the same boot has not booted and gone off in between.
+_MIN_BOOT_AND_OFF_SECONDS = 5.0
 
 
 class Params(Model):
@@ -39,12 +42,15 @@ class _BootHistory:
         before = [r for r in starts if r.t <= anchor]
         self.start = before[-1] if before else None
         self.starts = [r for r in starts if r.t > anchor]
+        readings = all_readings(timeline, node, PseudoFact.MACHINE)
+        self.off = [r for r in readings if r.t > anchor and r.value == "off"]
 
     def signal(self) -> Signal:
         """Signal that is false while the same boot is confirmed, true from a new boot on, and unknown in between."""
         new = min(self._reboot_samples(), key=lambda s: s.t, default=None)
         limit = new.t if new else float("inf")
         confirmed = max((s for s in self._same_boot_samples() if s.t < limit), key=lambda s: s.t, default=None)
+        confirmed = self._last_off(confirmed, limit)
         samples = []
         if confirmed:
             samples.append(Sample(self.anchor, False, confirmed.seq, confirmed.observation))
@@ -52,6 +58,13 @@ class _BootHistory:
         else:
             samples.append(Sample(self.anchor, None, None, "no evidence of whether it rebooted"))
         return Signal((*samples, new) if new else tuple(samples))
+
+    def _last_off(self, confirmed: Sample | None, limit: float) -> Sample | None:
+        """The last moment before ``limit`` at which the machine was off since the same boot; else ``confirmed``."""
+        for reading in self.off if confirmed else ():
+            if confirmed and confirmed.t < reading.t < limit and reading.t - confirmed.t <= _MIN_BOOT_AND_OFF_SECONDS:
+                confirmed = Sample(reading.t, False, reading.seq, "it is off since the same boot")
+        return confirmed
 
     def _reboot_samples(self) -> Iterator[Sample]:
         for version in self.versions:
@@ -109,9 +122,9 @@ class NodeRebooted:
     """The boot identity has changed since judging starts: boot ID of the Node object, or start of PID 1 on the host.
 
     "Not rebooted" needs proof, too: a later reading of the same start of PID 1, a later report of the same boot ID by
-    the kubelet (unless nodes share it, as containers on one kernel do), or a kubelet whose metrics were available all
-    the time. The result is unknown between the last such proof and a new identity. Blind windows need no mask: only
-    observations count.
+    the kubelet (unless nodes share it, as containers on one kernel do), a kubelet whose metrics were available all the
+    time, or a power control that reports the machine off, at least every 5 s since the last such proof. The result is
+    unknown between the last such proof and a new identity. Blind windows need no mask: only observations count.
     """
 
     name = "node-rebooted"

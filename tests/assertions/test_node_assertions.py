@@ -123,6 +123,15 @@ def answering(start: int, end: int, step: float = 1.0) -> Story:
     return story
 
 
+def off(start: int, end: int, story: Story | None = None) -> Story:
+    """PID 1 read at 5 and 20; the power control reports off every two seconds."""
+    story = story or two()
+    story.host(5, "pid1-start", 100).host(20, "pid1-start", 100)
+    for t in range(start, end, 2):
+        story.host(t, "machine", "off")
+    return story
+
+
 @pytest.mark.parametrize(
     ("what", "story", "rebooted", "still_up"),
     [
@@ -156,6 +165,12 @@ def answering(start: int, end: int, step: float = 1.0) -> Story:
             INCONCLUSIVE,
             INCONCLUSIVE,
         ),
+        ("off since the same boot", off(22, 45), VIOLATED, HELD),
+        ("off for some time", off(22, 32), INCONCLUSIVE, INCONCLUSIVE),
+        ("off after a gap", off(27, 45), INCONCLUSIVE, INCONCLUSIVE),
+        ("off with a gap", off(22, 28, off(36, 45)), INCONCLUSIVE, INCONCLUSIVE),
+        ("off, and booted", off(22, 30, two().host(38, "pid1-start", 300)), HELD, VIOLATED),
+        ("off, and booted late", off(22, 44, two().host(80, "pid1-start", 300)), VIOLATED, HELD),
     ],
 )
 def test_node_rebooted(what: str, story: Story, rebooted: Status, still_up: Status) -> None:

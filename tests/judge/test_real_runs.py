@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from chaos.model.action import ProofStatus
+from chaos.model.action import ProofStatus, Target
+from chaos.model.errors import Unsupported
 from chaos.model.recording import ActionPhase, RecordingEntry
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline
 from tests.kit.real_runs import is_action, judged_run, run_lines, step_of, with_object
-from tests.kit.story import EXPERIMENTS, shipped
+from tests.kit.story import EXPERIMENTS, of_recording, plugin_registry, shipped
 
 CANCELED = "Job for kubelet.service canceled."
 
@@ -89,3 +90,22 @@ def test_power_on_of_a_machine_that_still_went_down_is_not_proven(seconds: float
     step = step_of(result, "power-on")
     assert step.proof_status is ProofStatus.DISPROVEN
     assert because in step.because
+
+
+def test_cancellation_in_flight_is_refused_by_systemd_252() -> None:
+    """The command was answered 0, logind still reported the shutdown, and the machine went off."""
+    experiment, lines = shipped("cancelled-in-flight"), run_lines("cancelled-in-flight-1")
+    result = judged_run(lines, experiment, steps={"cancel": "cancel-shutdown"})
+    step = step_of(result, "cancel")
+    assert step.proof_status is ProofStatus.DISPROVEN
+    assert "systemd cancels that only from version 257 on" in step.because
+    action = plugin_registry().actions[experiment.spec.method[1].action]
+    with pytest.raises(Unsupported, match="has systemd 252, which answers 0 and still goes down"):
+        action.prepare(Target("nf-worker3", facts={"systemd-version": 252}), action.params())
+
+
+def test_machine_seen_off_is_not_rebooted() -> None:
+    """The last reading of PID 1 is 2.6 s before the first of a machine that is off, and stays off."""
+    rebooted = "{assert: node-rebooted, with: {node: victim}, never: {for: 64s}}"
+    verdict = of_recording(run_lines("cancelled-in-flight-1"), "poweroff", rebooted)
+    assert verdict.status is Status.HELD, verdict.because
