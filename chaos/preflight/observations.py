@@ -26,6 +26,7 @@ class Need(StrEnum):
     GRACEFUL = "graceful"  # the kubelet terminates pods when the machine shuts down
     DOWN = "down"  # the machine goes down and must be powered on again
     ENDS_PODS = "ends-pods"  # pods of the node may be terminated in spite of their budgets
+    CONTAINERS = "containers"  # an assertion asks which containers run on the host
     KUBELET_CONFIG = "kubelet-config"  # bounds that depend on the kubelet's configuration
 
 

@@ -25,8 +25,11 @@ def _needs(experiment: Experiment, registry: PluginRegistry) -> Iterator[Need]:
     steps_with_params = [(action, action.params.model_validate(with_)) for action, with_ in steps]
     assertions = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
     on_host = any(action.on_host and action.scope is Scope.NODE for action, _ in steps_with_params)
-    if on_host or any(isinstance(registry.assertions[name], HostFactAssertion) for name in assertions):
+    of_host = [a for a in (registry.assertions[name] for name in assertions) if isinstance(a, HostFactAssertion)]
+    if on_host or of_host:
         yield Need.HOST
+    if any("containers" in assertion.host_facts for assertion in of_host):
+        yield Need.CONTAINERS
     if on_host:
         yield Need.ROOT
     if any(action.takes_down for action, _ in steps_with_params):

@@ -123,7 +123,7 @@ READ_ONLY += ("sed -n '/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE---
 READ_ONLY += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
 READ_ONLY += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk ",)
 READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
-READ_ONLY += ("sh -c 'PATH=$PATH:/usr/local/bin:/opt/bin:/var/lib/rancher/rke2/bin; export PATH; exec crictl ",)
+READ_ONLY += ("/usr/bin/crictl --runtime-endpoint unix:///run/s ps ",)
 KNOWN: dict[str, Any] = {
     "kubelet-flags": {},
     "time-sync-unit": "t",
@@ -132,6 +132,7 @@ KNOWN: dict[str, Any] = {
     "api-peers": [],
     "kubelet-unit": "k",
     "runtime-socket": "/run/s",
+    "runtime-client": "/usr/bin/crictl",
     "runtime-unit": "r",
     "unread-seconds": 3,
 }

@@ -14,7 +14,9 @@ from chaos.model.registry import discover
 from tests.kit.lab_host import Host
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
-CONTAINERS, JOURNAL, SOCKET = FACTS["containers"], FACTS["kubelet-journal"], FACTS["runtime-socket"]
+CONTAINERS, JOURNAL = FACTS["containers"], FACTS["kubelet-journal"]
+SOCKET, CLIENT = FACTS["runtime-socket"], FACTS["runtime-client"]
+CRICTL = {"runtime-client": "/usr/bin/crictl"}
 LABELS = {
     "io.kubernetes.container.name": "web",
     "io.kubernetes.pod.name": "web-1",
@@ -62,8 +64,8 @@ def test_what_is_printed(fact: HostFact, stdout: str, exit_code: int, value: Any
 @pytest.mark.parametrize(
     ("fact", "stdout", "exit_code", "error"),
     [
-        (CONTAINERS, "", 127, "crictl did not answer"),
-        (CONTAINERS, "", 1, "crictl did not answer"),
+        (CONTAINERS, "", 127, "client did not answer"),
+        (CONTAINERS, "", 1, "client did not answer"),
         (CONTAINERS, "[]", 0, "not understood"),
         (CONTAINERS, json.dumps({"containers": [{**LISTED, "labels": {}}]}), 0, "not understood"),
         (CONTAINERS, json.dumps({"containers": [{**LISTED, "createdAt": "noon"}]}), 0, "not understood"),
@@ -93,12 +95,12 @@ def test_a_simulated_host_lists_running_containers() -> None:
             "spec": {"nodeName": "w1", "containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]},
         },
     )
-    socket = read(host, SOCKET)
-    assert read(host, CONTAINERS, runtime_socket=socket) == {"running": []}
+    known = {"runtime_socket": read(host, SOCKET), "runtime_client": read(host, CLIENT)}
+    assert read(host, CONTAINERS, **known) == {"running": []}
     host.cluster.sim.run_until(host.cluster.sim.now + 10)
     pod = host.cluster.store.get("pods", "default", "p")
     assert pod is not None
-    running = read(host, CONTAINERS, runtime_socket=socket)["running"]
+    running = read(host, CONTAINERS, **known)["running"]
     assert sorted((c["namespace"], c["pod"], c["uid"], c["container"]) for c in running) == [
         ("default", "p", pod["metadata"]["uid"], name) for name in "ab"
     ]
@@ -108,17 +110,18 @@ def test_a_simulated_host_lists_running_containers() -> None:
     host.run("systemctl stop kubelet")
     host.cluster.registry.delete("pods", "default", "p", 0)
     host.cluster.sim.run_until(host.cluster.sim.now + 30)
-    assert read(host, CONTAINERS, runtime_socket=socket)["running"] == running, "gone from the API, alive on the node"
+    assert read(host, CONTAINERS, **known)["running"] == running, "gone from the API, alive on the node"
     host.run("systemctl stop containerd")
-    with pytest.raises(ValueError, match="crictl did not answer"):
-        read(host, CONTAINERS, runtime_socket=socket)
+    with pytest.raises(ValueError, match="client did not answer"):
+        read(host, CONTAINERS, **known)
 
 
 def test_only_root_may_use_the_runtime_socket() -> None:
-    code, _, err = Host().run(shlex.join(CONTAINERS.command_for({"runtime-socket": "/run/x"}).argv))
+    code, _, err = Host().run(shlex.join(CONTAINERS.command_for(CRICTL | {"runtime-socket": "/run/x"}).argv))
     assert (code, "no such file" in err) == (1, True)
     code, _, err = Host().run(
-        shlex.join(CONTAINERS.command_for({"runtime-socket": "/run/containerd/containerd.sock"}).argv), root=False
+        shlex.join(CONTAINERS.command_for(CRICTL | {"runtime-socket": "/run/containerd/containerd.sock"}).argv),
+        root=False,
     )
     assert (code, "permission denied" in err) == (1, True)
 

@@ -20,10 +20,15 @@ from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answere
 
 FACTS = discover(chaos.facts, "FACT")
 BOOT = str(FACTS["boot-id"].command)
-KNOWN: dict[str, object] = {"runtime-socket": "/run/containerd/containerd.sock", "kubelet-unit": "kubelet.service"}
+KNOWN: dict[str, object] = {
+    "runtime-socket": "/run/containerd/containerd.sock",
+    "runtime-client": "/usr/bin/crictl",
+    "kubelet-unit": "kubelet.service",
+}
 CONTAINERS = str(FACTS["containers"].command_for(KNOWN))
 MADE_OF = {
     str(FACTS["runtime-socket"].command): answered("/run/containerd/containerd.sock\n"),
+    str(FACTS["runtime-client"].command): answered("/usr/bin/crictl\n", 1),
     str(FACTS["kubelet-unit"].command): answered("Id=kubelet.service\nLoadState=loaded\nActiveState=active\n"),
 }
 

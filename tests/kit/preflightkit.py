@@ -41,6 +41,8 @@ FACTS: dict[str, Any] = {
     "clock-skew": 0,
     "kubelet-stopped-state": False,
     "systemd-version": 252,
+    "runtime-socket": "/run/containerd/containerd.sock",
+    "runtime-client": "/usr/bin/crictl",
     "shared-kernel": False,
     "ssh-peer": {"address": "10.0.0.99", "port": 22},
     "host-addresses": ["10.0.0.1", "172.17.0.1"],

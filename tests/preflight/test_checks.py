@@ -206,6 +206,18 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ("systemd-version", observed(host(systemd_version=257)), "note", "without notice to the kubelet"),
     ("shared-kernel", observed(host(shared_kernel=True)), "note", "n1 is a container"),
     (
+        "container-list",
+        observed(host(without="runtime-client")),
+        "refusal",
+        "n1: its running containers cannot be listed: no answer",
+    ),
+    (
+        "container-list",
+        observed(host(runtime_client="/usr/bin/ctr", runtime_socket="/run/crio/crio.sock")),
+        "refusal",
+        "/usr/bin/ctr speaks only to containerd, not to /run/crio/crio.sock",
+    ),
+    (
         "clock",
         observed(replace(host(), clock_offset=-7.0, clock_uncertainty=0.1)),
         "warning",

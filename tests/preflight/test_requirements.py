@@ -20,6 +20,7 @@ NO_GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": "0"}}}
 TAINT = {"key": "example.com/x"}
 ON_HOST = {Need.HOST, Need.ROOT}
 HELD = {"assert": "inhibitor-held", "with": {"node": "victim"}, "within": "5s"}
+ONE = {"assert": "at-most-one", "with": {"namespace": "default"}, "always": {"for": "5s"}}
 BOUND = READY | {"within": "kubelet.shutdownGracePeriod + 5s"}
 
 
@@ -44,8 +45,9 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
         ("power-cut", {}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN}),
         ("poweroff", {}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN, Need.LOGIND}),
         ("poweroff", {"force": True}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN}),
-        ("poweroff", {}, GRACE, set(Need)),
-        ("poweroff", {}, NO_GRACE, set(Need) - {Need.GRACEFUL}),
+        ("cordon", {}, {"hypothesis": [ONE]}, {Need.HOST, Need.CONTAINERS}),
+        ("poweroff", {}, GRACE, set(Need) - {Need.CONTAINERS}),
+        ("poweroff", {}, NO_GRACE, set(Need) - {Need.GRACEFUL, Need.CONTAINERS}),
         ("kubelet-stop", {}, GRACE, ON_HOST | {Need.ENDS_PODS, Need.KUBELET_CONFIG}),
     ],
 )
