@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from chaos.judge.signals import source_time
@@ -12,7 +10,6 @@ from chaos.model.kube import Lease
 from chaos.model.timeline import History, Timeline
 
 MAX_OFFSET = 1.0  # seconds
-_WINDOW = 5  # successive renewals; the one with the least delay gives the best estimate
 
 
 def clock_notes(timeline: Timeline) -> list[str]:
@@ -24,30 +21,22 @@ def clock_notes(timeline: Timeline) -> list[str]:
     ]
     measured = set(_recorded_offsets(timeline))
     for name, history in sorted(timeline.leases.items()):
-        offset = lease_offset(history)
-        if offset is not None and abs(offset.seconds) > MAX_OFFSET and f"host {name}" not in measured:
+        ahead = seconds_ahead(history)
+        if ahead is not None and ahead > MAX_OFFSET and f"host {name}" not in measured:
             notes.append(
-                f"the clock of node {name} is {_describe_offset(offset)} the clock of this run, according to its Lease"
+                f"the clock of node {name} is at least {ahead:.1f} s ahead of the clock of this run, by its Lease"
             )
     return [f"{note}: its timestamps are off by as much" for note in notes]
 
 
-def lease_offset(history: History[Lease]) -> ClockOffset | None:
-    """Largest offset of a node's clock, positive if ahead; None with too few watched renewals."""
-    offsets = list(_offsets(history))
-    windows = [max(offsets[i : i + _WINDOW]) for i in range(len(offsets) - _WINDOW + 1)]
-    return ClockOffset(max(windows, key=abs), 0.0) if windows else None
+def seconds_ahead(history: History[Lease]) -> float | None:
+    """Seconds by which a node's clock is ahead at least; None without a renewal.
 
-
-def _offsets(history: History[Lease]) -> Iterator[float]:
-    """Renewal time minus receipt time of each watched renewal; a listed one was not received when it happened."""
-    last = ""
-    for index, version in enumerate(history):
-        renewed = (version.object.spec.renew_time if version.object.spec else None) or ""
-        at = source_time(renewed)
-        if index and at is not None and renewed != last and not version.final_state_unknown:
-            yield at - version.t
-        last = renewed
+    A node writes the time before it sends the renewal, so a renewal is never received before. It may be received any
+    time later, by a slow answer of the API server or a late watch: then it proves nothing of a clock that is behind.
+    """
+    renewals = ((source_time(v.object.spec.renew_time), v.t) for v in history if v.object.spec)
+    return max((at - received for at, received in renewals if at is not None), default=None)
 
 
 def _recorded_offsets(timeline: Timeline) -> dict[str, ClockOffset]:

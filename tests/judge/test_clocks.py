@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.judge.clocks import clock_notes, lease_offset
+from chaos.judge.clocks import clock_notes, seconds_ahead
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.real_runs import run_lines
 from tests.kit.story import RECORDINGS, Story
 
 
@@ -27,10 +28,12 @@ def renewals(node: str, offsets: list[float], late: float = 0.0) -> Story:
     [
         ([0.0] * 8, 0.02, ""),
         ([0.0] * 8, 0.9, ""),
-        ([3.0] * 8, 0.02, "the clock of node n1 is 3.0 s ahead of the clock of this run, according to its Lease"),
-        ([-5.0] * 8, 0.02, "the clock of node n1 is 5.0 s behind the clock of this run, according to its Lease"),
+        ([3.0] * 8, 0.02, "the clock of node n1 is at least 3.0 s ahead of the clock of this run, by its Lease"),
+        ([3.0], 0.02, "at least 3.0 s ahead"),
+        ([3.0] * 8, 0.6, "at least 2.4 s ahead"),
+        ([3.0] * 8, 2.6, ""),  # perhaps 0.4 s
+        ([-5.0] * 8, 0.02, ""),  # or each of them arrived late
         ([0.0] * 8 + [60.0] * 8, 0.02, "60.0 s ahead of"),
-        ([60.0] * 5, 0.02, ""),  # only four renewals were watched
         ([0.0, -9.0, 0.0, 0.0, -9.0, 0.0, 0.0, 0.0], 0.02, ""),  # some arrived late
     ],
 )
@@ -69,10 +72,31 @@ def test_measured_host_has_no_second_note() -> None:
 
 def test_nodes_on_one_kernel_have_one_clock() -> None:
     timeline = build_timeline(read_recording(RECORDINGS / "05-power-cut.jsonl.gz"))
-    offsets = [lease_offset(history) for history in timeline.leases.values()]
+    offsets = [seconds_ahead(history) for history in timeline.leases.values()]
     assert len(offsets) == 4
-    assert all(offset is not None and abs(offset.seconds) < 0.3 for offset in offsets)
+    assert all(offset is not None and abs(offset) < 0.3 for offset in offsets)
     assert clock_notes(timeline) == []
+
+
+def test_late_renewals_are_no_offset_of_the_clock() -> None:
+    """A busy cluster of containers on one kernel: five successive renewals of each node came 2.6 to 10.9 s late."""
+    timeline = build_timeline(run_lines("eviction-rate-1"))
+    offsets = [seconds_ahead(history) for history in timeline.leases.values()]
+    assert len(offsets) == 9
+    assert all(offset is not None and -0.1 < offset < 0 for offset in offsets)
+    assert clock_notes(timeline) == []
+
+
+@given(st.floats(-50, 50), st.lists(st.floats(0, 60), min_size=1, max_size=20))
+def test_no_delay_makes_a_clock_run_ahead(ahead: float, delays: list[float]) -> None:
+    story = Story()
+    for index, delay in enumerate(delays):
+        story.lease(1000 + index * 10 + delay, "n1", 1000 + index * 10 + ahead)
+    (history,) = build_timeline(sorted(story.lines, key=lambda line: line.t)).leases.values()
+    found = seconds_ahead(history)
+    assert found is not None
+    assert found <= ahead + 1e-3
+    assert found == pytest.approx(ahead - min(delays), abs=1e-3)
 
 
 @given(st.floats(-100, 100), st.lists(st.tuples(st.floats(0, 50), st.floats(0, 0.5)), min_size=1, max_size=30))
