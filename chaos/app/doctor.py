@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection
-from chaos.app.load import LoadedExperiment, required_permissions
+from chaos.app.load import LoadedExperiment, load, required_permissions
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
@@ -20,7 +20,7 @@ from chaos.clock import SystemClock
 from chaos.kube.cluster_snapshot import cluster_view
 from chaos.kube.lease_api import read_lock
 from chaos.kube.permissions import missing_permissions
-from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.model.permission import Permission
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
@@ -30,6 +30,7 @@ from chaos.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
 from chaos.preflight.observations import ClusterObservations, ExperimentNeeds
 
 VERSION = 1
+LOAD = "load"  # the check of findings about files
 _EMPTY_VIEW = ClusterView("", {})
 
 
@@ -58,6 +59,7 @@ class DoctorRequest:
     """``bundled``: the experiments are those of the distribution, not of the user.
 
     ``reports``: runs below it may have a pending undo. ``on_host_inspected`` is called with the name of each host.
+    ``unloadable``: why other bundled experiments cannot be loaded on this machine, by name.
     """
 
     connection: ClusterConnection
@@ -65,6 +67,18 @@ class DoctorRequest:
     reports: Path = Path("reports")
     bundled: bool = False
     on_host_inspected: Callable[[str], object] = lambda _: None
+    unloadable: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_bundled(paths: Iterable[Path], registry: PluginRegistry) -> tuple[list[LoadedExperiment], dict[str, str]]:
+    """The experiments that can be loaded, and by name why others cannot, as those that need an extra."""
+    loaded, unloadable = [], {}
+    for path in paths:
+        try:
+            loaded.append(load(path, registry))
+        except BadInput as error:
+            unloadable[path.stem] = error.problems[0].message
+    return loaded, unloadable
 
 
 def check_names(loaded: Sequence[LoadedExperiment]) -> None:
@@ -82,7 +96,7 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
     cases = [_case(each, permissions, view, request) for each, permissions in zip(loaded, missing, strict=True)]
     data = collect(cases, connection, request.registry, view, on_host_inspected=request.on_host_inspected)
     observations = with_pending_undo(_with_lock(data.observations, connection), connection, request.reports)
-    found = run_checks(CHECKS, observations, bundled=request.bundled)
+    found = run_checks(CHECKS, observations, bundled=request.bundled) + _load_notes(request.unloadable)
     runnable = {needs.name: _runnable_nodes(needs, found) for needs in observations.experiments}
     cluster = connection.inventory.cluster
     return Report(
@@ -93,10 +107,24 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
         simulated=bool(cluster and cluster.simulated),
         hosts=tuple(sorted(observations.hosts)),
         possible={name: nodes for name, nodes in runnable.items() if nodes is not None},
-        impossible=tuple(name for name, nodes in runnable.items() if nodes is None),
+        impossible=(*(name for name, nodes in runnable.items() if nodes is None), *request.unloadable),
         findings=tuple(found),
         exit_code=int(overall_exit(found, observations.experiments)),
     )
+
+
+def _load_notes(unloadable: Mapping[str, str]) -> list[Finding]:
+    """One note for all experiments that cannot be loaded for the same reason."""
+    return [
+        Finding(
+            LOAD,
+            Severity.NOTE,
+            CLUSTER,
+            f"not loaded on this machine: {reason}",
+            experiments=tuple(name for name, why in unloadable.items() if why == reason),
+        )
+        for reason in dict.fromkeys(unloadable.values())
+    ]
 
 
 def _missing_permissions(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> list[tuple[Permission, ...]]:

@@ -58,8 +58,8 @@ class HostContext:
 
     @property
     def host(self) -> Host:
-        """The host's entry in the inventory; an empty one where the inventory has none."""
-        return self.inventory.hosts.get(self.key, Host())
+        """The host's entry in the inventory, with its defaults; an empty one where the inventory has none."""
+        return self.inventory.host(self.key)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
     places += [root.get("defaults", *parts) for parts in _CONNECTION]
     hosts = [host for _, host in root.get("hosts").entries()]
     places += [host.get(*parts) for host in hosts for parts in _CONNECTION]
-    places += [place for host in hosts for place in _power_files(host.get("power"))]
+    places += [place for host in (root.get("defaults"), *hosts) for place in _power_files(host.get("power"))]
     resolved: list[Node] = []  # aliases share a node
     for place in places:
         if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in resolved):

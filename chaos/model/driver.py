@@ -29,6 +29,11 @@ class PowerSettings(Model):
         None, description="UUID or name that the power control reports of the machine, where it is not the Node's"
     )
 
+    @property
+    def names_machine(self) -> bool:
+        """Whether the settings are those of one machine; others may also stand in ``defaults`` of an inventory."""
+        return True
+
 
 class _File:
     """Marks a text as a path; a relative one is relative to the inventory file."""

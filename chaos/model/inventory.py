@@ -120,6 +120,18 @@ class Host(Connection):
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
 
 
+class Defaults(Connection):
+    """For all hosts, also those that the inventory does not list."""
+
+    power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
+
+    @model_validator(mode="after")
+    def _power_of_any_host(self) -> Self:
+        if self.power is not None and self.power.names_machine:
+            raise ValueError(f"power of kind {self.power.kind} is that of one machine here: give it to each host")
+        return self
+
+
 class ProtectedNodes(Model):
     roles: list[Literal["control-plane", "worker"]] = ["control-plane"]
     nodes: list[str] = []
@@ -218,7 +230,7 @@ class Inventory(Model):
     lab: Lab | None = None
     cluster: Cluster | None = None
     prometheus: Prometheus | None = None
-    defaults: Connection = Field(default_factory=Connection)
+    defaults: Defaults = Field(default_factory=Defaults)
     hosts: dict[str, Host] = {}
     protected: ProtectedNodes = ProtectedNodes()
     limits: Limits = Limits()
@@ -232,8 +244,13 @@ class Inventory(Model):
         return self
 
     def host_of(self, node: str) -> tuple[str, Host]:
-        """Key and entry of the host of a Node; the default for a Node without an entry: its addresses are used."""
-        for key, host in self.hosts.items():
-            if (host.node or key) == node:
-                return key, host
-        return node, Host()
+        """Key and entry of the host of a Node; without an entry the defaults: the Node's addresses are used."""
+        key = next((key for key, host in self.hosts.items() if (host.node or key) == node), node)
+        return key, self.host(key)
+
+    def host(self, key: str) -> Host:
+        """The entry of a host with the power control of ``defaults`` if it has none; an empty entry without one."""
+        host = self.hosts.get(key, Host())
+        if host.power is None and self.defaults.power is not None:
+            return host.model_copy(update={"power": self.defaults.power})
+        return host

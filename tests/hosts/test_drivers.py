@@ -249,6 +249,47 @@ def test_session_and_power_of_a_container_share_its_identity(tmp_path: Path, mon
     assert session._container.name == "node-a"
 
 
+@pytest.mark.parametrize("hosts", [{}, {"w1": {"user": "x"}}], ids=["none listed", "listed without power"])
+def test_nodes_that_are_containers_need_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hosts: dict[str, Any]
+) -> None:
+    program = tmp_path / "docker"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    more = {"cluster": {"kubeconfig": "k"}, "defaults": {"transport": "docker", "power": {"kind": "docker"}}}
+    inventory = Inventory.model_validate(HEAD | more | {"hosts": hosts})
+    host = HostContext(inventory, inventory.host_of("w1")[0], "w1", LOCAL)
+    session, control = transport_of(host).open_session(host), power_control_of(host)
+    assert isinstance(session, DockerSession)
+    assert session.label == "docker container w1"
+    assert session._container is control._container  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("power", "allowed"),
+    [
+        ({"kind": "docker"}, True),
+        ({"kind": "docker", "engine": "podman"}, True),
+        ({"kind": "manual"}, True),
+        ({"kind": "docker", "container": "w1"}, False),
+        ({"kind": "docker", "identity": "w1"}, False),
+        ({"kind": "wake-on-lan", "mac": "525400123456"}, False),
+        ({"kind": "redfish", "url": "https://bmc/redfish/v1/Systems/1"}, False),
+    ],
+)
+def test_only_power_of_any_machine_may_be_a_default(power: dict[str, Any], allowed: bool) -> None:
+    document = HEAD | {"cluster": {"kubeconfig": "k"}, "defaults": {"power": power}}
+    if allowed:
+        own = {"kind": "wake-on-lan", "mac": "525400123456"}
+        inventory = Inventory.model_validate(document | {"hosts": {"a": {"power": own}}})
+        found = [entry.power.kind if entry.power else "" for entry in map(inventory.host, ("a", "b"))]
+        assert found == ["wake-on-lan", power["kind"]]
+    else:
+        with pytest.raises(ValueError, match=f"power of kind {power['kind']} is that of one machine here"):
+            Inventory.model_validate(document)
+
+
 def test_shared_objects_are_made_once() -> None:
     shared, made = SharedObjects(), []
     for key in ("a", "b", "a"):

@@ -33,7 +33,7 @@ def command(
     import msgspec
 
     from chaos.app.connect import connect_cluster, inventory_path, refuse_before_side_effects
-    from chaos.app.doctor import DoctorRequest, check_names, diagnose
+    from chaos.app.doctor import DoctorRequest, check_names, diagnose, load_bundled
     from chaos.app.load import load
     from chaos.app.registry import load_registry
     from chaos.cli.bundled import bundled_path
@@ -41,13 +41,18 @@ def command(
     from chaos.load.inventory import load_inventory
 
     registry = load_registry()
-    paths = experiments or tuple(sorted(bundled_path("experiments").glob("*.yaml")))
-    loaded = [load(path, registry) for path in paths]
+    unloadable: dict[str, str] = {}
+    if experiments:
+        loaded = [load(path, registry) for path in experiments]
+    else:
+        loaded, unloadable = load_bundled(sorted(bundled_path("experiments").glob("*.yaml")), registry)
     check_names(loaded)
     cluster = load_inventory(inventory_path(inventory))
     with refuse_before_side_effects(), connect_cluster(cluster) as connection, connection.clock.participant():
         progress = _Counter()
-        request = DoctorRequest(connection, registry, reports, bundled=not experiments, on_host_inspected=progress)
+        request = DoctorRequest(
+            connection, registry, reports, bundled=not experiments, on_host_inspected=progress, unloadable=unloadable
+        )
         report = diagnose(loaded, request)
         progress.end()
     if as_json:

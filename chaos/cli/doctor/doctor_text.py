@@ -27,15 +27,9 @@ def render(report: Report, *, everything: bool) -> list[str]:
     shown = [finding for finding in report.findings if not _is_other_cluster(finding)]
     for group in [[finding] for finding in shown] if everything else _group_similar(shown):
         lines += _render_group(group)
-    incompatible = sorted(
-        {name for finding in report.findings if _is_other_cluster(finding) for name in finding.experiments}
-    )
-    lines += ["", "do not match this cluster:"] if incompatible else []
-    for name in incompatible:
-        finding = next(
-            finding for finding in report.findings if _is_other_cluster(finding) and name in finding.experiments
-        )
-        lines.append(f"  {name}: {printable(finding.message.removeprefix(f'{name}: '))}")
+    mismatches = _mismatches(report.findings)
+    lines += ["", "do not match this cluster:"] if mismatches else []
+    lines += [f"  {', '.join(names)}: {printable(reason)}" for reason, names in mismatches.items()]
     count = len(report.possible)
     return [*lines, "", f"{count} of {count + len(report.impossible)} experiments can be run here"]
 
@@ -45,13 +39,29 @@ def _is_other_cluster(finding: Finding) -> bool:
     return finding.is_incompatible and finding.severity is Severity.NOTE
 
 
-def _group_similar(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Group findings of one check that differ only in the host."""
+def _mismatches(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    """Names of the experiments that do not match the cluster, by the first reason for each."""
+    reasons: dict[str, str] = {}
+    for finding in filter(_is_other_cluster, findings):
+        for name in finding.experiments:
+            reasons.setdefault(name, _without_experiment(finding))
+    by_reason: dict[str, list[str]] = {}
+    for name in sorted(reasons):
+        by_reason.setdefault(reasons[name], []).append(name)
+    return by_reason
 
-    def group_key(finding: Finding) -> tuple[str, str, str, tuple[str, ...]]:
-        name = _host(finding)
-        plain = finding.message.replace(name, "") if name else finding.message
-        return str(finding.severity), finding.check, plain, finding.experiments
+
+def _without_experiment(finding: Finding) -> str:
+    """The message without the name of the experiment in front."""
+    return finding.message.removeprefix(f"{finding.experiments[0]}: ") if finding.experiments else finding.message
+
+
+def _group_similar(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
+    """Group findings of one check that differ only in the host and in the experiments."""
+
+    def group_key(finding: Finding) -> tuple[str, str, str]:
+        message, name = _without_experiment(finding), _host(finding)
+        return str(finding.severity), finding.check, message.replace(name, "") if name else message
 
     order = {severity: rank for rank, severity in enumerate(reversed(Severity))}
     ordered = sorted(findings, key=lambda finding: (order[finding.severity], group_key(finding)))
@@ -59,9 +69,11 @@ def _group_similar(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
 
 
 def _render_group(group: Sequence[Finding]) -> Iterator[str]:
-    first, hosts = group[0], [name for finding in group if (name := _host(finding))]
+    first, hosts = group[0], list(dict.fromkeys(name for finding in group if (name := _host(finding))))
     name, names = _host(first), _truncate(hosts)
-    message = first.message.replace(name, names) if name and name in first.message else first.message
+    experiments = list(dict.fromkeys(each for finding in group for each in finding.experiments))
+    message = _without_experiment(first)
+    message = message.replace(name, names) if name and name in message else message
     if name and name not in first.message:
         message = f"{names}: {message}"
     label = f"{first.severity:<9}{first.check:<{_COLUMN}}"
@@ -69,8 +81,8 @@ def _render_group(group: Sequence[Finding]) -> Iterator[str]:
     blank = " " * len(label)
     if first.hint:
         yield f"{blank}hint: {printable(first.hint.replace(name, names) if name else first.hint)}"
-    if first.experiments:
-        yield f"{blank}affects: {_truncate(first.experiments)}"
+    if experiments:
+        yield f"{blank}affects: {_truncate(experiments)}"
 
 
 def _host(finding: Finding) -> str:

@@ -28,6 +28,10 @@ class DockerPower(PowerSettings):
     container: ContainerName | None = Field(None, description="name or ID; default: the Node's name")
     engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
 
+    @property
+    def names_machine(self) -> bool:
+        return bool(self.container or self.identity)  # else the Node's name is that of the container
+
 
 class _Network(Struct):
     ipv4: str | None = field(default=None, name="IPAddress")

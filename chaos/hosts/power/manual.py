@@ -27,6 +27,10 @@ class ManualPower(PowerSettings):
     kind: Literal["manual"]
     deadline: DurationText = Field("5m", description="for the person who is asked")
 
+    @property
+    def names_machine(self) -> bool:
+        return bool(self.identity)
+
 
 def make_manual_control(power: ManualPower, host: str, terminal: str = TERMINAL) -> ManualControl:
     """Power control of one machine. Raises Refused where there is no terminal for the prompt."""

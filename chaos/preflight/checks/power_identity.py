@@ -13,8 +13,6 @@ from chaos.preflight.check import Check, Diagnosis, ok, refusal, warning
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
 _HOST = frozenset({Need.HOST})
-# Kinds whose settings name one machine; those of the others may be equal, as the Node's name is the default.
-_NAMES_MACHINE = ("redfish", "ipmi", "command", "wake-on-lan")
 
 
 class PowerIdentityCheck(Check):
@@ -70,7 +68,7 @@ def _diagnose(name: str, key: str, power: PowerSettings, binding: Binding, inven
 
 def _same_power(inventory: Inventory, key: str, power: PowerSettings) -> str:
     """Key of another host with an equal power control, "" if there is none."""
-    if power.kind not in _NAMES_MACHINE:
+    if not power.names_machine:
         return ""
     return next((other for other, host in inventory.hosts.items() if other != key and host.power == power), "")
 
