@@ -36,10 +36,10 @@ Each file tests one statement of the Kubernetes documentation. They run on the l
     nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
 
 and on your cluster with your inventory (see hosts/example.yaml); `requires` refuses an experiment that the kubelets are
-not configured for. Their workloads have three replicas of everything, spread over the nodes: with more than three
-workers, copy the files and set more replicas, so that the target has a pod of each. PriorityClasses of a workload are
-created for the run and removed after it; if the cluster already has a class of that name, the class is not changed and
-the run ends.
+not configured for. Their workloads have three replicas of everything, spread over the nodes. With `runs: workload` a
+target always has pods of it: on a cluster with more than three workers, node affinity confines the pods to the target
+and two other nodes, which the plan names. PriorityClasses of a workload are created for the run and removed after it;
+if the cluster already has a class of that name, the class is not changed and the run ends.
 
 The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated" means that a statement
 of the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the

@@ -19,6 +19,7 @@ from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import make_plan
 from chaos.plan.targets import select_nodes
+from chaos.plan.workload_nodes import select_workload_nodes
 from chaos.preflight.findings import describe, refuse, run_checks, warnings
 
 
@@ -55,4 +56,5 @@ def plan(
     overridden = refuse(findings, anyway=anyway)
     planned = make_plan(loaded.experiment, registry, data.drafts[case.name])
     messages = tuple(describe(finding) for finding in warnings(findings))
-    return replace(planned, overridden=overridden, warnings=messages), view
+    confined = select_workload_nodes(spec.targets, nodes, view, connection.inventory, seed)
+    return replace(planned, overridden=overridden, warnings=messages, workload_nodes=confined), view

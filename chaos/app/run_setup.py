@@ -52,7 +52,8 @@ class LiveJudge:
         """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet."""
         with self.recorder.lock_timeline() as timeline:
             context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
-            return (*steady_state(context, timeline.end), *self._unobserved_objects(timeline))
+            missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
+            return (*steady_state(context, timeline.end), *missing)
 
     def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
         """Each kind of object has a separate watch, and one may be late."""
@@ -60,6 +61,20 @@ class LiveJudge:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             if kind in PLURALS and (PLURALS[kind], self.options.namespace, name) not in timeline.workloads:
                 yield Verdict(f"{kind} {name}", WORKLOAD, Status.PENDING, "it was not seen yet")
+
+    def _targets_without_pod(self, timeline: Timeline) -> Iterator[Verdict]:
+        """Targets that must run a pod of the workload, and do not."""
+        pods = (history.last for history in timeline.pods.values())
+        running = {
+            pod.object.spec.node_name
+            for pod in pods
+            if not pod.is_deleted and pod.object.spec and pod.object.metadata.namespace == self.options.namespace
+        }
+        for name, spec in self.loaded.experiment.spec.targets.items():
+            for node in self.options.bind.get(name, ()) if spec.runs else ():
+                if node not in running:
+                    because = f"no pod of the workload is on {node}"
+                    yield Verdict(f"target {name} runs the workload", WORKLOAD, Status.PENDING, because)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,9 @@ class RunSetup:
             plan=self.plan,
             deadline=self.connection.clock.now() + parse_duration(experiment.spec.max_duration),
             observers=observers.stages,
-            workload=create_commands(self.loaded.manifests, namespace, self.plan.run) if namespace else (),
+            workload=create_commands(self.loaded.manifests, namespace, self.plan.run, self.plan.workload_nodes)
+            if namespace
+            else (),
             meta=self._meta(),
             final_samples=observers.final_samples,
         )

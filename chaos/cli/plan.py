@@ -63,6 +63,8 @@ def _lines(plan: Plan) -> list[str]:
     lines += [f"target {target.target}: {target.node}" for target in plan.targets]
     if plan.namespace:
         lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
+    if plan.workload_nodes:
+        lines.append(f"its pods run on {', '.join(plan.workload_nodes)} only (node affinity)")
     lines += [f"warning {text}" for text in plan.warnings]
     lines += [f"refused {text} (overridden: the run is inconclusive at best)" for text in plan.overridden]
     return lines + [line for step in plan.steps for line in _step(step)]

@@ -23,6 +23,7 @@ from chaos.model.ports import KubeApi
 
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _GROUP = "[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # of an API, or its version: no escape and no query
+_CONFINED = ("Deployment", "StatefulSet", "ReplicaSet", "Job", "Pod")
 _IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 
 
@@ -73,13 +74,20 @@ def _remove_finalizers(path: str, namespace: str) -> UndoStep:
     return UndoStep(free, unless=FactCheck(object_fact(path, "/metadata/finalizers"), None))
 
 
-def create_commands(manifests: list[dict[str, Any]], namespace: str, run: str) -> list[KubeCommand]:
-    """The namespace, then every object in it. A PriorityClass that exists already is refused by the API server."""
+def create_commands(
+    manifests: list[dict[str, Any]], namespace: str, run: str, nodes: Sequence[str] = ()
+) -> list[KubeCommand]:
+    """The namespace, then every object in it. A PriorityClass that exists already is refused by the API server.
+
+    ``nodes``: confine the pods to them, by node affinity; those of DaemonSets are not confined.
+    """
     labels = {RUN_LABEL: run, **MANAGED_BY_LABEL}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
     created = [KubeCommand("POST", "/api/v1/namespaces", body)]
     for manifest in manifests:
         obj = copy.deepcopy(manifest)
+        if nodes and obj["kind"] in _CONFINED:
+            _confine(obj["spec"] if obj["kind"] == "Pod" else obj["spec"]["template"]["spec"], nodes)
         own = "" if obj["kind"] == "PriorityClass" else namespace
         metadata = obj.setdefault("metadata", {})
         metadata["labels"] = {**metadata.get("labels", {}), **labels}
@@ -87,6 +95,21 @@ def create_commands(manifests: list[dict[str, Any]], namespace: str, run: str) -
             metadata["namespace"] = own
         created.append(KubeCommand("POST", collection_path(obj, own), obj))
     return created
+
+
+def _confine(pod_spec: dict[str, Any], nodes: Sequence[str]) -> None:
+    """Add the nodes to the required node affinity: a term for each, as a field takes one value."""
+    affinity = pod_spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    required["nodeSelectorTerms"] = [
+        {**term, "matchFields": [*term.get("matchFields", []), _named(node)]}
+        for term in required.get("nodeSelectorTerms") or [{}]
+        for node in nodes
+    ]
+
+
+def _named(node: str) -> dict[str, Any]:
+    return {"key": "metadata.name", "operator": "In", "values": [node]}
 
 
 def collection_path(obj: dict[str, Any], namespace: str) -> str:

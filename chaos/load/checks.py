@@ -26,6 +26,9 @@ def check_experiment(root: Cursor, registry: PluginRegistry, folder: Path) -> No
     report_duplicates((query.get("name") for query in spec.get("queries").items()), "query")
     _check_requires(spec.get("requires"))
     _check_workload(spec.get("workload", "manifests"), folder)
+    for _, target in spec.get("targets").entries():
+        if target.get("runs") and not spec.get("workload"):
+            target.get("runs").report("the experiment has no workload", "add spec.workload, or remove runs")
     names = DeclaredNames(
         targets=targets,
         steps=[name for step in steps if (name := step.get("name").text)],

@@ -27,6 +27,9 @@ class TargetSpec(Model):
     match_labels: dict[str, str] | None = Field(None, alias="matchLabels")
     zone: str | None = None
     os: Literal["linux", "windows"] | None = None
+    runs: Literal["workload"] | None = Field(
+        None, description="workload: the node can run pods of the workload, and runs one before the first step"
+    )
     count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
 
     @field_validator("count", mode="before")

@@ -57,6 +57,7 @@ class Plan(Struct, frozen=True):
     targets: tuple[PlannedTarget, ...]
     steps: tuple[PlannedStep, ...]
     namespace: str = ""  # of the workload
+    workload_nodes: tuple[str, ...] = ()  # to which its pods are confined; empty for all
     facts: dict[str, Any] = {}
     source: str = ""  # path of the experiment's file
     overridden: tuple[str, ...] = ()  # failed preflight checks that --anyway overrides

@@ -11,6 +11,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.kube import Node, is_ready
 from chaos.plan.cluster import ClusterView, os, zone
 from chaos.plan.limits import check_ready_nodes
+from chaos.plan.workload_nodes import is_schedulable
 
 
 def select_nodes(
@@ -70,6 +71,7 @@ def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
         and (spec.role is None or view.role(node.metadata.name) == spec.role)
         and (spec.zone is None or zone(node) == spec.zone)
         and (spec.os is None or os(node) == spec.os)
+        and (spec.runs is None or is_schedulable(node))
         and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
     )
 

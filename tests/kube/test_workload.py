@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
 from chaos.kube.workload import (
@@ -45,6 +48,56 @@ def test_everything_is_labelled_and_in_the_namespace() -> None:
     labels = {"app": "web", "nodefall.dev/run": "r1", "app.kubernetes.io/managed-by": "nodefall"}
     assert service.body["metadata"]["labels"] == labels
     assert "namespace" not in manifest["metadata"], "the manifest is not changed"
+
+
+def affinity(pod_spec: dict[str, Any]) -> Any:
+    return pod_spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
+def named(node: str) -> dict[str, Any]:
+    return {"key": "metadata.name", "operator": "In", "values": [node]}
+
+
+def test_pods_are_confined_to_nodes() -> None:
+    """A field takes one value, and terms are alternatives: one for each node."""
+    template: dict[str, Any] = {"spec": {"containers": []}}
+    manifests: list[dict[str, Any]] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": "a"},
+            "spec": {"template": copy.deepcopy(template)},
+        }
+        for kind in ("Deployment", "StatefulSet", "DaemonSet")
+    ]
+    manifests.append({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}})
+    _, *bodies = (command.body or {} for command in create_commands(manifests, "ns", "r1", ("n1", "n2")))
+    terms = [{"matchFields": [named("n1")]}, {"matchFields": [named("n2")]}]
+    assert [affinity(body["spec"]["template"]["spec"]) for body in bodies[:2]] == [terms, terms]
+    assert bodies[2]["spec"]["template"] == template, "a DaemonSet has a pod on each node anyway"
+    assert affinity(bodies[3]["spec"]) == terms
+    assert "affinity" not in manifests[0]["spec"]["template"]["spec"], "the manifest is not changed"
+
+
+def test_the_affinity_of_the_manifest_still_holds() -> None:
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    required: dict[str, Any] = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [zone, {"matchFields": [named("n1")]}]}
+    }
+    pod: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"affinity": {"nodeAffinity": required}},
+    }
+    _, created = create_commands([pod], "ns", "r1", ("n1", "n2"))
+    assert created.body is not None
+    assert affinity(created.body["spec"]) == [
+        {**zone, "matchFields": [named("n1")]},
+        {**zone, "matchFields": [named("n2")]},
+        {"matchFields": [named("n1"), named("n1")]},
+        {"matchFields": [named("n1"), named("n2")]},
+    ]
 
 
 def test_a_rejection_has_the_servers_message() -> None:

@@ -366,3 +366,26 @@ def test_a_pattern_is_reported_with_the_description_of_the_field(
     (problem,) = [p for p in bad.value.problems if "does not match" in p.message]
     assert problem.message.startswith(message)
     assert problem.hint.startswith(hint)
+
+
+def running_the_workload(tmp_path: Path, workload: str) -> Path:
+    """The experiment with ``runs: workload``, and this line instead of its workload."""
+    text = (DATA / "experiment.yaml").read_text(encoding="utf-8")
+    text = text.replace("{role: worker, count: 1} ", "{role: worker, count: 1, runs: workload} ")
+    file = tmp_path / "experiment.yaml"
+    file.write_text(re.sub(r"  workload:.*\n", workload, text), encoding="utf-8")
+    manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    (tmp_path / "w.yaml").write_text(manifest, encoding="utf-8")
+    return file
+
+
+def test_a_target_may_run_the_workload(tmp_path: Path) -> None:
+    file = running_the_workload(tmp_path, "  workload: {manifests: [w.yaml]}\n")
+    assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == "workload"
+
+
+def test_a_target_cannot_run_a_workload_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as bad:
+        load_experiment(running_the_workload(tmp_path, ""), REGISTRY)
+    (problem,) = [p for p in bad.value.problems if p.message == "the experiment has no workload"]
+    assert (problem.line, problem.hint) == (8, "add spec.workload, or remove runs")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chaos.model.action import Undo
+from chaos.model.action import FactCheck, Undo
 from chaos.model.command import HostCommand
 from chaos.model.errors import Refused
 from chaos.model.plan import Plan, PlannedStep, PlannedTarget
@@ -47,6 +47,8 @@ def test_differences_without_effect_are_accepted() -> None:
         ({"targets": (TARGET, replace(TARGET, node="n2"))}, "other nodes would be selected now"),
         ({"targets": (replace(TARGET, uid="uid-2"),)}, r"n1 was replaced \(its UID was uid-1, now it is uid-2\)"),
         ({"targets": (replace(TARGET, boot_identity="boot 2"),)}, "n1 has booted since"),
+        ({"workload_nodes": ("n1", "n2")}, "the workload would be confined to other nodes now"),
+        ({"steps": (replace(STEP, awaits=(FactCheck("machine", "off"),)),)}, "awaits of the step stop on n1 would be"),
         ({"steps": ()}, "the step stop on n1 would not be done any more"),
         ({"steps": (replace(STEP, commands=(HostCommand(("rm",)),)),)}, "commands of the step stop on n1 would be"),
         ({"steps": (replace(STEP, params={"a": 1}),)}, "params of the step stop on n1"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,10 +12,22 @@ from hypothesis import strategies as st
 from chaos.model.errors import Refused
 from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
-from chaos.model.kube import Condition, Metadata, Node, NodeMetadata, NodeStatus, Pod, PodSpec, is_ready
+from chaos.model.kube import (
+    Condition,
+    Metadata,
+    Node,
+    NodeMetadata,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    Taint,
+    is_ready,
+)
 from chaos.model.kube.meta import Annotations
 from chaos.plan.cluster import ClusterView
 from chaos.plan.targets import select_nodes
+from chaos.plan.workload_nodes import SPREAD, select_workload_nodes
 
 CONTROL = {"node-role.kubernetes.io/control-plane": ""}
 
@@ -129,3 +142,56 @@ def test_every_selection_is_safe_and_reproducible(seed: int, workers: int, count
     assert all(is_ready(view.nodes[name]) for name in nodes)
     assert len(set(view.ready_nodes()) - set(nodes)) >= 2
     assert select_nodes(specs, view, allowed, seed) == selected
+
+
+TAINTED = NodeSpec(taints=[Taint(key="k", effect="NoSchedule")])
+PREFERRED = NodeSpec(taints=[Taint(key="k", effect="PreferNoSchedule")])
+
+
+def with_spec(workers: int, **specs: NodeSpec) -> ClusterView:
+    """Workers of which some have another spec."""
+    view = cluster(workers)
+    changed = {name: msgspec.structs.replace(view.nodes[name], spec=spec) for name, spec in specs.items()}
+    return ClusterView("uid", {**view.nodes, **changed})
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        (NodeSpec(unschedulable=True), {"w1"}),
+        (TAINTED, {"w1"}),
+        (PREFERRED, {"w0", "w1"}),
+    ],
+)
+def test_a_target_that_runs_the_workload_takes_pods(spec: NodeSpec, allowed: set[str]) -> None:
+    view, workload = with_spec(2, w0=spec), {"victim": target(role="worker", runs="workload")}
+    found = {select_nodes(workload, view, inventory(), seed)["victim"][0] for seed in range(20)}
+    assert found == allowed
+    assert {select_nodes({"v": target(role="worker")}, view, inventory(), s)["v"][0] for s in range(20)} == {"w0", "w1"}
+
+
+@given(seed=st.integers(), workers=st.integers(2, 300), count=st.integers(1, 5), down=st.sets(st.integers(0, 9)))
+def test_the_workload_is_confined_to_the_targets_and_others(
+    seed: int, workers: int, count: int, down: set[int]
+) -> None:
+    view = cluster(workers, tuple(f"w{i}" for i in down))
+    specs = {"victim": target(role="worker", count=count, runs="workload")}
+    allowed = inventory(limits={"maxNodes": 9}, protected={"nodes": ["w1"]})
+    try:
+        selected = select_nodes(specs, view, allowed, seed)
+    except Refused:
+        return
+    nodes = select_workload_nodes(specs, selected, view, allowed, seed)
+    usable = {name for name in view.ready_workers() if name != "w1"}
+    if nodes:
+        assert set(selected["victim"]) <= set(nodes) <= usable
+        assert len(nodes) == max(SPREAD, count)
+    else:
+        assert len(usable) <= SPREAD
+    assert nodes == select_workload_nodes(specs, selected, view, allowed, seed)
+
+
+def test_a_workload_is_not_confined_unless_a_target_runs_it() -> None:
+    specs = {"victim": target(role="worker")}
+    selected = select_nodes(specs, cluster(9), inventory(), 1)
+    assert select_workload_nodes(specs, selected, cluster(9), inventory(), 1) == ()
