@@ -16,13 +16,21 @@ _MESSAGE = "node is shutting down"
 
 
 def lost_after_cancel(recording: Recording) -> Literal["always", "never", "seeded"]:
-    """Outcome of the first cancelled shutdown that shows one."""
+    """Outcome of the first cancelled shutdown that shows one, for those that do not."""
     for item in recording.operations:
-        if item.action == "prepare-for-shutdown" and not item.params.get("active", "true" in item.command):
-            has_lock = _has_lock_after(recording, item)
-            if has_lock is not None:
-                return "never" if has_lock else "always"
+        lost = is_lost_after(recording, item)
+        if lost is not None:
+            return "always" if lost else "never"
     return "seeded"
+
+
+def is_lost_after(recording: Recording, operation: Operation) -> bool | None:
+    """Whether the kubelet had lost its lock after this operation; None if that is not a cancellation, or not seen."""
+    params, command = operation.params, operation.command
+    if operation.action != "prepare-for-shutdown" or params.get("active", "true" in command):
+        return None
+    has_lock = _has_lock_after(recording, operation)
+    return None if has_lock is None else not has_lock
 
 
 def has_logind(recording: Recording, node: str) -> bool:

@@ -11,6 +11,7 @@ from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import FAMILIES
 from chaos.lab.objects.accessors import name_of
+from chaos.lab.replay import locks
 from chaos.lab.replay.recording import Operation, Recording, ReplayError
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import USER_OPERATIONS
@@ -60,7 +61,11 @@ def _shut_down(machine: Machine, kind: Kind) -> None:
 
 def _prepare_for_shutdown(session: ReplaySession, operation: Operation) -> None:
     active = operation.params.get("active", "true" in operation.command or not operation.command)
-    session.machine(operation).logind.emit_prepare_for_shutdown(bool(active))
+    machine = session.machine(operation)
+    lost = locks.is_lost_after(session.recording, operation)
+    if lost is not None:
+        machine.kubelet.record_lock_loss(lost)
+    machine.logind.emit_prepare_for_shutdown(bool(active))
 
 
 def _schedule(session: ReplaySession, operation: Operation) -> None:

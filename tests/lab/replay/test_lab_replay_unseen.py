@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -123,6 +123,11 @@ def restart(wait: float) -> Step:
     return host(wait, "kubelet-restart", lambda m: m.kubelet.restart())
 
 
+def defect(lost: Literal["always", "never"]) -> Step:
+    """What the next cancellations do to the lock: chance on a real cluster."""
+    return (0, "", "", {}, lambda cluster: setattr(cluster.spec, "inhibitor_lost_after_cancel", lost))
+
+
 CUT, BACK = cut(0), back(0)
 POWEROFF = host(0.0, "poweroff", lambda m: m.logind.power_off())
 SCENARIOS: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
@@ -171,6 +176,14 @@ SCENARIOS: dict[str, tuple[list[Step], float, dict[str, Any]]] = {
     ),
     "power off after a cancellation, lock held": (
         [signal(0, active=True), signal(12, active=False), at(40, POWEROFF), back(80)], 40, {"lost": "never"},
+    ),
+    "lock lost after one cancellation, held after the next": (
+        [signal(0, active=True), signal(12, active=False), restart(30), signal(30, active=True),
+         defect("never"), signal(12, active=False), at(40, POWEROFF), back(80)], 40, {"lost": "always"},
+    ),
+    "lock held after one cancellation, lost after the next": (
+        [signal(0, active=True), signal(12, active=False), restart(30), signal(30, active=True),
+         defect("always"), signal(12, active=False), at(40, POWEROFF), back(80)], 40, {"lost": "never"},
     ),
     "out of service NoExecute": (
         [CUT, at(80, taint(OUT, "NoExecute")), back(60), at(30, untaint(OUT))], 40, {"extra": True},

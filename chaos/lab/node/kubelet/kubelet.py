@@ -124,6 +124,11 @@ class Kubelet:
         self._should_run = True
         self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_needed)
 
+    def record_lock_loss(self, lost: bool) -> None:
+        """Whether the next cancellation loses the lock, as seen in a recording, instead of by chance."""
+        if self._manager is not None:
+            self._manager.recorded_lock_loss = lost
+
     def lose_lock(self) -> None:
         """Close the inhibitor's file descriptor by mistake, as after a cancelled shutdown (facts 2)."""
         if self._manager is not None:

@@ -77,6 +77,7 @@ class ShutdownManager:
         self._logind, self._spec = process.machine.logind, process.spec
         self._buckets = buckets_of(process.machine.spec)
         self._lock: Inhibitor | None = None
+        self.recorded_lock_loss: bool | None = None  # of the next cancellation, in a replay
         self._signals: deque[bool] = deque()
         self._is_busy = self._is_disconnected = False
         self._started_at = 0.0
@@ -245,12 +246,14 @@ class ShutdownManager:
         self._emit_event("Shutdown manager detected shutdown cancellation")
         self._process.is_shutting_down = False
         held_before = self._lock is not None
+        recorded, self.recorded_lock_loss = self.recorded_lock_loss, None
         try:
             self._take_lock()
         except LogindError:
             self._process_next()
             return
-        if not held_before and self._has_lock_defect():
+        lost = not held_before and self._has_lock_defect() if recorded is None else recorded
+        if lost:
             self.lose_lock()
         self._process_next()
 
