@@ -64,10 +64,10 @@ def mask_pods(signal: Signal, timeline: Timeline) -> Signal:
 
     Raises Undecidable without any observation: then the absence of pods is unknown, too.
     """
-    first = min((history.times[0] for history in timeline.pods.values()), default=None)
-    if first is None:
+    if not timeline.pods:
         raise Undecidable("no pods were observed")
-    return mask_before(first, signal, timeline, "pods")
+    first = next(iter(timeline.pods.values()))  # entries are in order of time
+    return mask_before(first.times[0], signal, timeline, "pods")
 
 
 def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
