@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from chaos.model.fact import current_fact
 from chaos.model.kube import (
     EndpointSlice,
@@ -29,8 +31,7 @@ T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, gc=False):
     """A decoded recording entry. ``object``: a struct of model.kube, ActionRecord, BlindWindow or JSON."""
 
     seq: int
@@ -42,8 +43,7 @@ class Entry:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Version(Generic[T]):
+class Version(Struct, Generic[T], frozen=True, gc=False):
     """State of an object from ``t`` on.
 
     ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that is stale, because the deletion was

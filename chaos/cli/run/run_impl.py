@@ -19,6 +19,7 @@ from chaos.app.connect import inventory_path
 from chaos.app.run import Run
 from chaos.cli.log_options import is_verbose
 from chaos.cli.run.confirm import ask
+from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
@@ -48,6 +49,7 @@ class RunOptions:
 
 def run_and_report(options: RunOptions, plain: bool, as_json: bool) -> int:
     """Run, print the result, and return the exit code. Raises NodefallError."""
+    tune_gc()
     if options.max_duration:
         try:
             parse_duration(options.max_duration)
