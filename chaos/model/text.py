@@ -33,7 +33,7 @@ def _redact(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return "".join(_escape_character(c) for c in text)
+    return text if text.isprintable() else "".join(_escape_character(c) for c in text)
 
 
 def escape_for_encoding(text: str, encoding: str) -> str:
