@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from functools import cache
 
 from chaos.model.fact import HostFact
-from chaos.model.registry import Group, PluginRegistry, discover
+from chaos.model.registry import Group, PluginRegistry, discover, discover_lazily
 
 
 @cache
 def load_registry() -> PluginRegistry:
-    """Actions and assertions, built in and from other distributions. Raises PluginError."""
+    """Actions and assertions, built in and from other distributions; the former load when used. Raises PluginError."""
     import chaos.actions  # noqa: PLC0415 - slow
     import chaos.assertions  # noqa: PLC0415
 
     return PluginRegistry(
-        discover(chaos.actions, "ACTION", Group.ACTIONS), discover(chaos.assertions, "ASSERTION", Group.ASSERTIONS)
+        discover_lazily(chaos.actions, "ACTION", Group.ACTIONS),
+        discover_lazily(chaos.assertions, "ASSERTION", Group.ASSERTIONS),
     )
 
 

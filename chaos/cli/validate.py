@@ -49,11 +49,13 @@ def _check(path: Path) -> dict[str, Any]:
 
 
 def _load(path: Path) -> Experiment | Inventory:
-    from chaos.load import load_experiment, load_inventory  # noqa: PLC0415 - slow
-    from chaos.load.document import kind_of_document, read_document  # noqa: PLC0415
+    from chaos.load.document import kind_of_document, read_document  # noqa: PLC0415 - slow
 
     if kind_of_document(path, read_document(path)) == "Inventory":
+        from chaos.load.inventory import load_inventory  # noqa: PLC0415
+
         return load_inventory(path)
     from chaos.app.registry import load_registry  # noqa: PLC0415
+    from chaos.load.experiment import load_experiment  # noqa: PLC0415
 
     return load_experiment(path, load_registry())

@@ -53,16 +53,73 @@ def discover(package: ModuleType, attribute: str, group: str = "") -> dict[str, 
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for origin, plugin in [*_builtin(package, attribute), *(_external(group) if group else ())]:
-        name = getattr(plugin, "name", None)
-        if not isinstance(name, str) or not name:
-            raise PluginError(f"plug-in rejected: {origin} has no name", hint="set its attribute `name` to a text")
-        if name in found:
-            raise PluginError(
-                f"duplicate plug-in name {name!r}: {origins[name]} and {origin}",
-                hint="uninstall one of them, or rename the plug-in",
-            )
-        found[name], origins[name] = plugin, origin
+        _add(_name(plugin, origin), origin, plugin, found, origins)
     return dict(sorted(found.items()))
+
+
+def discover_lazily(package: ModuleType, attribute: str, group: str) -> Mapping[str, Any]:
+    """As :func:`discover`, but a built-in plug-in is imported when it is first looked up.
+
+    The module ``power_on`` has the plug-in ``power-on``; one with a leading underscore has none.
+    """
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        if not info.name.startswith("_"):
+            module = f"{package.__name__}.{info.name}"
+            _add(info.name.replace("_", "-"), f"{module}.{attribute}", _Unloaded(module, attribute), found, origins)
+    for origin, plugin in _external(group):
+        _add(_name(plugin, origin), origin, plugin, found, origins)
+    return _LazyPlugins(dict(sorted(found.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unloaded:
+    """A built-in plug-in that was not looked up yet."""
+
+    module: str
+    attribute: str
+
+    def load(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.attribute)
+
+
+class _LazyPlugins(Mapping[str, Any]):
+    """Plug-ins by name, some of them unloaded."""
+
+    def __init__(self, plugins: dict[str, Any]) -> None:
+        self._plugins = plugins
+
+    def __getitem__(self, name: str) -> Any:
+        plugin = self._plugins[name]
+        if isinstance(plugin, _Unloaded):
+            plugin = self._plugins[name] = plugin.load()
+        return plugin
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plugins)
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+
+def _name(plugin: Any, origin: str) -> str:
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        raise PluginError(f"plug-in rejected: {origin} has no name", hint="set its attribute `name` to a text")
+    return name
+
+
+def _add(name: str, origin: str, plugin: Any, found: dict[str, Any], origins: dict[str, str]) -> None:
+    if name in found:
+        raise PluginError(
+            f"duplicate plug-in name {name!r}: {origins[name]} and {origin}",
+            hint="uninstall one of them, or rename the plug-in",
+        )
+    found[name], origins[name] = plugin, origin
 
 
 def _builtin(package: ModuleType, attribute: str) -> Iterator[tuple[str, Any]]:

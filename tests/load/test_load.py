@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 import chaos.actions
 import chaos.assertions
 from chaos.hosts.power.redfish import RedfishPower
-from chaos.load import load_experiment, load_inventory, load_manifests
+from chaos.load.experiment import load_experiment
+from chaos.load.inventory import load_inventory
+from chaos.load.manifests import load_manifests
 from chaos.load.scalars import resolve
 from chaos.load.schema import json_schema
 from chaos.load.tree import to_builtins

@@ -8,7 +8,7 @@ import pytest
 
 import chaos.actions
 import chaos.assertions
-from chaos.load import load_experiment
+from chaos.load.experiment import load_experiment
 from chaos.model.errors import BadInput
 from chaos.model.experiment import Experiment
 from chaos.model.registry import PluginRegistry, discover

@@ -10,9 +10,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import chaos.actions
+import chaos.assertions
 from chaos.model import registry
 from chaos.model.errors import Exit, PluginError
-from chaos.model.registry import Group, discover
+from chaos.model.registry import Group, discover, discover_lazily
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
@@ -54,6 +55,24 @@ def test_a_duplicate_name_is_an_error_that_names_both(monkeypatch: pytest.Monkey
     assert "chaos.actions.cordon.ACTION" in raised.value.message
     assert "outside_plugins:MINE" in raised.value.message
     assert raised.value.code is Exit.USAGE
+
+
+def test_a_duplicate_of_an_unloaded_plugin_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, MINE=SimpleNamespace(name="cordon"))
+    with pytest.raises(PluginError, match=r"chaos\.actions\.cordon\.ACTION and outside_plugins:MINE"):
+        discover_lazily(chaos.actions, "ACTION", Group.ACTIONS)
+
+
+@pytest.mark.parametrize(("package", "attribute"), [(chaos.actions, "ACTION"), (chaos.assertions, "ASSERTION")])
+def test_lazy_discovery_finds_the_same_plugins_by_the_names_of_their_modules(
+    package: ModuleType, attribute: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sysctl = SimpleNamespace(name="sysctl")
+    install(monkeypatch, SYSCTL=sysctl)
+    found = discover_lazily(package, attribute, Group.ACTIONS)
+    assert list(found) == sorted(found)
+    assert dict(found) == {**discover(package, attribute), "sysctl": sysctl}
+    assert found.get("no-such-plugin") is None
 
 
 def test_a_plugin_that_does_not_load_is_named_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,42 @@
+"""What commands import: only what they use, as imports are most of the time of a short command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.kit.processes import ROOT
+
+EXPERIMENT, INVENTORY = "experiments/graceful-poweroff.yaml", "hosts/lab.yaml"
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that a successful command has imported at its end."""
+    code = (
+        "import sys\nfrom chaos.cli import app\ncode = app.main(sys.argv[1:])\n"
+        "print(*sys.modules, file=sys.stderr)\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    ("file", "used", "unused"),
+    [
+        (
+            EXPERIMENT,
+            {"chaos.actions.poweroff", "chaos.assertions.pods", "chaos.assertions.workload_available"},
+            {"chaos.actions.partition", "chaos.assertions.volume_attached", "chaos.model.inventory"},
+        ),
+        (INVENTORY, {"chaos.model.inventory"}, {"chaos.actions", "chaos.assertions", "chaos.app.registry"}),
+    ],
+)
+def test_validate_imports_only_the_plugins_of_the_file(file: str, used: set[str], unused: set[str]) -> None:
+    modules = imported("validate", file)
+    assert used <= modules
+    assert not modules & (unused | {"kubernetes", "paramiko", "urllib3", "aiohttp", "rich"})
