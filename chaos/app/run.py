@@ -39,7 +39,7 @@ from chaos.plan.stale import check_age, check_unchanged
 from chaos.store import run_directory
 from chaos.store.journal import Journal
 from chaos.store.private_files import write_private
-from chaos.store.recording import RecordingWriter
+from chaos.store.recording_writer import RecordingWriter
 
 logger = logging.getLogger(__name__)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,7 +14,6 @@ from chaos.model.decode import decode
 from chaos.model.errors import BadInput, Problem, bad_input
 from chaos.model.recording import FORMAT, TRUNCATED_RECORDING, EntryKind, RecordingEntry
 from chaos.model.timeline import Timeline
-from chaos.store.private_files import private_opener
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
@@ -185,42 +182,6 @@ class _Bytes:
 def _truncation_entry(t: float, reason: str) -> RecordingEntry:
     window = msgspec.json.encode({"from": t, "to": None, "reason": reason})
     return RecordingEntry(t, EntryKind.BLIND, TRUNCATED_RECORDING, msgspec.Raw(window))
-
-
-class RecordingWriter:
-    """Writes a recording entry by entry; every written entry can be read, also after a SIGKILL.
-
-    Entries of several observers may arrive slightly out of order: the time of an entry is never before the last one's.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file: io.BufferedWriter = open(path, "xb", opener=private_opener)  # noqa: SIM115 - closed by close()
-        self._zip = zlib.compressobj(6, zlib.DEFLATED, _GZIP_WBITS)
-        self._lock = threading.Lock()
-        self._last_time = 0.0
-
-    def write(self, entry: RecordingEntry) -> None:
-        """Append one entry and flush it to the operating system."""
-        with self._lock:
-            if entry.t < self._last_time:
-                entry = msgspec.structs.replace(entry, t=self._last_time)
-            self._last_time = entry.t
-            self._file.write(self._zip.compress(msgspec.json.encode(entry) + b"\n"))
-            self._file.write(self._zip.flush(zlib.Z_SYNC_FLUSH))
-            self._file.flush()
-
-    def close(self) -> None:
-        """Write the end mark; harmless twice."""
-        with self._lock:
-            if not self._file.closed:
-                self._file.write(self._zip.flush())
-                self._file.close()
-
-    def __enter__(self) -> RecordingWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def build_timeline(entries: Iterable[RecordingEntry]) -> Timeline:

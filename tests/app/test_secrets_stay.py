@@ -41,7 +41,7 @@ from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.store import run_directory
 from chaos.store.journal import Journal
-from chaos.store.recording import RecordingWriter
+from chaos.store.recording_writer import RecordingWriter
 from tests.kit.fakes import FakeKube
 
 MARK = "hunter2"  # unlike anything else, and left as it is by every escape

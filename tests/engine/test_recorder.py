@@ -11,7 +11,8 @@ import pytest
 from chaos.engine.recorder import Recorder
 from chaos.model.decode import decode
 from chaos.model.recording import RecordingEntry
-from chaos.store.recording import RecordingWriter, build_timeline, read_recording
+from chaos.store.recording import build_timeline, read_recording
+from chaos.store.recording_writer import RecordingWriter
 from tests.kit.fakes import FakeClock
 
 

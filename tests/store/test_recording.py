@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from chaos.model.errors import BadInput
 from chaos.model.recording import RecordingEntry
-from chaos.store.recording import RecordingWriter, build_timeline, read_recording
+from chaos.store.recording import build_timeline, read_recording
 
 META = {"t": 1.0, "kind": "meta", "type": "recording", "object": {"format": 1}}
 POD = {"t": 2.0, "kind": "pods", "type": "ADDED", "object": {"metadata": {"name": "p", "uid": "u"}}}
@@ -139,36 +139,6 @@ def test_an_endless_line_is_an_error_before_memory_runs_out(tmp_path: Path) -> N
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()
-
-
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl.gz"
-    with RecordingWriter(path) as writer:
-        writer.write(RecordingEntry(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
-        writer.write(line(2.0, [1, "two"]))
-        writer.write(line(1.9, "late"))
-    writer.close()  # harmless twice
-    lines = list(read_recording(path))
-    assert [(found.t, bytes(found.object)) for found in lines[1:]] == [(2.0, b'[1,"two"]'), (2.0, b'"late"')]
-    assert gzip.decompress(path.read_bytes()).count(b"\n") == 3
-
-
-def test_it_can_be_read_while_it_is_written(tmp_path: Path) -> None:
-    """As after a SIGKILL: nothing was closed."""
-    path = tmp_path / "r.jsonl.gz"
-    writer = RecordingWriter(path)
-    writer.write(RecordingEntry(1.0, "meta", "recording", msgspec.Raw(b'{"format":1}')))
-    for number in range(50):
-        writer.write(line(2.0 + number, number))
-    lines = list(read_recording(path))
-    assert [found.kind for found in lines] == ["meta", *["host"] * 50, "blind"]
-    writer.close()
-
-
-def test_a_recording_is_never_overwritten(tmp_path: Path) -> None:
-    RecordingWriter(tmp_path / "r").close()
-    with pytest.raises(FileExistsError):
-        RecordingWriter(tmp_path / "r")
 
 
 def test_a_bookmark_moves_the_end(tmp_path: Path) -> None:

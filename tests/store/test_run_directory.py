@@ -13,7 +13,7 @@ from chaos.app.logs import RunLog
 from chaos.model.errors import BadInput, Refused, UsageError
 from chaos.store.journal import NAME, Journal
 from chaos.store.private_files import write_private
-from chaos.store.recording import RecordingWriter
+from chaos.store.recording_writer import RecordingWriter
 from chaos.store.run_directory import PLAN, RECORDING, RUN, RunInfo, create, find, load, refuse_untrusted, save
 from tests.kit.other_user import give_away
 
