@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from chaos.model.ports import Clock
-from chaos.model.recording import EntryKind, RecordingEntry
+from chaos.model.recording import EntryKind, RecordingEntry, moved
 from chaos.model.redaction import redact_json
 from chaos.model.timeline import Entry, Timeline
 
@@ -35,9 +35,11 @@ class Recorder:
 
     def emit(self, entry: RecordingEntry) -> None:
         """Record ``entry``. Secrets are redacted before recording."""
-        redacted = redact_json(bytes(entry.object))
-        if redacted != entry.object:
-            entry = msgspec.structs.replace(entry, object=msgspec.Raw(redacted))
+        data = bytes(entry.object)
+        redacted = redact_json(data)
+        if redacted is not data:  # what was decoded has the secret, too
+            raw = msgspec.Raw(redacted)
+            entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, node=entry.node, note=entry.note)
         with self._lock:
             entry = self._in_order(entry)
             decoded = self._decode(entry, self._timeline.next_seq())
@@ -51,7 +53,7 @@ class Recorder:
         self._last_time = t
         if is_action:
             self._last_action_time = t
-        return entry if t == entry.t else msgspec.structs.replace(entry, t=t)
+        return entry if t == entry.t else moved(entry, t)
 
     @contextmanager
     def lock_timeline(self) -> Iterator[Timeline]:

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from chaos.model.kube import Metadata
+from chaos.model.recording import BOOKMARK, ERROR, DecodedEntry, RecordingEntry
 from chaos.model.resources import KubeObject, Resource
 
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what decoding raises; the last if too deep
-
-
+_encode = msgspec.json.Encoder().encode
 MAX_LINE_BYTES = 32 << 20  # bytes of a line: etcd takes objects of 1.5 MiB
 
 
@@ -20,7 +20,7 @@ class TruncatedLineError(Exception):
     """The stream ended in the middle of a line, or a line does not end."""
 
 
-class WatchEvent(msgspec.Struct):
+class _RawEvent(msgspec.Struct):
     """One line of a watch."""
 
     type: str
@@ -46,13 +46,19 @@ class Status(msgspec.Struct):
     message: str = ""
 
 
+class _StatusEvent(msgspec.Struct):
+    """An ERROR event."""
+
+    object: Status
+
+
 class PartialObjectMetadata(msgspec.Struct):
     """The metadata, which identifies an object."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
 
-class DecodedObject(msgspec.Struct):
+class DecodedObject(msgspec.Struct, gc=False):
     """An object as far as it could be decoded; ``error`` is why the rest could not."""
 
     metadata: Metadata
@@ -63,10 +69,11 @@ class DecodedObject(msgspec.Struct):
     def key(self) -> tuple[str, str]:
         return self.metadata.namespace, self.metadata.name
 
-    def encode(self) -> msgspec.Raw:
-        """Only the fields of model.kube."""
-        value: Any = {"metadata": self.metadata} if self.object is None else self.object
-        return msgspec.Raw(msgspec.json.encode(value))
+    def entry(self, t: float, kind: str, type_: str) -> RecordingEntry:
+        """An entry with only the fields of model.kube."""
+        if self.object is not None:
+            return DecodedEntry.of(t, kind, type_, msgspec.Raw(_encode(self.object)), self.object)
+        return RecordingEntry(t, kind, type_, msgspec.Raw(_encode({"metadata": self.metadata})))
 
 
 class WatchCodec:
@@ -75,9 +82,28 @@ class WatchCodec:
     def __init__(self, resource: Resource) -> None:
         self._object = msgspec.json.Decoder(resource.type)
         self._head = msgspec.json.Decoder(PartialObjectMetadata)
-        self.decode_event = msgspec.json.Decoder(WatchEvent).decode
+        event_type = msgspec.defstruct("_TypedEvent", [("type", str), ("object", resource.type)], gc=False)
+        self._typed_event = msgspec.json.Decoder(event_type)
+        self._event = msgspec.json.Decoder(_RawEvent)
+        self._status = msgspec.json.Decoder(_StatusEvent)
         self.decode_page = msgspec.json.Decoder(ListPage).decode
-        self.decode_status = msgspec.json.Decoder(Status).decode
+
+    def decode_event(self, line: bytes) -> tuple[str, DecodedObject]:
+        """The type of an event and its object, decoded at once; else of a bookmark its metadata, of an ERROR nothing."""
+        try:
+            event: Any = self._typed_event.decode(line)
+        except DECODE_ERRORS:
+            raw = self._event.decode(line)
+            if raw.type == ERROR:
+                return ERROR, DecodedObject(Metadata(), None)
+            if raw.type == BOOKMARK:
+                return BOOKMARK, DecodedObject(self.decode_metadata(raw.object), None)
+            return raw.type, self.decode_object(raw.object)
+        return event.type, DecodedObject(event.object.metadata, event.object)
+
+    def decode_status(self, line: bytes) -> Status:
+        """The object of an ERROR event."""
+        return self._status.decode(line).object
 
     def decode_metadata(self, raw: msgspec.Raw) -> Metadata:
         return self._head.decode(raw).metadata

@@ -12,8 +12,10 @@ from chaos.model.kube import Metadata
 from chaos.model.legacy import upgrade_facts, upgrade_meta
 from chaos.model.recording import (
     BOOKMARK,
+    ERROR,
     ActionRecord,
     BlindWindow,
+    DecodedEntry,
     EntryKind,
     ProbeResult,
     QueryResult,
@@ -22,7 +24,7 @@ from chaos.model.recording import (
 from chaos.model.resources import RESOURCES
 from chaos.model.timeline import Entry
 
-_STATELESS = frozenset({BOOKMARK, "ERROR"})  # ERROR of a watch is a Status, not an object of the resource
+_STATELESS = frozenset({BOOKMARK, ERROR})
 
 
 class _Head(msgspec.Struct):
@@ -60,6 +62,8 @@ def decode(recorded: RecordingEntry, seq: int) -> Entry | None:
 
 
 def _value(recorded: RecordingEntry) -> Any:
+    if isinstance(recorded, DecodedEntry):
+        return recorded.value
     decoder = _OBJECTS.get(recorded.kind)
     if decoder is not None:
         return decoder.decode(recorded.object)

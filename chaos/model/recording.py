@@ -5,10 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 FORMAT = 1
 LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
+ERROR = "ERROR"  # of a watch: its object is a Status, and it is not recorded
 # Note of a DELETED entry that was deduced from a new list: the final state was not observed.
 MISSING_AT_RELIST = "missing at relist"
 
@@ -75,6 +77,29 @@ class RecordingEntry(Struct, omit_defaults=True):
     object: Raw
     node: str | UnsetType = UNSET
     note: str | UnsetType = UNSET
+
+
+class DecodedEntry(RecordingEntry, dict=True):
+    """An entry that has its object decoded, too, so that a live run need not decode it again. Made by :meth:`of`."""
+
+    @classmethod
+    def of(cls, t: float, kind: str, type_: str, raw: Raw, value: Any) -> DecodedEntry:
+        """``value`` must be what ``raw`` would be decoded to."""
+        entry = cls(t, kind, type_, raw)
+        entry.__dict__["value"] = value
+        return entry
+
+    @property
+    def value(self) -> Any:
+        return self.__dict__["value"]
+
+
+def moved(entry: RecordingEntry, t: float) -> RecordingEntry:
+    """A copy at another time."""
+    copy = msgspec.structs.replace(entry, t=t)
+    if isinstance(entry, DecodedEntry):
+        copy.__dict__.update(entry.__dict__)
+    return copy
 
 
 class ActionPhase(StrEnum):

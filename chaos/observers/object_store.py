@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from chaos.kube.watch_codec import DecodedObject
 from chaos.model.kube import Metadata
 from chaos.model.ports import Sink
-from chaos.model.recording import DELETED, LIST, MISSING_AT_RELIST, RecordingEntry
+from chaos.model.recording import DELETED, LIST, MISSING_AT_RELIST
 
 Key = tuple[str, str]  # namespace, name
 
@@ -61,7 +61,7 @@ class ObjectStore:
         self._emit(type_, obj, t, obj.error)
 
     def _emit(self, type_: str, obj: DecodedObject, t: float, note: str) -> None:
-        entry = RecordingEntry(t, self._kind, type_, obj.encode())
+        entry = obj.entry(t, self._kind, type_)
         if note:
             entry.note = note
         self._sink(entry)

@@ -19,7 +19,7 @@ from chaos.kube.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineEr
 from chaos.kube.watch_stream import WatchApi, WatchStream
 from chaos.model.kube import Metadata
 from chaos.model.ports import Clock, Sink
-from chaos.model.recording import ADDED, BOOKMARK, DELETED, MODIFIED, EntryKind, RecordingEntry
+from chaos.model.recording import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, EntryKind, RecordingEntry
 from chaos.model.resources import Resource
 from chaos.observers.backoff import Backoff
 from chaos.observers.blind_windows import BlindWindowTracker
@@ -33,6 +33,7 @@ _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
 _WATCH_CAUSE = "watch"  # causes of blind windows
 _API_CAUSE = "api"
+_CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 
 class _WatchError(Exception):
@@ -242,22 +243,19 @@ class Reflector:
     def _handle_event(self, line: bytes) -> None:
         """Apply one event. Raises _WatchError for an ERROR."""
         try:
-            event = self._codec.decode_event(line)
-            if event.type == "ERROR":
-                status = self._codec.decode_status(event.object)
+            type_, obj = self._codec.decode_event(line)
+            if type_ == ERROR:
+                status = self._codec.decode_status(line)
                 raise _WatchError(f"the watch was ended: {status.code} {status.message}", relist=True)
-            if event.type == BOOKMARK:
-                self._handle_bookmark(self._codec.decode_metadata(event.object))
-                return
         except DECODE_ERRORS as error:
             self._emit_blind_moment(f"undecodable: {error}", self._last_good)
             return
-        obj = self._decode(event.object, self._last_good)
-        if obj is None or event.type not in (ADDED, MODIFIED, DELETED):
-            return
-        self._version = obj.metadata.resource_version or self._version
-        self._store.apply_event(event.type, obj, self._last_good)
-        self._mark_delivered(event.type, obj)
+        if type_ == BOOKMARK:
+            self._handle_bookmark(obj.metadata)
+        elif type_ in _CHANGES:
+            self._version = obj.metadata.resource_version or self._version
+            self._store.apply_event(type_, obj, self._last_good)
+            self._mark_delivered(type_, obj)
 
     def _handle_bookmark(self, metadata: Metadata) -> None:
         """The server has sent all events up to this resourceVersion."""

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from chaos.engine.recorder import Recorder
+from chaos.model import redaction
 from chaos.model.decode import decode
-from chaos.model.recording import RecordingEntry
+from chaos.model.kube import Metadata, Pod
+from chaos.model.recording import DecodedEntry, RecordingEntry
 from chaos.store.recording import build_timeline, read_recording
 from chaos.store.recording_writer import RecordingWriter
 from tests.kit.fakes import FakeClock
@@ -93,6 +95,28 @@ def test_many_threads() -> None:
         assert [e.seq for e in timeline.entries] == list(range(800))
         times = [e.t for e in timeline.entries]
         assert times == sorted(times)
+
+
+def test_an_object_that_was_decoded_already_is_kept_at_the_time_of_its_entry() -> None:
+    recorder = Recorder(decode, clock_at(5))
+    pod = Pod(metadata=Metadata(name="p", uid="u"))
+    recorder.emit(fact(12, 1))
+    recorder.emit(DecodedEntry.of(10, "pods", "ADDED", msgspec.Raw(msgspec.json.encode(pod)), pod))
+    entry = recorder.snapshot().entries[-1]
+    assert (entry.t, entry.object is pod) == (12, True)
+
+
+def test_a_secret_is_redacted_in_what_was_decoded_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_needles", ())
+    monkeypatch.setattr(redaction, "_secrets", set())
+    monkeypatch.setattr(redaction, "_pattern", None)
+    redaction.register_secret("hunter2-secret")
+    written: list[RecordingEntry] = []
+    recorder = Recorder(decode, clock_at(5), written.append)
+    pod = Pod(metadata=Metadata(name="p", uid="u", labels={"a": "is hunter2-secret"}))
+    recorder.emit(DecodedEntry.of(10, "pods", "ADDED", msgspec.Raw(msgspec.json.encode(pod)), pod))
+    assert recorder.snapshot().pods["u"].last.object.metadata.labels == {"a": "is ***"}
+    assert b"hunter2" not in msgspec.json.encode(written)
 
 
 def test_a_full_disk_does_not_stop_the_observers() -> None:

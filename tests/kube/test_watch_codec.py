@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.kube.watch_codec import TruncatedLineError, WatchCodec, split_lines
-from chaos.model.recording import RecordingEntry
+from chaos.kube.watch_codec import DECODE_ERRORS, TruncatedLineError, WatchCodec, split_lines
+from chaos.model.decode import decode
+from chaos.model.recording import RecordingEntry, moved
 from chaos.model.resources import RESOURCES
 from chaos.observers.backoff import Backoff
 
@@ -66,11 +67,47 @@ def test_objects_of_a_real_cluster_are_decoded_and_reduced() -> None:
         wire = wires[line.kind]
         found = wire.decode_object(line.object)
         assert found.error == ""
-        again = wire.decode_object(found.encode())
+        entry = found.entry(line.t, line.kind, line.type)
+        again = wire.decode_object(entry.object)
         assert again == found, "what is recorded says the same"
-        assert not {"env", "args", "managedFields", "image"} & keys(json.loads(bytes(found.encode())))
+        assert not {"env", "args", "managedFields", "image"} & keys(json.loads(bytes(entry.object)))
+        assert decode(entry, 7) == decode(moved(line, line.t), 7), "live, no object is decoded again"
         count += 1
     assert count > 1000
+
+
+@pytest.mark.parametrize("plural", RESOURCES)
+@pytest.mark.parametrize(
+    ("type_", "object_", "decoded", "error"),
+    [
+        ("ADDED", {"metadata": {"name": "x", "uid": "u"}}, True, ""),
+        ("ADDED", {"metadata": {"name": "x", "uid": "u"}, "spec": 7, "involvedObject": 7, "endpoints": 7}, False, "undec"),
+        ("BOOKMARK", {"metadata": {"name": "x", "uid": "u"}, "spec": 7, "involvedObject": 7, "endpoints": 7}, False, ""),
+    ],
+)
+def test_events_are_decoded_as_far_as_they_can_be(
+    plural: str, type_: str, object_: dict[str, object], decoded: bool, error: str
+) -> None:
+    codec = WatchCodec(RESOURCES[plural])
+    found_type, found = codec.decode_event(json.dumps({"type": type_, "object": object_}).encode())
+    assert (found_type, found.key, found.metadata.uid) == (type_, ("", "x"), "u")
+    assert (found.object is not None) == decoded
+    assert found.error.startswith(error)
+
+
+@pytest.mark.parametrize("plural", RESOURCES)
+def test_the_status_of_an_error_event(plural: str) -> None:
+    codec = WatchCodec(RESOURCES[plural])
+    status = {"kind": "Status", "metadata": {}, "status": "Failure", "message": "too old", "code": 410}
+    line = json.dumps({"type": "ERROR", "object": status}).encode()
+    assert codec.decode_event(line)[0] == "ERROR"
+    assert (codec.decode_status(line).code, codec.decode_status(line).message) == (410, "too old")
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b'{"type":"ADDED"}', b'{"type":"ADDED","object":{"metadata":[]}}', b"\xff"])
+def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
+    with pytest.raises(DECODE_ERRORS):
+        WatchCodec(RESOURCES["pods"]).decode_event(line)
 
 
 def keys(value: object) -> set[str]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.model import redaction
-from chaos.model.redaction import REDACTED, redact, redact_bytes, redact_json, register_secret
+from chaos.model.redaction import REDACTED, contains_secret, redact, redact_bytes, redact_json, register_secret
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 SECRETS = st.text(LETTERS, min_size=6, max_size=40).filter(lambda text: len(text.strip()) >= 6)
@@ -31,6 +31,7 @@ ENCODINGS: list[Callable[[str], str]] = [
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_secrets", set())
     monkeypatch.setattr(redaction, "_pattern", None)
+    monkeypatch.setattr(redaction, "_needles", ())
 
 
 @given(secret=SECRETS, encode=st.sampled_from(ENCODINGS), around=st.text(max_size=20))
@@ -55,6 +56,16 @@ def test_a_secret_is_redacted_in_json_which_stays_valid(secret: str, document: A
     found = json.loads(redact_json(json.dumps(original).encode()))
     assert secret.strip() not in [*found, found["before"] if isinstance(found["before"], str) else ""]
     assert REDACTED in json.dumps(found["list"][0])
+
+
+@given(secrets=st.lists(SECRETS, min_size=1, max_size=4), data=st.data())
+def test_secrets_are_found_in_bytes_as_in_text(secrets: list[str], data: st.DataObject) -> None:
+    for secret in secrets:
+        register_secret(secret)
+    parts = [secret[: data.draw(st.integers(0, len(secret)))] for secret in data.draw(st.permutations(secrets))]
+    text = data.draw(st.text(LETTERS, max_size=5)).join(parts)
+    assert redaction._pattern is not None
+    assert contains_secret(text.encode()) == bool(redaction._pattern.search(text))
 
 
 def test_data_without_a_secret_is_unchanged() -> None:
