@@ -69,6 +69,7 @@ def test_lists_and_watches_of_a_lab_are_corrupted(make_lab: Callable[..., Any]) 
     assert list(lab.watch("/api/v1/nodes?watch=true")) == []
     assert lab.api("GET", "/api/v1/nodes/none")[0] == 404
     assert lab.api("GET", "/version")[1]["major"] == "1"
+    assert lab.api("GET", "/version/") == lab.api("GET", "/version")
 
 
 def test_unknown_faults_are_rejected() -> None:

@@ -69,6 +69,7 @@ class ApiServer:
         app = web.Application(middlewares=[self._guard], client_max_size=3 << 20)
         app.on_response_prepare.append(self._set_date)
         app.router.add_get("/version", self._version)
+        app.router.add_get("/version/", self._version)  # as in the OpenAPI document, and as kr8s asks
         for path in _PUBLIC_PATHS[1:]:
             app.router.add_get(path, self._healthz)
         app.router.add_routes(routes())
