@@ -89,7 +89,7 @@ class WatchCodec:
         self.decode_page = msgspec.json.Decoder(ListPage).decode
 
     def decode_event(self, line: bytes) -> tuple[str, DecodedObject]:
-        """The type of an event and its object, decoded at once; else of a bookmark its metadata, of an ERROR nothing."""
+        """The type of an event and its object; of a bookmark only the metadata and of an ERROR nothing is needed."""
         try:
             event: Any = self._typed_event.decode(line)
         except DECODE_ERRORS:

@@ -1,4 +1,4 @@
-"""Writer of recordings: gzipped JSON Lines, flushed frame by frame (docs/adr/0007-recordings-in-gzip-frames.md)."""
+"""Writer of recordings: gzipped JSON Lines, flushed frame by frame (docs/adr/0008-recordings-in-gzip-frames.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
 
 
 class RecordingWriter:
-    """Writes a recording in frames of about 100 entries, at least every 100 ms, in a thread of its own.
+    """Writes a recording in frames of about 100 entries, at least every 100 ms, in a separate thread.
 
     Every frame can be read once it is written, also after a SIGKILL, which loses at most the frame in progress. Entries
     of several observers may arrive slightly out of order: the time of an entry is never before the last one's.

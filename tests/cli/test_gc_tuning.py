@@ -1,4 +1,4 @@
-"""The collector's settings in the process of a run, each in a process of its own."""
+"""The collector's settings in the process of a run, each in a separate process."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_many_threads() -> None:
         assert times == sorted(times)
 
 
-def test_an_object_that_was_decoded_already_is_kept_at_the_time_of_its_entry() -> None:
+def test_an_object_that_was_decoded_already_is_not_decoded_again() -> None:
     recorder = Recorder(decode, clock_at(5))
     pod = Pod(metadata=Metadata(name="p", uid="u"))
     recorder.emit(fact(12, 1))

@@ -118,7 +118,9 @@ def test_a_torn_frame_is_cut(tmp_path_factory: pytest.TempPathFactory, cut: int)
 
 
 def test_a_full_disk_is_reported_by_a_later_write_and_by_close(tmp_path: Path) -> None:
-    code = HEAD + """
+    code = (
+        HEAD
+        + """
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -130,6 +132,7 @@ for use in (write_until_failure, writer.close):
     try: use()
     except OSError as error: print(error.strerror)
 """
+    )
     path = tmp_path / "r.jsonl.gz"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("File too large\n" * 2, "")
