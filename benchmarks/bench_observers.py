@@ -21,7 +21,7 @@ from lab_load import lab_load, read_line, start_load
 from watch_clients import CLIENTS
 
 RATE, PODS = 1_000, 30_000
-RATIO_GOALS = {"observer": 0.75, "everything": 0.5}
+RATIO_GOALS = {"observer": 0.75, "recording": 0.5, "everything": 0.5}
 LAG_GOAL = 100.0  # ms, median
 
 

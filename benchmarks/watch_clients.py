@@ -102,20 +102,45 @@ def observer(kubeconfig: str, synced: Callable[[], None], receive: Receiver) -> 
     _observe([PodsObserver(connect(kubeconfig), SystemClock())], lambda _: None, synced, receive)
 
 
+def recording(kubeconfig: str, synced: Callable[[], None], receive: Receiver) -> None:
+    """As in a run without a judge: all observers of a cluster, the recorder, and the recording."""
+    _run(kubeconfig, lambda _: None, synced, receive)
+
+
 def everything(kubeconfig: str, synced: Callable[[], None], receive: Receiver) -> None:
-    """As in a run: all observers of a cluster, the recorder, the recording, and the judge once a second."""
+    """As in a run: with the judge once a second, too."""
+    _run(kubeconfig, _start_judge, synced, receive)
+
+
+def _run(
+    kubeconfig: str, start_judge: Callable[[Recorder], None], synced: Callable[[], None], receive: Receiver
+) -> None:
     tune_gc()
     register_secret("the password of some BMC")
     clock = SystemClock()
     with tempfile.TemporaryDirectory() as folder, RecordingWriter(Path(folder) / "recording.jsonl.gz") as writer:
         recorder = Recorder(decode, clock, writer.write)
-        recorder.emit(_entry(clock, "meta", "recording", {"format": 1, "targets": {VICTIM: "victim"}}))
+        recorder.emit(_entry("meta", "recording", {"format": 1, "targets": {VICTIM: "victim"}}))
+        watches = ClusterObservers(connect(kubeconfig), clock).watches
 
-        def start_judge() -> None:
-            threading.Thread(target=_judge_every_second, args=(recorder, clock), daemon=True).start()
+        def on_sync() -> None:
+            start_judge(recorder)
             synced()
 
-        _observe(ClusterObservers(connect(kubeconfig), clock).watches, recorder.emit, start_judge, receive)
+        _observe(watches, recorder.emit, on_sync, receive)
+
+
+def _start_judge(recorder: Recorder) -> None:
+    judge = LiveJudge(load(EXPERIMENT), load_registry(), recorder, Options(namespace="default"))
+    recorder.emit(_entry("action", "poweroff", {"step": "power-off", "phase": "begin"}, VICTIM))
+    judge.judge(live=True)  # imports what it needs
+
+    def judge_every_second() -> None:
+        while True:
+            time.sleep(1)
+            judge.judge(live=True)
+
+    threading.Thread(target=judge_every_second, daemon=True).start()
 
 
 def _observe(watches: Any, sink: Sink, synced: Callable[[], None], receive: Receiver) -> None:
@@ -133,17 +158,8 @@ def _observe(watches: Any, sink: Sink, synced: Callable[[], None], receive: Rece
     threading.Event().wait()
 
 
-def _judge_every_second(recorder: Recorder, clock: SystemClock) -> None:
-    experiment = load(EXPERIMENT)
-    live = LiveJudge(experiment, load_registry(), recorder, Options(namespace="default"))
-    recorder.emit(_entry(clock, "action", "poweroff", {"step": "power-off", "phase": "begin"}, VICTIM))
-    while True:
-        live.judge(live=True)
-        time.sleep(1)
-
-
-def _entry(clock: SystemClock, kind: str, type_: str, value: object, node: Any = msgspec.UNSET) -> RecordingEntry:
-    return RecordingEntry(clock.now(), kind, type_, msgspec.Raw(msgspec.json.encode(value)), node)
+def _entry(kind: str, type_: str, value: object, node: Any = msgspec.UNSET) -> RecordingEntry:
+    return RecordingEntry(time.time(), kind, type_, msgspec.Raw(msgspec.json.encode(value)), node)
 
 
 def _version(kubeconfig: str) -> str:
@@ -184,7 +200,8 @@ def lightkube(kubeconfig: str, synced: Callable[[], None], receive: Receiver) ->
 CLIENTS: dict[str, tuple[str, Client]] = {
     "raw": ("urllib3 + msgspec", raw),
     "observer": ("nodefall, observer of pods", observer),
-    "everything": ("nodefall, all observers, judge and recording", everything),
+    "recording": ("nodefall, all observers and recording", recording),
+    "everything": ("nodefall, all observers, recording and judge", everything),
     "kubernetes": ("official client", official),
     "kr8s": ("kr8s", kr8s),
     "lightkube": ("lightkube", lightkube),
