@@ -43,7 +43,7 @@ def cordon_mark(origin: StepOrigin | None, cordoned: bool) -> NodeMark | None:
 def restore_cordon(node: str, cordoned: bool, mark: NodeMark | None) -> Undo:
     """Set the previous value of ``unschedulable``, and remove the mark.
 
-    A cordon by another field manager stays: then only the mark is removed.
+    A cordon by another field manager stays: then only the mark is removed. It is not removed before the cordon.
     """
     if cordoned:
         restored = FactCheck(unschedulable_fact(node), True)
@@ -54,7 +54,7 @@ def restore_cordon(node: str, cordoned: bool, mark: NodeMark | None) -> Undo:
         return Undo((uncordon,), (restored,))
     unmark = KubeCommand("PATCH", node_path(node), {"metadata": {"annotations": mark.to_removal()}}, MERGE_PATCH)
     removed = mark.removed_check(node)
-    return Undo((uncordon, UndoStep(unmark, unless=removed)), (restored, removed))
+    return Undo((uncordon, UndoStep(unmark, unless=removed, when=(restored,))), (restored, removed))
 
 
 def taints_mark(origin: StepOrigin | None, previous: dict[str, str | None]) -> NodeMark | None:
