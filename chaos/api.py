@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Cluster,
         Connection,
         ControllerManager,
+        Defaults,
         Host,
         Inventory,
         Limits,
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
-    "ControllerManager", "DrainRules", "Entry", "Exit", "Expectation", "Experiment", "Fact", "FactCheck",
+    "ControllerManager", "Defaults", "DrainRules", "Entry", "Exit", "Expectation", "Experiment", "Fact", "FactCheck",
     "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab",
     "LabSettings", "Limits", "LoadedExperiment", "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan",
     "PlannedStep", "PlannedTarget", "PluginError", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand",

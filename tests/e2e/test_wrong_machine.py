@@ -111,8 +111,8 @@ def test_a_power_control_without_identity_is_a_warning(inventory: Path, tmp_path
 def only_worker_1(folder: Path) -> Path:
     """The experiment with worker-1 as its target."""
     text = POWEROFF.read_text(encoding="utf-8")
-    assert "{role: worker, count: 1}" in text
-    text = text.replace("{role: worker, count: 1}", "{nodes: [worker-1]}").replace(
+    assert "{role: worker, count: 1, runs: workload}" in text
+    text = text.replace("{role: worker, count: 1, runs: workload}", "{nodes: [worker-1]}").replace(
         "[workloads/", f"[{EXPERIMENTS}/workloads/"
     )
     path = folder / "experiment.yaml"

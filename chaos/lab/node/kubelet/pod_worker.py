@@ -37,11 +37,15 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9."""
+    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9.
+
+    ``forces_failed``: the phase is Failed whatever the exit codes.
+    """
 
     reason: str
     message: str
     disruption: str
+    forces_failed: bool = False
 
 
 @dataclass(slots=True, eq=False)
