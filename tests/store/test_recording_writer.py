@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import signal
 import subprocess
 import sys
 import time
@@ -80,14 +79,18 @@ def test_it_can_be_read_while_it_is_written(tmp_path: Path, number: int) -> None
 
 def test_a_killed_writer_leaves_every_frame_that_it_has_written(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl.gz"
-    code = HEAD + "for number in range(250): write(number)\ninput()\nwhile True: number += 1; write(number)\n"
+    # Slower than a reader, which would never come to the end of the file.
+    forever = "import time\nwhile True: number += 1; write(number); time.sleep(0.0005)\n"
+    code = HEAD + "for number in range(250): write(number)\ninput()\n" + forever
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        wait_for_entries(path, 251)
-        process.stdin.write(b"\n")  # it goes on as fast as it can, and is killed meanwhile
-        process.stdin.flush()
-        wait_for_entries(path, 1_000)
-        process.send_signal(signal.SIGKILL)
+        try:
+            assert process.stdin is not None
+            wait_for_entries(path, 251)
+            process.stdin.write(b"\n")  # it goes on, and is killed meanwhile
+            process.stdin.flush()
+            wait_for_entries(path, 1_000)
+        finally:
+            process.kill()
     meta, *lines, blind = read_recording(path)
     assert (meta.kind, blind.kind, blind.type) == ("meta", "blind", "recording")
     assert len(lines) >= 1_000
