@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from chaos.judge.context import JudgeContext, Scope, bind
 from chaos.judge.phrasing import with_remedy
@@ -25,6 +25,7 @@ class ForeignEffect:
     context: JudgeContext
     faults: tuple[ForeignFault, ...]
     evaluate: Evaluate
+    _before: dict[float, JudgeContext] = field(default_factory=dict)  # by the time at which a timeline was cut
 
     def on_hypotheses(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
         """The verdicts, inconclusive where they were not decided before."""
@@ -83,10 +84,14 @@ class ForeignEffect:
             return verdict.deadline is not None and fault.since >= verdict.deadline
         if verdict.status not in _DECIDED:
             return False
-        context = self.context
-        timeline = _up_to(context.timeline, fault.since)
-        before = bind(context.experiment, timeline, context.registry, context.options, live=True)
-        return self.evaluate(expectation, before, fault.since).status is verdict.status
+        return self.evaluate(expectation, self._context_before(fault.since), fault.since).status is verdict.status
+
+    def _context_before(self, t: float) -> JudgeContext:
+        """What was known before ``t``: cut once for all expectations, as a timeline is long."""
+        if t not in self._before:
+            context, timeline = self.context, _up_to(self.context.timeline, t)
+            self._before[t] = bind(context.experiment, timeline, context.registry, context.options, live=True)
+        return self._before[t]
 
     def _inconclusive(self, verdict: Verdict, fault: ForeignFault) -> Verdict:
         evidence = (*fault.evidence, *verdict.evidence)
