@@ -9,6 +9,8 @@ import msgspec
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import EntryKind, RecordingEntry
 
+_MAX_REASONS = 3  # of one window: retries repeat themselves
+
 
 class BlindWindowTracker:
     """Emits a ``blind`` entry when the first cause appears, and again, with its end, when the last one is gone."""
@@ -18,7 +20,7 @@ class BlindWindowTracker:
         self._lock = threading.Lock()
         self._causes: set[str] = set()
         self._since = 0.0
-        self._reason = ""
+        self._reasons: list[str] = []
 
     def is_open(self, cause: str) -> bool:
         """True while ``cause`` lasts."""
@@ -26,13 +28,15 @@ class BlindWindowTracker:
             return cause in self._causes
 
     def open(self, cause: str, since: float, reason: str) -> None:
-        """Record that nothing was observed from ``since`` on; the reason of the first cause is reported."""
+        """Record that nothing was observed from ``since`` on; the end of the window has later reasons too."""
         with self._lock:
             is_first = not self._causes
             self._causes.add(cause)
             if is_first:
-                self._since, self._reason = since, reason
+                self._since, self._reasons = since, [reason]
                 self._emit(None)
+            elif reason not in self._reasons and len(self._reasons) < _MAX_REASONS:
+                self._reasons.append(reason)
 
     def close(self, cause: str) -> None:
         """Record that ``cause`` is gone."""
@@ -43,5 +47,5 @@ class BlindWindowTracker:
                     self._emit(self._clock.now())
 
     def _emit(self, end: float | None) -> None:
-        window = msgspec.json.encode({"from": self._since, "to": end, "reason": self._reason})
+        window = msgspec.json.encode({"from": self._since, "to": end, "reason": "; ".join(self._reasons)})
         self._sink(RecordingEntry(self._clock.now(), EntryKind.BLIND, self._source, msgspec.Raw(window)))

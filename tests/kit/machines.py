@@ -259,7 +259,7 @@ def machines(count: int, folder: Path) -> Iterator[list[RealHost]]:
     mark = f"nodefall-test-{os.getpid()}"
     with ExitStack() as stack:
         docker = stack.enter_context(docker_daemon())
-        docker("network", "create", "--ipv6", "--subnet", f"fd00:91:{os.getpid() & 0xFFFF:x}::/64", mark)
+        _create_network(docker, mark)
         stack.callback(docker, "network", "rm", mark, check=False)
         hosts = [RealHost(docker, f"{mark}-{number + 1}", identity) for number in range(count)]
         for host in hosts:
@@ -270,6 +270,17 @@ def machines(count: int, folder: Path) -> Iterator[list[RealHost]]:
             host.await_boot()
             docker("exec", "-i", host.name, "sh", "-c", "cat > /home/chaos/.ssh/authorized_keys", stdin=key.encode())
         yield hosts
+
+
+def _create_network(docker: Docker, name: str) -> None:
+    """Dual-stack, with subnets that Docker does not choose.
+
+    A daemon that was killed leaves its rules behind. One that masquerades the subnet that the next daemon chooses
+    would make all IPv4 traffic come from the gateway, which a partition spares.
+    """
+    number = os.getpid()
+    subnets = (f"10.{128 + (number >> 8 & 0x7F)}.{number & 0xFF}.0/24", f"fd00:91:{number & 0xFFFF:x}::/64")
+    docker("network", "create", "--ipv6", *(f"--subnet={subnet}" for subnet in subnets), name)
 
 
 def _boot(docker: Docker, host: RealHost, network: str) -> None:
