@@ -9,7 +9,7 @@ from chaos.actions._params import NoParams
 from chaos.model.action import Action, Target, Undo, UndoKind
 from chaos.model.api_fact import node_path
 from chaos.model.command import Command
-from chaos.model.node_mark import StepOrigin, origin_of
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName
 
@@ -20,6 +20,10 @@ class CordonState(Struct, frozen=True):
     node: NodeName
     cordoned: bool
     origin: StepOrigin | None = None
+
+    @property
+    def mark(self) -> NodeMark | None:
+        return cordon_mark(self.origin, self.cordoned)
 
 
 class CordonBase(Action[NoParams, CordonState]):
@@ -41,7 +45,7 @@ class CordonBase(Action[NoParams, CordonState]):
         return CordonState(target.node, is_cordoned(target), origin_of(target))
 
     def inject(self, state: CordonState) -> tuple[Command, ...]:
-        return (cordon(state.node, self.unschedulable, mark_annotations(cordon_mark(state.origin, state.cordoned))),)
+        return (cordon(state.node, self.unschedulable, mark_annotations(state.mark)),)
 
     def undo(self, state: CordonState) -> Undo:
-        return restore_cordon(state.node, state.cordoned, cordon_mark(state.origin, state.cordoned))
+        return restore_cordon(state.node, state.cordoned, state.mark)

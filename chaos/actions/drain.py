@@ -15,7 +15,7 @@ from chaos.model.drain_filter import select_pods
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import no_proof
-from chaos.model.node_mark import StepOrigin, origin_of
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
 from chaos.model.state_types import NodeName
 from chaos.model.timeline import Timeline
@@ -70,6 +70,10 @@ class DrainState(Struct, frozen=True):
     timeout: float
     origin: StepOrigin | None = None
 
+    @property
+    def mark(self) -> NodeMark | None:
+        return cordon_mark(self.origin, self.cordoned)
+
 
 class Drain(Action[Params, DrainState]):
     """As kubectl drain, no pod is evicted where one pod must not be. Pods that were replaced elsewhere do not move back
@@ -116,11 +120,11 @@ class Drain(Action[Params, DrainState]):
     def inject(self, state: DrainState) -> tuple[Command, ...]:
         verb = PodVerb.DELETE if state.disable_eviction else PodVerb.EVICT
         pods = PodSelector(node=state.node, selector=state.selector)
-        mark = mark_annotations(cordon_mark(state.origin, state.cordoned))
+        mark = mark_annotations(state.mark)
         return (cordon(state.node, True, mark), PodsCommand(verb, pods, state.grace, state.timeout, state.rules))
 
     def undo(self, state: DrainState) -> Undo:
-        return restore_cordon(state.node, state.cordoned, cordon_mark(state.origin, state.cordoned))
+        return restore_cordon(state.node, state.cordoned, state.mark)
 
 
 ACTION = Drain()

@@ -22,7 +22,7 @@ from chaos.model.api_fact import PseudoFact, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.errors import Unsupported
-from chaos.model.node_mark import StepOrigin, origin_of
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
@@ -47,6 +47,10 @@ class OutOfServiceState(Struct, frozen=True):
     effect: str
     previous: dict[TaintName, str | None]
     origin: StepOrigin | None = None
+
+    @property
+    def mark(self) -> NodeMark | None:
+        return taints_mark(self.origin, self.previous)
 
 
 class OutOfService(Action[Params, OutOfServiceState]):
@@ -84,13 +88,12 @@ class OutOfService(Action[Params, OutOfServiceState]):
         return (FactCheck(PseudoFact.MACHINE, "off"),)
 
     def inject(self, state: OutOfServiceState) -> tuple[Command, ...]:
-        mark = mark_annotations(taints_mark(state.origin, state.previous))
         added = taint(TAINT_KEY, "nodeshutdown", state.effect)
-        return (TaintsCommand(state.node, add=(added,), annotations=mark),)
+        return (TaintsCommand(state.node, add=(added,), annotations=mark_annotations(state.mark)),)
 
     def undo(self, state: OutOfServiceState) -> Undo:
         is_back = (FactCheck(PseudoFact.MACHINE, "on"), FactCheck(PseudoFact.NODE_READY, True))
-        return restore_taints(state.node, state.previous, taints_mark(state.origin, state.previous), when=is_back)
+        return restore_taints(state.node, state.previous, state.mark, when=is_back)
 
 
 ACTION = OutOfService()

@@ -20,7 +20,7 @@ from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo
 from chaos.model.api_fact import node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
-from chaos.model.node_mark import StepOrigin, origin_of
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
@@ -47,6 +47,10 @@ class TaintState(Struct, frozen=True):
     taint: dict[str, str]
     previous: dict[TaintName, str | None]
     origin: StepOrigin | None = None
+
+    @property
+    def mark(self) -> NodeMark | None:
+        return taints_mark(self.origin, self.previous)
 
 
 class Taint(Action[Params, TaintState]):
@@ -75,11 +79,10 @@ class Taint(Action[Params, TaintState]):
         return TaintState(target.node, taint(params.key, params.value, params.effect), previous, origin_of(target))
 
     def inject(self, state: TaintState) -> tuple[Command, ...]:
-        mark = mark_annotations(taints_mark(state.origin, state.previous))
-        return (TaintsCommand(state.node, add=(state.taint,), annotations=mark),)
+        return (TaintsCommand(state.node, add=(state.taint,), annotations=mark_annotations(state.mark)),)
 
     def undo(self, state: TaintState) -> Undo:
-        return restore_taints(state.node, state.previous, taints_mark(state.origin, state.previous))
+        return restore_taints(state.node, state.previous, state.mark)
 
 
 ACTION = Taint()

@@ -12,7 +12,7 @@ from chaos.model.action import Action, Proof, ProofResult, StepRun, Target, Undo
 from chaos.model.api_fact import field, node_path
 from chaos.model.command import Command, TaintsCommand
 from chaos.model.document import Model
-from chaos.model.node_mark import StepOrigin, origin_of
+from chaos.model.node_mark import NodeMark, StepOrigin, origin_of
 from chaos.model.permission import PATCH_NODES, Permission
 from chaos.model.state_types import NodeName, TaintName
 from chaos.model.timeline import Timeline
@@ -40,6 +40,10 @@ class UntaintState(Struct, frozen=True):
     name: str
     previous: dict[TaintName, str | None]
     origin: StepOrigin | None = None
+
+    @property
+    def mark(self) -> NodeMark | None:
+        return taints_mark(self.origin, self.previous)
 
 
 class Untaint(Action[Params, UntaintState]):
@@ -70,11 +74,10 @@ class Untaint(Action[Params, UntaintState]):
         return UntaintState(target.node, name, previous, origin_of(target))
 
     def inject(self, state: UntaintState) -> tuple[Command, ...]:
-        mark = mark_annotations(taints_mark(state.origin, state.previous))
-        return (TaintsCommand(state.node, remove=(state.name,), annotations=mark),)
+        return (TaintsCommand(state.node, remove=(state.name,), annotations=mark_annotations(state.mark)),)
 
     def undo(self, state: UntaintState) -> Undo:
-        return restore_taints(state.node, state.previous, taints_mark(state.origin, state.previous))
+        return restore_taints(state.node, state.previous, state.mark)
 
 
 ACTION = Untaint()

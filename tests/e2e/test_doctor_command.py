@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.processes import EXPERIMENTS, LAB, ROOT, nodefall, result_of
+from tests.kit.processes import EXPERIMENTS, LAB, ROOT, nodefall, result_of, write_experiment
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]  # several commands each
 GRACE_ZERO = ROOT / "hosts" / "lab-grace-zero.yaml"
@@ -68,7 +68,6 @@ def test_bad_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> 
 
 def experiment(directory: Path) -> Path:
     """A cordon with a requirement that it does not need."""
-    path = directory / "strict.yaml"
     ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
     spec = {
         "title": "a cordon",
@@ -78,10 +77,7 @@ def experiment(directory: Path) -> Path:
         "method": [{"name": "cordon", "action": "cordon", "target": "victim"}],
         "hypothesis": [ready | {"always": {"for": "5s"}}],
     }
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "strict"}}
-    path.write_text(json.dumps(head | {"spec": spec}))
-    path.chmod(0o644)
-    return path
+    return write_experiment(directory / "strict.yaml", spec)
 
 
 def test_an_override_is_in_the_plan_the_report_and_the_recording(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from chaos.kube.client import connect
 from chaos.kube.replica import Signer, configmap_name
-from tests.kit.processes import lab, nodefall, start, wait_for
+from tests.kit.processes import lab, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
 MAPS = "/api/v1/namespaces/kube-system/configmaps"
@@ -39,7 +39,6 @@ def api(inventory: Path, method: str, path: str, body: Any = None) -> dict[str, 
 
 
 def experiment(directory: Path, action: str = "cordon") -> Path:
-    path = directory / "one.yaml"
     spec = {
         "title": "one step",
         "targets": {"victim": {"nodes": ["worker-2"]}},
@@ -48,10 +47,7 @@ def experiment(directory: Path, action: str = "cordon") -> Path:
         "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 2}, "always": {"for": "10m"}}],
         "recovery": {"within": "3m"},
     }
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "one"}}
-    path.write_text(json.dumps(head | {"spec": spec}))
-    path.chmod(0o644)
-    return path
+    return write_experiment(directory / "one.yaml", spec)
 
 
 def signed(inventory: Path, directory: Path) -> Path:

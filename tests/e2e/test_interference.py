@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.kit.kubectl_lab import Kubectl
-from tests.kit.processes import WALL, lab, nodefall, result_of, start, wait_for
+from tests.kit.processes import WALL, lab, nodefall, result_of, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
 UNKNOWN = " (who did it is unknown)"
@@ -34,10 +34,7 @@ def experiment(folder: Path, **step: str) -> Path:
             {"name": "long", "assert": "nodes-ready", "with": {"not-ready-at-most": 3}, "always": {"for": "200s"}},
         ],
     }
-    path = folder / "experiment.yaml"
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "foreign"}}
-    path.write_text(json.dumps(head | {"spec": spec}))
-    return path
+    return write_experiment(folder / "foreign.yaml", spec)
 
 
 def cordon_another(kubectl: Kubectl, _inventory: dict[str, Any]) -> None:

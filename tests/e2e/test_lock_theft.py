@@ -17,7 +17,7 @@ import pytest
 from chaos.kube.client import connect
 from chaos.model.command import MERGE_PATCH
 from tests.kit.elsewhere import nodefall_elsewhere
-from tests.kit.processes import WALL, environment, lab, nodefall, start, wait_for
+from tests.kit.processes import WALL, environment, lab, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/nodefall"
@@ -33,7 +33,6 @@ PHASES = {
 
 
 def experiment(directory: Path, observe: str = "1m") -> Path:
-    path = directory / "twice.yaml"
     ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
     spec = {
         "title": "two steps",
@@ -46,10 +45,7 @@ def experiment(directory: Path, observe: str = "1m") -> Path:
         "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": observe}}],
         "recovery": {"within": "3m"},
     }
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "twice"}}
-    path.write_text(json.dumps(head | {"spec": spec}))
-    path.chmod(0o644)
-    return path
+    return write_experiment(directory / "twice.yaml", spec)
 
 
 @pytest.fixture(scope="module")

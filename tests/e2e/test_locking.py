@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.kit.elsewhere import nodefall_elsewhere
-from tests.kit.processes import WALL, lab, nodefall, start, wait_for
+from tests.kit.processes import WALL, lab, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
 
 
 def experiment(directory: Path) -> Path:
     """Two steps; the second is due after another machine has taken over."""
-    path = directory / "twice.yaml"
     ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
     spec = {
         "title": "two steps",
@@ -30,10 +29,7 @@ def experiment(directory: Path) -> Path:
         "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "10m"}}],
         "recovery": {"within": "3m"},
     }
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "twice"}}
-    path.write_text(json.dumps(head | {"spec": spec}))
-    path.chmod(0o644)
-    return path
+    return write_experiment(directory / "twice.yaml", spec)
 
 
 @pytest.mark.nightly

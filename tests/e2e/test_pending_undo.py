@@ -18,30 +18,22 @@ import pytest
 
 from chaos.model.node_mark import PREFIX
 from tests.kit.kubectl_lab import Kubectl
-from tests.kit.processes import WALL, lab, nodefall, start, wait_for
+from tests.kit.processes import WALL, lab, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
 NODE = "worker-2"
 
 
 def experiment(directory: Path, *steps: dict[str, Any]) -> Path:
-    path = directory / "marks.yaml"
-    document = {
-        "apiVersion": "nodefall.dev/v1alpha1",
-        "kind": "Experiment",
-        "metadata": {"name": "marks"},
-        "spec": {
-            "title": "marks",
-            "targets": {"victim": {"nodes": [NODE]}},
-            "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
-            "method": [_with_target(step) for step in steps],
-            "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "60s"}}],
-            "recovery": {"within": "3m"},
-        },
+    spec = {
+        "title": "marks",
+        "targets": {"victim": {"nodes": [NODE]}},
+        "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+        "method": [_with_target(step) for step in steps],
+        "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "60s"}}],
+        "recovery": {"within": "3m"},
     }
-    path.write_text(json.dumps(document))
-    path.chmod(0o644)
-    return path
+    return write_experiment(directory / "marks.yaml", spec)
 
 
 def _with_target(step: dict[str, Any]) -> dict[str, Any]:

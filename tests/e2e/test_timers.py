@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -11,29 +10,21 @@ from typing import Any
 
 import pytest
 
-from tests.kit.processes import LAB, WALL, lab, nodefall, start, wait_for
+from tests.kit.processes import LAB, WALL, lab, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
 
 
 def experiment(directory: Path, *steps: dict[str, Any]) -> Path:
-    path = directory / "timers.yaml"
-    document = {
-        "apiVersion": "nodefall.dev/v1alpha1",
-        "kind": "Experiment",
-        "metadata": {"name": "timers"},
-        "spec": {
-            "title": "timers",
-            "targets": {"victim": {"nodes": ["worker-2"]}},
-            "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
-            "method": [{"target": "victim"} | step for step in steps],
-            "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "90s"}}],
-            "recovery": {"within": "3m"},
-        },
+    spec = {
+        "title": "timers",
+        "targets": {"victim": {"nodes": ["worker-2"]}},
+        "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+        "method": [{"target": "victim"} | step for step in steps],
+        "hypothesis": [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": {"for": "90s"}}],
+        "recovery": {"within": "3m"},
     }
-    path.write_text(json.dumps(document))
-    path.chmod(0o644)
-    return path
+    return write_experiment(directory / "timers.yaml", spec)
 
 
 def test_a_timer_of_a_killed_run_keeps_others_away_until_undo(tmp_path: Path) -> None:

@@ -34,6 +34,14 @@ def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
     )
 
 
+def write_experiment(path: Path, spec: dict[str, Any]) -> Path:
+    """An experiment file (JSON is YAML), named after the file; one that others may write to would be refused."""
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": path.stem}}
+    path.write_text(json.dumps(head | {"spec": spec}))
+    path.chmod(0o644)
+    return path
+
+
 def plugin_options() -> list[str]:
     """For pytest; an editable installation may be older than the entry point of the plug-in."""
     known = [entry.name for entry in entry_points(group="pytest11")]
