@@ -15,28 +15,38 @@ from chaos.kube.lease_lock import ClusterLock, Identity
 from chaos.model.errors import UsageError
 from chaos.model.labels import RUN_LABEL
 from chaos.store.process_identity import current_identity
-from chaos.store.process_lock import exclusive_lock
+from chaos.store.process_lock import MachineLock, exclusive_lock
 
 
 @contextmanager
 def hold_lock(
-    connection: ClusterConnection, run: str, note: Callable[[str], object], *, wait_for_holder: bool = False
+    connection: ClusterConnection,
+    machine: MachineLock,
+    run: str,
+    note: Callable[[str], object],
+    *,
+    wait_for_holder: bool = False,
 ) -> Iterator[ClusterLock]:
     """Hold the cluster's lock for the block. Raises Refused.
 
+    ``machine``: the lock of this machine, which knows who has ended here without releasing the cluster's.
     ``note`` is called before waiting for the lease of a dead holder to expire; it may raise Refused.
     """
-    clock = SystemClock()
-    lock = ClusterLock(connection.kube, lock_namespace(connection), _identity(run), clock.now)
+    clock, identity = SystemClock(), _identity(run)
+    lock = ClusterLock(connection.kube, lock_namespace(connection), identity, clock.now, ended=machine.ended)
+    acquired = False
+    machine.enter(identity.holder)
     try:
         lock.acquire(note, wait_for_live=wait_for_holder)
+        acquired = True
         yield lock
     finally:
-        lock.release()
+        if lock.release() or not acquired:
+            machine.leave(acquired=acquired)
         clock.close()
 
 
-def hold_machine_lock(connection: ClusterConnection) -> AbstractContextManager[None]:
+def hold_machine_lock(connection: ClusterConnection) -> AbstractContextManager[MachineLock]:
     """Hold this machine's lock on the cluster for the block. Raises Refused if another process has it."""
     return exclusive_lock(cluster_identity(connection))
 

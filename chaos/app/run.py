@@ -90,12 +90,12 @@ def _run_locked(
 ) -> tuple[Run, OSError | None]:
     """The run, with the locks of this machine and of the cluster held; and what failed of its recording."""
     with ExitStack() as stack:
-        stack.enter_context(hold_machine_lock(connection))
+        machine = stack.enter_context(hold_machine_lock(connection))
         stack.enter_context(connection.clock.participant())
         run_id = request.plan.run if request.plan else new_run_id(request.loaded)
         with refuse_before_side_effects():
             on_wait = partial(_before_lock_wait, request, connection, progress)
-            lock = stack.enter_context(hold_lock(connection, run_id, on_wait))
+            lock = stack.enter_context(hold_lock(connection, machine, run_id, on_wait))
             remove_finished_runs(connection, request.reports, progress.note)
             signer = journal_signer(connection)
             progress.phase("plan")

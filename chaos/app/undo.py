@@ -72,8 +72,8 @@ def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
         with connect_cluster(request.inventory) as connection, connection.clock.participant():
             _check_cluster(connection, request.info)
             with (
-                hold_machine_lock(connection),
-                hold_lock(connection, request.info.run, progress.note, wait_for_holder=True) as lock,
+                hold_machine_lock(connection) as machine,
+                hold_lock(connection, machine, request.info.run, progress.note, wait_for_holder=True) as lock,
             ):
                 session = _Session(request, connection, progress)
                 if journal and journal.is_empty and session.has_copy():

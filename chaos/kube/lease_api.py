@@ -34,10 +34,11 @@ def write_lock(kube: KubeApi, namespace: str, over: LeaseRecord | None, lease: d
     return True
 
 
-def delete_lock(kube: KubeApi, namespace: str, record: LeaseRecord) -> None:
-    """Delete exactly the record that was read. Raises NodefallError."""
+def delete_lock(kube: KubeApi, namespace: str, record: LeaseRecord) -> bool:
+    """Delete exactly the record that was read; whether it is gone. Raises NodefallError."""
     preconditions = {"resourceVersion": record.version}
-    kube.request("DELETE", _path(namespace), body={"kind": "DeleteOptions", "preconditions": preconditions})
+    response = kube.request("DELETE", _path(namespace), body={"kind": "DeleteOptions", "preconditions": preconditions})
+    return response.status in (200, 202, _NOT_FOUND)
 
 
 def request_abort(kube: KubeApi, namespace: str, why: str) -> None:

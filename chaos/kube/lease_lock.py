@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -52,10 +52,10 @@ class Identity:
 class ClusterLock:
     """One run at a time on a cluster.
 
-    ``wall_clock`` returns seconds since the epoch. The thread of the lock calls ``on_abort`` with the reason when the
-    holder is requested to stop, ``on_loss`` when another process has taken or deleted the lock, and ``on_crash`` with
-    the exception that ended that thread. A lock that was lost once permits no further operation, but ``regain``
-    acquires it again for the undo.
+    ``wall_clock`` returns seconds since the epoch. ``ended``: holders that have ended on this machine. The thread of
+    the lock calls ``on_abort`` with the reason when the holder is requested to stop, ``on_loss`` when another process
+    has taken or deleted the lock, and ``on_crash`` with the exception that ended that thread. A lock that was lost once
+    permits no further operation, but ``regain`` acquires it again for the undo.
     """
 
     kube: KubeApi
@@ -65,6 +65,7 @@ class ClusterLock:
     on_abort: Callable[[str], None] = lambda _: None
     on_crash: Callable[[BaseException], None] = lambda _: None
     on_loss: Callable[[str], None] = lambda _: None
+    ended: Collection[str] = ()
     loss: str = ""  # why the lock was lost first; stays when it is acquired again
     _leadership: Leadership | None = None
     _missing: str = ""  # why the lock is not held now
@@ -103,9 +104,14 @@ class ClusterLock:
         return decide(record, observed, begun, holder_dead=dead) is Decision.ACQUIRE and self._write(record, begun)
 
     def _is_dead(self, record: LeaseRecord) -> bool:
-        """Whether the holder's process has provably ended, or is this one: its request was done, its answer lost."""
+        """Whether the holder's process has provably ended, or is this one: its request was done, its answer lost.
+
+        By two proofs: in a clone of the holder's machine its process is missing, too.
+        """
+        if record.holder == self.identity.holder:
+            return True
         process = decode_identity(record.process)
-        return record.holder == self.identity.holder or (process is not None and is_gone(process))
+        return record.holder in self.ended and process is not None and is_gone(process)
 
     def check(self) -> None:
         """The last check before an operation. Raises Aborted if another process may hold the lock."""
@@ -156,15 +162,17 @@ class ClusterLock:
             pause()
         return self._missing
 
-    def release(self) -> None:
-        """Delete the Lease. Never raises: a lock that is not renewed expires."""
+    def release(self) -> bool:
+        """Delete the Lease; whether another process finds it free. Never raises: one that is not renewed expires."""
         self._stop_event.set()
         if self._thread:
             self._thread.join()
         with suppress(NodefallError):
             record = self._read()
             if record and record.holder == self.identity.holder:
-                delete_lock(self.kube, self.namespace, record)
+                return delete_lock(self.kube, self.namespace, record)
+            return True
+        return False
 
     @property
     def fence(self) -> int:

@@ -14,7 +14,7 @@ from chaos.kube.errors import KubeUnreachable
 from chaos.kube.lease import ABORT, LEASE_DURATION, PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
 from chaos.kube.uptime import uptime
-from chaos.model.errors import Aborted, Refused
+from chaos.model.errors import Aborted, NodefallError, Refused
 from chaos.model.labels import RUN_LABEL
 from chaos.model.ports import Response
 from chaos.store.process_identity import current_identity
@@ -76,9 +76,12 @@ class Leases(FakeKube):
         return dict(self.lease["spec"])
 
 
-def lock(kube: Leases, name: str, process: str = "", wall: float | None = None) -> ClusterLock:
+def lock(
+    kube: Leases, name: str, process: str = "", wall: float | None = None, ended: tuple[str, ...] = ()
+) -> ClusterLock:
     about = {RUN_LABEL: f"run of {name}"} | ({PROCESS: process} if process else {})
-    return ClusterLock(kube, "kube-system", Identity(name, about), lambda: 1000.0 if wall is None else wall)
+    now = 1000.0 if wall is None else wall
+    return ClusterLock(kube, "kube-system", Identity(name, about), lambda: now, ended=ended)
 
 
 def silent(text: str) -> None:
@@ -104,7 +107,7 @@ def test_a_holder_that_died_on_this_machine_is_replaced_at_once() -> None:
     assert process
     dead = lock(kube, "ann", structs.replace(process, start_ticks=process.start_ticks - 1).encode())
     assert dead._try_acquire(None)
-    heir = lock(kube, "bob", process.encode())
+    heir = lock(kube, "bob", process.encode(), ended=("ann",))
     heir.acquire(silent)
     assert (heir.fence, kube.spec()["leaseTransitions"]) == (2, 2)
     with pytest.raises(Aborted, match="the cluster's lock was taken by bob"):
@@ -114,6 +117,35 @@ def test_a_holder_that_died_on_this_machine_is_replaced_at_once() -> None:
     dead.release()
     assert kube.spec()["holderIdentity"] == "bob"
     heir.release()
+
+
+@pytest.mark.parametrize(("ended", "is_running"), [((), False), (("eve",), False), (("ann",), True)])
+def test_a_clone_of_the_holders_machine_does_not_take_its_lock(ended: tuple[str, ...], is_running: bool) -> None:
+    """There, too, its process is missing; but no process has ended there as ``ann``. And the other way round."""
+    kube, process = Leases(), current_identity()
+    assert process
+    holder = process if is_running else structs.replace(process, start_ticks=process.start_ticks - 1)
+    assert lock(kube, "ann", holder.encode())._try_acquire(None)
+    with pytest.raises(Refused, match="cluster in use by ann"):
+        lock(kube, "bob", process.encode(), ended=ended).acquire(silent)
+
+
+@pytest.mark.parametrize(("status", "is_free"), [(200, True), (404, True), (409, False), (403, False), (0, False)])
+def test_whether_the_lock_was_released_is_known(monkeypatch: pytest.MonkeyPatch, status: int, is_free: bool) -> None:
+    kube = Leases()
+    holder = lock(kube, "ann")
+    assert holder._try_acquire(None)
+    respond = kube.request
+
+    def request(method: str, *arguments: Any, **options: Any) -> Response:
+        if method != "DELETE":
+            return respond(method, *arguments, **options)
+        if not status:
+            raise NodefallError("no answer")
+        return Response(status, b"{}", {})
+
+    monkeypatch.setattr(kube, "request", request)
+    assert holder.release() is is_free
 
 
 def test_a_holder_that_seems_dead_is_observed_first(monkeypatch: pytest.MonkeyPatch) -> None:

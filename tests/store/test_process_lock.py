@@ -45,6 +45,48 @@ def test_a_file_that_a_dead_process_left_is_used_again(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def held(directory: Path, holder: str, *, acquired: bool = True, released: bool = True) -> frozenset[str]:
+    """Hold the lock, and the Lease as ``holder``; who had ended before."""
+    with exclusive_lock("a", directory) as machine:
+        machine.enter(holder)
+        if released:
+            machine.leave(acquired=acquired)
+        return machine.ended
+
+
+def test_a_holder_that_was_killed_has_ended(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from chaos.store.process_lock import exclusive_lock\n"
+        "with exclusive_lock('a', Path(sys.argv[1])) as lock: lock.enter('ann'); print(flush=True); input()"
+    )
+    child = subprocess.Popen(
+        (sys.executable, "-c", code, str(tmp_path)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout
+    child.stdout.readline()
+    with pytest.raises(Refused, match=rf"process {child.pid}\)"):
+        held(tmp_path, "bob")
+    child.kill()
+    child.communicate()
+    assert held(tmp_path, "bob", acquired=False) == {"ann"}  # refused: ann still has the Lease
+    assert held(tmp_path, "bob") == {"ann"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lease_that_could_not_be_released_is_free_for_the_next(tmp_path: Path) -> None:
+    assert held(tmp_path, "ann", released=False) == frozenset()
+    assert held(tmp_path, "bob") == {"ann"}
+    assert held(tmp_path, "eve") == frozenset()
+
+
+def test_without_room_for_names_the_lock_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert held(tmp_path, "ann") == frozenset()
+
+
 def test_never_two_at_once_although_each_removes_the_file(tmp_path: Path) -> None:
     inside, most = [0], [0]
 
