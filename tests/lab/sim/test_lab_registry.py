@@ -96,6 +96,7 @@ def test_priority_from_class(name: str, value: int) -> None:
         ({"annotations": {"lab.nodefall.dev/stop-after": "1"}}, "unknown annotation"),
         ({"annotations": {"lab.nodefall.dev/stops-after": "soon"}}, "not a number"),
         ({"annotations": {"lab.nodefall.dev/stops-after": "-1"}}, "out of range"),
+        ({"annotations": {"lab.nodefall.dev/starts-after": "-1"}}, "out of range"),
         ({"annotations": {"lab.nodefall.dev/exit-code": "256"}}, "out of range"),
         ({"annotations": {"lab.nodefall.dev/ignores-sigterm": "yes"}}, "neither true nor false"),
         ({"name": ""}, "metadata.name"),

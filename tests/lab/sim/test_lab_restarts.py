@@ -160,3 +160,12 @@ def test_runs_for_is_a_number_of_seconds(value: str) -> None:
 def test_unknown_restart_policy_is_rejected() -> None:
     with pytest.raises(InvalidError, match="Unsupported value"):
         _started(_pod("Sometimes", 1))
+
+
+def test_containers_that_start_late() -> None:
+    pod = _pod("Always", 60)
+    pod["metadata"]["annotations"]["lab.nodefall.dev/starts-after"] = "12"
+    cluster = _started(pod, settle=11.0)
+    assert _get(cluster)["status"]["phase"] == "Pending"
+    run(cluster, 3.0)
+    assert _get(cluster)["status"]["phase"] == "Running"

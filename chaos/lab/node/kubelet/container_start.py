@@ -10,7 +10,7 @@ from collections.abc import Callable
 from chaos.lab.node.kubelet.pod_status import PodStatuses
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.runtime import should_restart
+from chaos.lab.node.kubelet.runtime import behaviour_of, should_restart
 from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
 from chaos.lab.objects.volumes import can_mount, unique_name, volumes_of
@@ -36,7 +36,9 @@ class ContainerStarter:
 
     def start(self, worker: Worker) -> None:
         """Create a sandbox and start all containers in it."""
-        self._process.after_jitter(*_SANDBOX, self._start_pod, worker)
+        pod = self._statuses.pod(worker)
+        pull = behaviour_of(pod).starts_after if pod else 0.0
+        self._process.after_jitter(*(pull + seconds for seconds in _SANDBOX), self._start_pod, worker)
 
     def resume(self, worker: Worker) -> None:
         """Continue a pod of an earlier process, whose containers are running, have exited, or were not created."""

@@ -44,8 +44,9 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Behaviour of a pod's containers by its annotations: end by themselves, reaction to SIGTERM."""
+    """Behaviour of a pod's containers by its annotations: slow start, end by themselves, reaction to SIGTERM."""
 
+    starts_after: float
     runs_for: float | None
     stops_after: float
     exit_code: int
@@ -53,10 +54,11 @@ class Behaviour:
 
 
 def behaviour_of(pod: Object) -> Behaviour:
-    """Read the annotations lab.nodefall.dev/runs-for, stops-after, exit-code and ignores-sigterm."""
+    """Read the annotations lab.nodefall.dev/starts-after, runs-for, stops-after, exit-code and ignores-sigterm."""
     annotations = pod["metadata"].get("annotations") or {}
     runs_for = annotations.get(PREFIX + "runs-for")
     return Behaviour(
+        float(annotations.get(PREFIX + "starts-after", 0)),
         None if runs_for is None else float(runs_for),
         float(annotations.get(PREFIX + "stops-after", 0)),
         int(annotations.get(PREFIX + "exit-code", 0)),
