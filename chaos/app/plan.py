@@ -57,4 +57,6 @@ def plan(
     planned = make_plan(loaded.experiment, registry, data.drafts[case.name])
     messages = tuple(describe(finding) for finding in warnings(findings))
     confined = select_workload_nodes(spec.targets, nodes, view, connection.inventory, seed)
-    return replace(planned, overridden=overridden, warnings=messages, workload_nodes=confined), view
+    cluster = connection.inventory.cluster
+    slack = cluster.slack if cluster else 1.0
+    return replace(planned, overridden=overridden, warnings=messages, workload_nodes=confined, slack=slack), view

@@ -25,7 +25,7 @@ from chaos.kube.workload import create_commands
 from chaos.model.duration import parse_duration
 from chaos.model.plan import Plan
 from chaos.model.ports import Progress
-from chaos.model.recording import OVERRIDDEN, WARNINGS
+from chaos.model.recording import OVERRIDDEN, SLACK, WARNINGS
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
@@ -162,6 +162,7 @@ class RunSetup:
             "nodes": len(self.view.nodes),
             "by": self.lock.identity.holder,
             "nodefall": __version__,
+            **({SLACK: plan.slack} if plan.slack > 1 else {}),
             **({OVERRIDDEN: plan.overridden} if plan.overridden else {}),
             **({WARNINGS: plan.warnings} if plan.warnings else {}),
         }

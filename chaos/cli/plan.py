@@ -55,7 +55,7 @@ def command(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(with_former_keys(planned)), indent=2).decode())
     else:
-        echo(*_lines(planned), *_probes(loaded.experiment))
+        echo(*_lines(planned), *_probes(loaded.experiment), *_deadlines(loaded.experiment, planned.slack))
 
 
 def _lines(plan: Plan) -> list[str]:
@@ -73,6 +73,20 @@ def _lines(plan: Plan) -> list[str]:
 def _probes(experiment: Experiment) -> list[str]:
     """The probes of endpoints during the run."""
     lines = [f"probe {probe.name}: {probe}" for probe in experiment.spec.probes]
+    return ["", *lines] if lines else []
+
+
+def _deadlines(experiment: Experiment, slack: float) -> list[str]:
+    """The deadlines that slack or a baseline may extend."""
+    spec, lines = experiment.spec, []
+    for expectation in spec.hypothesis:
+        longer = [f"times {slack:g} (slack)"] if slack > 1 and expectation.timing == "loose" else []
+        if expectation.baseline is not None:
+            longer.append(f"at least {expectation.baseline:g} x the slowest start of the workload")
+        if longer:
+            lines.append(f"deadline {expectation.title}: {expectation.within}, {', '.join(longer)}")
+    if spec.recovery and spec.recovery.timing == "loose" and slack > 1:
+        lines.append(f"deadline of the recovery: {spec.recovery.within}, times {slack:g} (slack)")
     return ["", *lines] if lines else []
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chaos.judge.context import JudgeContext, NotYetDecidable, Scope
+from chaos.judge.deadlines import Deadline, extension_of, within_deadline
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
 from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, with_remedy
 from chaos.judge.quantifiers import combine, decide_statuses
-from chaos.judge.temporal import Answer, always, negate, never, settles, within
+from chaos.judge.temporal import Answer, always, negate, never, settles
 from chaos.model.assertion import Assertion, NothingToJudge, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
@@ -118,7 +119,7 @@ class _Evaluation:
             raise Undecidable(f"{expectation.title!r} has no deadline", f"within for {expectation.title!r}")
         other._prepare()
         time = bound(expectation.within)
-        deadline = other.anchor if time.per_pod else other.anchor + other._seconds(time)
+        deadline = other.anchor if time.per_pod else other._deadline(time).at
         return combine(other.subjects), other.anchor, deadline
 
     def at_moment(self) -> Verdict:
@@ -155,6 +156,7 @@ class _Evaluation:
         params = assertion.params.model_validate(expectation.with_)
         scope = Scope(context, self.anchor)
         self.facts = Facts(context, _nodes(assertion, params, scope), self.anchor)
+        self.extension = extension_of(expectation, context)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
             raise NothingToJudge(self.subjects.empty_reason)
@@ -162,18 +164,19 @@ class _Evaluation:
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
         if time.per_pod:
-            return self._per_subject(time, lambda signal, end: within(signal, self.anchor, end, hold, self.horizon))
-        deadline = self.anchor + self._seconds(time)
-        answer = within(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
-        because = phrase_within(answer, self.anchor, self.label, deadline, hold)
+            return self._per_subject(time, lambda s, end: within_deadline(s, self.anchor, end, hold, self.horizon))
+        deadline = self._deadline(time)
+        answer = within_deadline(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
+        because = phrase_within(answer, self.anchor, self.label, deadline.at, hold)
         stays = f", for {format_duration(hold)}" if hold else ""
-        expected = f"{self.subjects.expected} within {format_duration(deadline - self.anchor)} of {self.label}{stays}"
-        return self._make_verdict(answer, because, expected, deadline)
+        seconds = format_duration(deadline.at - self.anchor)
+        expected = f"{self.subjects.expected} within {seconds} of {self.label}{stays}{self.extension.reason(time)}"
+        return self._make_verdict(answer, because, expected, deadline.at)
 
     def _throughout(self, until: Until | bool, word: str) -> Verdict:
         judge = never if word == "never" else always
         if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
-            return self._per_subject(time, lambda signal, end: judge(signal, self.anchor, end, self.horizon))
+            return self._per_subject(time, lambda signal, end: judge(signal, self.anchor, end.at, self.horizon))
         end, end_text = self._end(until)
         if end < self.anchor:
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
@@ -214,6 +217,7 @@ class _Evaluation:
         status = decide_statuses(subjects, [answer.status for _, answer, _ in evaluated])
         decisive = next((e for e in evaluated if e[1].status is status), evaluated[-1] if evaluated else None)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
+        expected += self.extension.reason(time)
         if decisive is None:
             empty = Answer(status, self.anchor, combine(subjects).at(self.anchor))
             return self._make_verdict(empty, "none", expected, None)
@@ -231,11 +235,18 @@ class _Evaluation:
         return replace(verdict, status=status)
 
     def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
-        seconds = self.facts.subject_seconds(time, subject.facts)
-        if seconds is None:
+        def seconds(bound: Bound) -> float | None:
+            return self.facts.subject_seconds(bound, subject.facts)
+
+        deadline = self.extension.deadline(self.anchor, time, seconds)
+        if deadline is None:
             return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None
-        deadline = self.anchor + seconds
-        return judge(subject.signal, deadline), deadline
+        return judge(subject.signal, deadline), deadline.at
+
+    def _deadline(self, time: Bound) -> Deadline:
+        deadline = self.extension.deadline(self.anchor, time, self._seconds)
+        assert deadline is not None  # noqa: S101 - an unknown fact raises
+        return deadline
 
     def _seconds(self, time: Bound) -> float:
         value = self.facts.seconds(time)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from chaos.judge.clocks import clock_notes
 from chaos.judge.context import JudgeContext, Options, bind
+from chaos.judge.deadlines import recorded_slack
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.foreign_effect import ForeignEffect
 from chaos.judge.foreign_faults import foreign_faults
@@ -17,7 +18,7 @@ from chaos.judge.proof import prove, unproven_reason
 from chaos.judge.requires import unmet_requirements
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
-from chaos.model.experiment import Experiment
+from chaos.model.experiment import Expectation, Experiment
 from chaos.model.recording import LOCK_LOSS, OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
@@ -191,9 +192,19 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
     base = max([*known, *undone])
     proofs = [context.timeline.entries[seq].t for s in steps for seq in s.evidence[-1:]]
     start = max([base, *proofs])
-    deadline = max(base + parse_duration(spec.recovery.within), start)
-    verdicts = (evaluate_recovery(e, context, start, deadline, horizon) for e in spec.steady_state)
+    seconds = parse_duration(spec.recovery.within)
+    slack = recorded_slack(context.timeline) if spec.recovery.timing == "loose" else 1.0
+    deadlines = sorted({max(base + seconds, start), max(base + seconds * slack, start)})
+    verdicts = (_recovered(e, context, start, deadlines, horizon) for e in spec.steady_state)
     return tuple(replace(v, name=f"recovery: {v.name}") for v in verdicts)
+
+
+def _recovered(
+    expectation: Expectation, context: JudgeContext, start: float, deadlines: Sequence[float], horizon: float
+) -> Verdict:
+    """The verdict at the first of ``deadlines`` at which it held, else at the last."""
+    verdicts = [evaluate_recovery(expectation, context, start, deadline, horizon) for deadline in deadlines]
+    return next((verdict for verdict in verdicts if verdict.status is Status.HELD), verdicts[-1])
 
 
 def _notes(context: JudgeContext, foreign: ForeignEffect) -> list[str]:
@@ -211,4 +222,6 @@ def _notes(context: JudgeContext, foreign: ForeignEffect) -> list[str]:
     warnings = [f"preflight warning: {text}" for text in _meta_texts(context, WARNINGS)]
     unmatched = context.match_result.unmatched_actions
     others = map(foreign.describe, foreign.faults)
-    return [*others, *overridden, *warnings, *truncated, *mapped, *unmatched, *clock_notes(context.timeline)]
+    slack = recorded_slack(context.timeline)
+    slow = [f"slack {slack:g}: deadlines with timing: loose are that much longer"] if slack > 1 else []
+    return [*others, *overridden, *slow, *warnings, *truncated, *mapped, *unmatched, *clock_notes(context.timeline)]

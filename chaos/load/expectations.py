@@ -12,7 +12,7 @@ from chaos.model.bound import parse_bound
 from chaos.model.experiment import parse_moment
 from chaos.model.registry import PluginRegistry
 
-_TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "order")
+_TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "timing", "baseline", "order")
 _PER_POD = ("pods", "pods-started", "grace-respected")
 _ALL = "all"
 
@@ -42,6 +42,9 @@ def check_expectations(spec: Cursor, names: DeclaredNames, registry: PluginRegis
     report_duplicates((hypothesis.get("name") for hypothesis in hypotheses), "hypothesis")
     for hypothesis in hypotheses:
         _check_deadline(hypothesis)
+        if hypothesis.get("baseline") and not spec.get("workload"):
+            hint = "add spec.workload, or remove baseline"
+            hypothesis.get("baseline").report("the experiment has no workload whose pods start", hint)
         _check_order(hypothesis, names.hypotheses)
 
 

@@ -50,6 +50,18 @@ class Bound:
         """Whether the bound differs from pod to pod."""
         return bool(self.names & POD_FACTS.keys())
 
+    @property
+    def has_durations(self) -> bool:
+        """Whether a duration is added, so that :meth:`scaled` has an effect."""
+        return any(sign > 0 and seconds > 0 for sign, name, seconds in self.terms if not name)
+
+    def scaled(self, factor: float) -> Bound:
+        """The bound with the durations that it adds times ``factor``; facts are Kubernetes' own times and stay."""
+        return Bound(
+            self.text,
+            tuple((sign, name, seconds * factor if sign > 0 else seconds) for sign, name, seconds in self.terms),
+        )
+
     def seconds(self, lookup: Lookup) -> float | None:
         """The bound in seconds, None if one of its facts is unknown."""
         total = 0.0

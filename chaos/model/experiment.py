@@ -16,7 +16,13 @@ from pydantic import (
 from chaos.model.bound import Bound, parse_bound
 from chaos.model.document import BoundText, DurationText, Metadata, Model, Name
 from chaos.model.duration import parse_duration
+from chaos.model.factor import Factor
 from chaos.model.probes import Probe, Query
+
+Timing = Annotated[
+    Literal["strict", "loose"],
+    Field(description="loose: within is about how quick the machines are, so slack of the inventory multiplies it"),
+]
 
 
 class TargetSpec(Model):
@@ -88,6 +94,10 @@ class Expectation(Model):
         | None,
         BeforeValidator(_marker),
     ] = None
+    timing: Timing = "strict"
+    baseline: Factor | None = Field(
+        None, description="with within: at least this many times the slowest start of a pod of the workload"
+    )
     order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
 
     @model_validator(mode="after")
@@ -99,9 +109,18 @@ class Expectation(Model):
             raise ValueError(f"{' and '.join(operators)} exclude each other")
         if self.for_ is not None and self.within is None:
             raise ValueError("for needs within; with never or always write {for: ...} below it")
+        self._check_timing()
         if self.order is not None and (operators or self.with_ or self.after):
             raise ValueError("order excludes other keys: the hypotheses that it lists have their own")
         return self
+
+    def _check_timing(self) -> None:
+        if self.baseline is not None and self.within is None:
+            raise ValueError("baseline needs within: only a deadline may be later on slow machines")
+        if self.timing == "loose" and self.within is None:
+            raise ValueError("timing: loose needs within: only a deadline may be later on slow machines")
+        if self.timing == "loose" and self.within is not None and not parse_bound(self.within).has_durations:
+            raise ValueError(f"timing: loose has no effect on {self.within!r}: slack multiplies no facts; add + 10s")
 
     @property
     def title(self) -> str:
@@ -121,6 +140,7 @@ class Step(Model):
 
 class Recovery(Model):
     within: DurationText
+    timing: Timing = "strict"
 
 
 class Spec(Model):

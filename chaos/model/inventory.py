@@ -10,6 +10,7 @@ from chaos.model.bound import FACTS, known_fact
 from chaos.model.document import DurationText, Metadata, Model
 from chaos.model.driver import OneOfPowerDrivers, OneOfTransports, PowerSettings
 from chaos.model.duration import parse_duration
+from chaos.model.factor import Factor
 from chaos.model.field_types import ContainerEngine, ContainerName, Secret, Url, full_match
 from chaos.model.labels import LOCK_NAMESPACE
 
@@ -67,6 +68,9 @@ class Cluster(Model):
     )
     events: bool = Field(True, description="write an Event on each Node at inject and undo")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
+    slack: Factor = Field(
+        1.0, description="multiplies the durations of deadlines with timing: loose, for slow machines"
+    )
     simulated: bool = Field(False, description="a lab, marked as such in reports")
     time_source: TimeSource | None = Field(None, alias="timeSource")
 

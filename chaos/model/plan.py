@@ -60,6 +60,7 @@ class Plan(Struct, frozen=True):
     workload_nodes: tuple[str, ...] = ()  # to which its pods are confined; empty for all
     facts: dict[str, Any] = {}
     source: str = ""  # path of the experiment's file
+    slack: float = 1.0  # of the inventory, for deadlines with timing: loose
     overridden: tuple[str, ...] = ()  # failed preflight checks that --anyway overrides
     warnings: tuple[str, ...] = ()  # of preflight
 

@@ -17,6 +17,7 @@ MISSING_AT_RELIST = "missing at relist"
 
 # Keys of the meta entry: findings of preflight that the run overrode or ignored.
 OVERRIDDEN, WARNINGS = "overridden", "warnings"
+SLACK = "slack"  # key of the meta entry: multiplies the durations in deadlines with timing: loose
 LOCK_LOSS = "lockLoss"  # key of a later meta entry: why the run was not alone on the cluster
 TRUNCATED_RECORDING = "recording"  # source of the blind window after the end of a truncated recording
 # Kinds of entries about one node or one probe.

@@ -46,6 +46,8 @@ def _describe_changes(saved: Plan, fresh: Plan) -> Iterator[str]:
         yield "other nodes would be selected now"
     for node in sorted({target.node for target in saved.targets}):
         yield _describe_key_change(node, saved.facts.get(node, {}), fresh.facts.get(node, {}))
+    if saved.slack != fresh.slack:
+        yield f"the slack of the inventory was {saved.slack:g}, now it is {fresh.slack:g}"
     if saved.workload_nodes != fresh.workload_nodes:
         yield "the workload would be confined to other nodes now"
     steps = {(s.step, s.node): s for s in fresh.steps}

@@ -1,0 +1,53 @@
+"""Baseline of a run: how long the pods of its workload took to start before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chaos.judge.context import JudgeContext
+from chaos.judge.pods import node_of
+from chaos.model.kube import Pod, pod_condition
+from chaos.model.timeline import History, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A pod that became Ready ``seconds`` after it was bound to its node; both were observed."""
+
+    seconds: float
+    pod: str
+
+
+def slowest_start(context: JudgeContext) -> Start | None:
+    """The slowest start of a pod of the workload before the first step, None if no start was observed.
+
+    It is measured by the run's clock, as timestamps of Kubernetes have whole seconds. Not counted are pods that were
+    already Ready when first seen, and pods whose start a blind window may have lengthened. Raises NotYetDecidable.
+    """
+    if not context.namespace:
+        return None
+    before = context.start
+    histories = (h for h in context.timeline.pods.values() if _namespace(h) == context.namespace)
+    starts = (start for history in histories for start in _start_of(context.timeline, history, before))
+    return max(starts, key=lambda start: start.seconds, default=None)
+
+
+def _namespace(history: History[Pod]) -> str:
+    return history.versions[0].object.metadata.namespace
+
+
+def _start_of(timeline: Timeline, history: History[Pod], before: float) -> Iterator[Start]:
+    """The start of one pod, if it was observed before the moment ``before``."""
+    versions = [version for version in history if version.t < before and not version.is_deleted]
+    ready = next((version for version in versions if _is_ready(version.object)), None)
+    bound = next((version for version in versions if node_of(version.object)), None)
+    if ready is None or bound is None or ready is versions[0]:
+        return
+    if not timeline.blind_windows_in(("pods",), bound.t, ready.t):
+        yield Start(ready.t - bound.t, ready.object.metadata.name)
+
+
+def _is_ready(pod: Pod) -> bool:
+    condition = pod_condition(pod, "Ready")
+    return condition is not None and condition.status == "True"
