@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -391,3 +392,31 @@ def test_a_target_cannot_run_a_workload_that_is_missing(tmp_path: Path) -> None:
         load_experiment(running_the_workload(tmp_path, ""), REGISTRY)
     (problem,) = [p for p in bad.value.problems if p.message == "the experiment has no workload"]
     assert (problem.line, problem.hint) == (8, "add spec.workload, or remove runs")
+
+
+def test_a_baseline_needs_a_workload_whose_pods_start(tmp_path: Path) -> None:
+    file = running_the_workload(tmp_path, "")
+    text = file.read_text(encoding="utf-8").replace(", runs: workload", "")
+    file.write_text(text.replace("within: 5s", "within: 5s\n      baseline: 3x", 1), encoding="utf-8")
+    with pytest.raises(BadInput) as bad:
+        load_experiment(file, REGISTRY)
+    (problem,) = bad.value.problems
+    assert (problem.line, problem.message) == (21, "the experiment has no workload whose pods start")
+
+
+def test_a_timing_a_baseline_and_a_slack_load(tmp_path: Path) -> None:
+    text = (DATA / "experiment.yaml").read_text(encoding="utf-8")
+    text = text.replace("within: 5s", "within: 5s\n      timing: loose\n      baseline: 3x", 1)
+    file = tmp_path / "experiment.yaml"
+    file.write_text(text.replace("{within: 5m}", "{within: 5m, timing: loose}"), encoding="utf-8")
+    shutil.copytree(DATA / "workloads", tmp_path / "workloads")
+    spec = load_experiment(file, REGISTRY).spec
+    assert [(h.timing, h.baseline) for h in spec.hypothesis[:2]] == [("loose", 3.0), ("strict", None)]
+    assert spec.recovery is not None
+    assert spec.recovery.timing == "loose"
+    inventory = tmp_path / "hosts.yaml"
+    given = (DATA / "inventory.yaml").read_text(encoding="utf-8")
+    inventory.write_text(given.replace("expectUID: 6f0c", "slack: 1.5x"), encoding="utf-8")
+    cluster = load_inventory(inventory).cluster
+    assert cluster is not None
+    assert cluster.slack == 1.5

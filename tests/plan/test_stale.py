@@ -47,6 +47,7 @@ def test_differences_without_effect_are_accepted() -> None:
         ({"targets": (TARGET, replace(TARGET, node="n2"))}, "other nodes would be selected now"),
         ({"targets": (replace(TARGET, uid="uid-2"),)}, r"n1 was replaced \(its UID was uid-1, now it is uid-2\)"),
         ({"targets": (replace(TARGET, boot_identity="boot 2"),)}, "n1 has booted since"),
+        ({"slack": 1.5}, r"the slack of the inventory was 1, now it is 1\.5"),
         ({"workload_nodes": ("n1", "n2")}, "the workload would be confined to other nodes now"),
         ({"steps": (replace(STEP, awaits=(FactCheck("machine", "off"),)),)}, "awaits of the step stop on n1 would be"),
         ({"steps": ()}, "the step stop on n1 would not be done any more"),
