@@ -38,7 +38,8 @@ class ContainerStarter:
         """Create a sandbox and start all containers in it."""
         pod = self._statuses.pod(worker)
         pull = behaviour_of(pod).starts_after if pod else 0.0
-        self._process.after_jitter(*(pull + seconds for seconds in _SANDBOX), self._start_pod, worker)
+        low, high = _SANDBOX
+        self._process.after_jitter(pull + low, pull + high, self._start_pod, worker)
 
     def resume(self, worker: Worker) -> None:
         """Continue a pod of an earlier process, whose containers are running, have exited, or were not created."""
