@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chaos.model.errors import Exit, NodefallError, Refused, UsageError
+from chaos.model.errors import Exit, NodefallError, Refused, Unreachable, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.ports import Clock, PowerControl, Session
 
@@ -107,9 +107,9 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
 
 
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
-    from chaos.app.nodes import node_address
+    from chaos.app.nodes import host_address, with_move
     from chaos.app.registry import load_facts
-    from chaos.hosts.driver import HostContext, SharedObjects, power_control_of, transport_of
+    from chaos.hosts.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
     from chaos.hosts.host_key_pin import HostKeyPins
     from chaos.hosts.pool import Hosts
     from chaos.hosts.power.secrets import SecretContext
@@ -121,11 +121,17 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
 
     def context(node: str) -> HostContext:
         key, _ = inventory.host_of(node)
-        return HostContext(inventory, key, node, user, secrets, lambda: node_address(kube, node), shared, pins.of(node))
+        return HostContext(inventory, key, node, user, secrets, lambda: address(node), shared, pins.of(node))
+
+    def address(node: str) -> str:
+        return host_address(kube, node, machine_addresses_of(context(node)))
 
     def session(node: str) -> Session:
         host = context(node)
-        return RetryingSession(transport_of(host).open_session(host), clock)
+        try:
+            return RetryingSession(transport_of(host).open_session(host), clock)
+        except (Unreachable, Refused) as error:
+            raise with_move(error, node, host.host.address or "", machine_addresses_of(host)) from error
 
     def power(node: str) -> PowerControl | None:
         return power_control_of(context(node))

@@ -1,6 +1,8 @@
-"""Node objects: the address of a host, and the certificate of the kubelet at an address."""
+"""The present address of a Node's host, and the certificate of the kubelet at an address."""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -8,7 +10,8 @@ from msgspec import Struct
 from chaos.hosts.pool import Hosts
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.kube import Node
-from chaos.model.ports import KubeApi
+from chaos.model.machine_address import moved_to
+from chaos.model.ports import KubeApi, MachineAddresses
 
 
 class _Nodes(Struct):
@@ -27,6 +30,34 @@ def node_address(kube: KubeApi, node: str) -> str:
     if not address:
         raise Refused(f"node {node} has no address", hint="set the address of its host in the inventory")
     return address
+
+
+def host_address(kube: KubeApi, node: str, machine: MachineAddresses | None) -> str:
+    """The address of the node's host, or that of its container if it has moved. Raises NodefallError.
+
+    A container may have another address after each start, and its former one may be that of another container. The
+    Node object shows the new one only when the kubelet has posted it.
+    """
+    address = node_address(kube, node)
+    return moved_to(address, _interfaces(machine)) or address
+
+
+def with_move(error: NodefallError, node: str, address: str, machine: MachineAddresses | None) -> NodefallError:
+    """``error`` of a connection to the ``address`` of the inventory, with the present one if the container moved."""
+    new = moved_to(address, _interfaces(machine))
+    if not new:
+        return error
+    return type(error)(
+        f"{error.message}; {node} is now at {new}, and the inventory has {address}",
+        hint=f"set address of the host to {new}, or remove it: then the present address is read",
+    )
+
+
+def _interfaces(machine: MachineAddresses | None) -> tuple[str, ...]:
+    """Present addresses of a container; none where they are not known."""
+    with suppress(NodefallError):
+        return machine.interfaces() if machine else ()
+    return ()
 
 
 def kubelet_certificate(address: str, kube: KubeApi, hosts: Hosts) -> str:

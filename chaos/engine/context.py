@@ -86,6 +86,7 @@ class RunContext:
         result = self.services.judge(True)
         self._record_proofs(result.steps)
         self._report_foreign_faults(result)
+        self._report_address_changes(result)
         self._report_verdicts(result)
         for verdict in result.abort:
             if verdict.status is Status.VIOLATED:
@@ -118,6 +119,12 @@ class RunContext:
             if fault.text not in self.state.reported_foreign:
                 self.state.reported_foreign.add(fault.text)
                 self.services.progress.note(f"foreign fault: {fault.text}")
+
+    def _report_address_changes(self, result: RunResult) -> None:
+        for text in result.address_changes:
+            if text not in self.state.reported_addresses:
+                self.state.reported_addresses.add(text)
+                self.services.progress.note(text)
 
     def _report_verdicts(self, result: RunResult) -> None:
         """Report each verdict when it changes. While a proof is pending, inconclusive is not final and not reported."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -15,9 +16,9 @@ from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.power.secrets import SecretContext
 from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
-from chaos.model.errors import Refused
+from chaos.model.errors import NodefallError, Refused
 from chaos.model.inventory import Host, Inventory
-from chaos.model.ports import PowerControl, Session
+from chaos.model.ports import MachineAddresses, PowerControl, Session
 
 _T = TypeVar("_T")
 
@@ -116,6 +117,7 @@ class PowerDriver:
     name: str
     settings: type[PowerSettings]
     make: Callable[[Any, HostContext], PowerControl]
+    moves: bool = False  # its machines may have other addresses after a start; the control is a MachineAddresses
 
 
 def transport_of(host: HostContext) -> TransportDriver:
@@ -123,6 +125,17 @@ def transport_of(host: HostContext) -> TransportDriver:
     name = host.host.transport or host.inventory.defaults.transport or DEFAULT_TRANSPORT
     driver: TransportDriver = transport_drivers()[name]
     return driver
+
+
+def machine_addresses_of(host: HostContext) -> MachineAddresses | None:
+    """The host's power control, if its machine may have another address after a start; None also if it fails."""
+    settings = host.host.power
+    if settings is None or not power_drivers()[settings.kind].moves:
+        return None
+    with suppress(NodefallError):  # reported where the power control is used
+        control = power_control_of(host)
+        return control if isinstance(control, MachineAddresses) else None
+    return None
 
 
 def power_control_of(host: HostContext) -> PowerControl | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.model.command import PowerState
 from chaos.model.errors import NodefallError
 from chaos.model.fact import SECONDS_SINCE_READ
-from chaos.model.ports import Clock, Sink
+from chaos.model.ports import Clock, MachineAddresses, Sink
 from chaos.model.recording import EntryKind, RecordingEntry
 from chaos.observers.observer_thread import ObserverThread
 from chaos.observers.plugin import FactReader, ObserverContext
@@ -43,6 +44,7 @@ class HostObserver:
         self._reads_power = PseudoFact.MACHINE in facts
         self._blind_since: dict[str, float] = {}
         self._nodes_read: set[str] = set()
+        self._addresses: dict[str, list[str]] = {}
         self._nodes = list(nodes)
         self._time_read_at: dict[str, float] = {}
         self._offset_bounds: dict[str, ClockOffsetBounds] = {node: ClockOffsetBounds() for node in nodes}
@@ -95,7 +97,19 @@ class HostObserver:
             return True
         self._close_window(source, node, sink)
         self._emit(node, PseudoFact.MACHINE, state, sink)
+        if state == PowerState.ON:
+            self._read_addresses(node, sink)
         return bool(state != PowerState.OFF)
+
+    def _read_addresses(self, node: str, sink: Sink) -> None:
+        """Record the machine's addresses where they may change with a start: the first ones, and each change."""
+        if not isinstance(self._hosts.power(node), MachineAddresses):
+            return
+        with suppress(NodefallError):  # nothing is judged on them
+            addresses = self._hosts.read(node, PseudoFact.ADDRESSES)
+            if addresses and addresses != self._addresses.get(node):
+                self._addresses[node] = addresses
+                self._emit(node, PseudoFact.ADDRESSES, addresses, sink)
 
     def _read_facts(self, node: str, sink: Sink, may_be_on: bool) -> bool:
         """Sample the facts; False if the host does not respond."""

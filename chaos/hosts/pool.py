@@ -17,7 +17,15 @@ from chaos.model.api_fact import PseudoFact
 from chaos.model.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import HostFact, find_fact
-from chaos.model.ports import Clock, KubeApi, MachineIdentity, PowerControl, RestartPolicyControl, Session
+from chaos.model.ports import (
+    Clock,
+    KubeApi,
+    MachineAddresses,
+    MachineIdentity,
+    PowerControl,
+    RestartPolicyControl,
+    Session,
+)
 from chaos.model.power_identity import PowerIdentity
 
 _log = logging.getLogger(__name__)
@@ -47,11 +55,12 @@ class Hosts:
         self._fact_cache: dict[tuple[str, str], Any] = {}
         self._node_locks: dict[str, Lock] = {}
         self._lock = Lock()
-        self._pseudo_facts: dict[str, Callable[[str], str]] = {
+        self._pseudo_facts: dict[str, Callable[[str], Any]] = {
             PseudoFact.MACHINE: self._power_state,
             PseudoFact.RESTART_POLICY: self.restart_policy,
             PseudoFact.HOST_KEY: self._host_key,
             PseudoFact.POWER_IDENTITY: self._power_identity_key,
+            PseudoFact.ADDRESSES: self._addresses,
         }
 
     def session(self, node: str) -> Session:
@@ -148,6 +157,9 @@ class Hosts:
             return Outcome(Delivery.NOT_SENT, error=error.message)
         except NodefallError as error:  # the command may have worked: the state is read later
             return Outcome(Delivery.LOST, error=error.message)
+        finally:
+            if command.verb is PowerVerb.ON:
+                self.disconnect(node)  # the connection is one to the machine of before, at the address of before
         return Outcome(Delivery.ANSWERED, 0)
 
     def expect_host_key(self, node: str, key: str) -> None:
@@ -195,6 +207,12 @@ class Hosts:
         if not key:
             raise UnknownFact(f"{PseudoFact.HOST_KEY} of {node}: its transport does not report one")
         return key
+
+    def _addresses(self, node: str) -> list[str]:
+        power = self.power(node)
+        if not isinstance(power, MachineAddresses):
+            raise UnknownFact(f"{PseudoFact.ADDRESSES} of {node}: its power control does not report them")
+        return [interface.partition("/")[0] for interface in power.interfaces()]
 
     def _power_identity_key(self, node: str) -> str:
         key = self.power_identity(node).key

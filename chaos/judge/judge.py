@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from chaos.judge.addresses import address_changes
 from chaos.judge.clocks import clock_notes
 from chaos.judge.context import JudgeContext, Options, bind
 from chaos.judge.deadlines import recorded_slack
@@ -56,7 +57,11 @@ def judge(
     ``live``: the timeline grows, up to ``now`` (default: its end); what later entries may decide is pending.
     """
     context = bind(experiment, timeline, registry, options or Options(), live)
-    judged = _judge(context, max(now or timeline.end, timeline.end))
+    return _result(context, _judge(context, max(now or timeline.end, timeline.end)))
+
+
+def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
+    experiment, timeline = context.experiment, context.timeline
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -78,6 +83,7 @@ def judge(
         recovery=judged.recovery,
         notes=tuple(_notes(context, judged.foreign)),
         foreign_faults=judged.foreign.faults,
+        address_changes=address_changes(context.timeline, context.match_result.nodes),
         facts=dict(context.options.facts),
         started_by=str(timeline.meta.get("by", "")),
         nodefall_version=str(timeline.meta.get("nodefall", "")),
@@ -224,4 +230,6 @@ def _notes(context: JudgeContext, foreign: ForeignEffect) -> list[str]:
     others = map(foreign.describe, foreign.faults)
     slack = recorded_slack(context.timeline)
     slow = [f"slack {slack:g}: deadlines with timing: loose are that much longer"] if slack > 1 else []
-    return [*others, *overridden, *slow, *warnings, *truncated, *mapped, *unmatched, *clock_notes(context.timeline)]
+    moved = address_changes(context.timeline, context.match_result.nodes)
+    clocks = clock_notes(context.timeline)
+    return [*others, *moved, *overridden, *slow, *warnings, *truncated, *mapped, *unmatched, *clocks]

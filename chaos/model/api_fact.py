@@ -14,6 +14,7 @@ class PseudoFact(StrEnum):
     RESTART_POLICY = "restart-policy"  # from the power control
     HOST_KEY = "host-key"  # that the host presents to every connection of the run; the ID of a container
     POWER_IDENTITY = "power-identity"  # PowerIdentity.key, from the power control
+    ADDRESSES = "machine-addresses"  # that the machine has now, from the power control of a container
     BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
     NODE_READY = "node-ready"  # whether the Node is Ready
     OWN_CORDON = "cordoned-by-nodefall"  # whether the Node is cordoned, by nodefall or an unknown field manager

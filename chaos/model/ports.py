@@ -95,6 +95,17 @@ class MachineIdentity(Protocol):
         """The identity of the machine that it switches. Raises NodefallError if the control does not answer."""
 
 
+@runtime_checkable
+class MachineAddresses(Protocol):
+    """A power control of machines whose addresses may change with a start, as those of containers do."""
+
+    def interfaces(self) -> tuple[str, ...]:
+        """The present addresses with their networks, as ``172.18.0.5/16``; none while the machine is off.
+
+        Raises NodefallError if the control does not answer.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     status: int

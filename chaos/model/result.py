@@ -97,3 +97,4 @@ class RunResult(Struct, frozen=True):
     nodefall_version: str = ""  # version
     plan_hash: str = ""
     foreign_faults: tuple[ForeignFault, ...] = ()  # in the order of their observation
+    address_changes: tuple[str, ...] = ()  # of machines, one sentence each

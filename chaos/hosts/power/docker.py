@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -36,6 +37,14 @@ class DockerPower(PowerSettings):
 class _Network(Struct):
     ipv4: str | None = field(default=None, name="IPAddress")
     ipv6: str | None = field(default=None, name="GlobalIPv6Address")
+    ipv4_prefix: int = field(default=0, name="IPPrefixLen")
+    ipv6_prefix: int = field(default=0, name="GlobalIPv6PrefixLen")
+
+    def interfaces(self) -> Iterator[str]:
+        """Addresses with their networks; the engine reports an empty address where there is none."""
+        for address, prefix in ((self.ipv4, self.ipv4_prefix), (self.ipv6, self.ipv6_prefix)):
+            if address:
+                yield f"{address}/{prefix}" if prefix else address
 
 
 class _Identity(Struct):
@@ -46,7 +55,7 @@ class _Identity(Struct):
 
 
 class DockerControl:
-    """Implements ``chaos.model.ports.PowerControl``, ``RestartPolicyControl`` and ``MachineIdentity``.
+    """Implements ``PowerControl``, ``RestartPolicyControl``, ``MachineIdentity`` and ``MachineAddresses`` of the ports.
 
     A restart policy would start the container again: actions that need it down disable the policy first and record the
     former one in the journal.
@@ -63,14 +72,22 @@ class DockerControl:
 
     def identity(self) -> PowerIdentity:
         """The container's ID, name, host name and present addresses."""
-        output = self._container.inspect_as(_IDENTITY)
-        try:
-            found = msgspec.json.decode(output, type=_Identity)
-        except msgspec.DecodeError as error:
-            raise NodefallError(f"inspect {self._container.name} is not understood: {error}") from error
+        found = self._inspect()
         names = (found.name.removeprefix("/"), found.hostname)
         addresses = [text for each in (found.networks or {}).values() for text in (each.ipv4, each.ipv6)]
         return PowerIdentity("", tuple(filter(None, names)), tuple(filter(None, addresses)), found.id)
+
+    def interfaces(self) -> tuple[str, ...]:
+        """The container's present addresses with their networks."""
+        networks = self._inspect().networks or {}
+        return tuple(text for network in networks.values() for text in network.interfaces())
+
+    def _inspect(self) -> _Identity:
+        output = self._container.inspect_as(_IDENTITY)
+        try:
+            return msgspec.json.decode(output, type=_Identity)
+        except msgspec.DecodeError as error:
+            raise NodefallError(f"inspect {self._container.name} is not understood: {error}") from error
 
     def on(self) -> None:
         """Start the container; returns when its first process runs, not when it has booted."""
@@ -94,4 +111,5 @@ DRIVER = PowerDriver(
     lambda power, host: DockerControl(
         container_of(host.shared, power.container or host.host.container or host.node, power.engine)
     ),
+    moves=True,
 )

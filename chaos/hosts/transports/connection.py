@@ -140,7 +140,7 @@ def _handshake(
             f"{settings.label} failed the SSH handshake: {error or 'the connection was closed'}",
             hint="the host may be starting or shutting down; else check port in the inventory and the log of its sshd",
         ) from error
-    verify(entries, settings, key, via)
+    verify(entries, settings, key, via, pin.key)
     pin.verify(describe_key(key), settings.label)
     return transport
 

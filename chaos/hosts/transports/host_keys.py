@@ -93,18 +93,33 @@ def describe_key(key: Key) -> str:
     return f"{key.get_name()} {fingerprint(key.asbytes())}"
 
 
-def verify(entries: Iterable[Entry], settings: HostSettings, key: Key, via: tuple[HostSettings, ...] = ()) -> None:
-    """Raise Refused unless the host's key is known and not revoked."""
+def verify(
+    entries: Iterable[Entry], settings: HostSettings, key: Key, via: tuple[HostSettings, ...] = (), pinned: str = ""
+) -> None:
+    """Raise Refused unless the host's key is known and not revoked.
+
+    ``pinned`` is the key that the machine of the Node presented before, as :func:`describe_key` has it. The Node may
+    have another address since, which known_hosts does not have, or has for another machine: the same key then counts
+    under any of its names.
+    """
     entries, name, offered = tuple(entries), known_hosts_name(settings), key.asbytes()
     of_host = [e for e in entries if e.covers(name)]
     revoked = next((e for e in of_host if e.marker == "@revoked" and e.key == offered), None)
     if revoked:
         raise _revoked_key_error(settings, key, revoked)
     known = [e for e in of_host if not e.marker]
-    if any(e.key == offered for e in known):
+    if any(e.key == offered for e in known) or (
+        settings.follows_node and pinned == describe_key(key) and _is_known_elsewhere(entries, offered)
+    ):
         return
     changed = next((e for e in known if e.type == key.get_name()), None)
     raise _changed_key_error(settings, key, changed, via) if changed else _unknown_key_error(settings, key, known, via)
+
+
+def _is_known_elsewhere(entries: Iterable[Entry], key: bytes) -> bool:
+    """Whether a name has the key, and none has it revoked."""
+    markers = {e.marker for e in entries if e.key == key}
+    return "" in markers and "@revoked" not in markers
 
 
 def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> str:

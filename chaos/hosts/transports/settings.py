@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class HostSettings:
     agent: bool = True
     jumps: tuple[HostSettings, ...] = ()
     connect_timeout: float = 10.0  # seconds of wall time, for each hop
+    follows_node: bool = False  # the address is that which the Node or its container has now, not one of the inventory
 
     @property
     def label(self) -> str:
@@ -70,7 +71,8 @@ def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str
     if key in names:
         names = names[: names.index(key)]
     jumps = tuple(_hop(inventory, name, local) for name in names)
-    return _merge(key, host.address or address or key, host, inventory.defaults, local, jumps)
+    settings = _merge(key, host.address or address or key, host, inventory.defaults, local, jumps)
+    return replace(settings, follows_node=bool(address) and not host.address)
 
 
 def _hop(inventory: Inventory, text: str, local: LocalUser) -> HostSettings:

@@ -28,7 +28,7 @@ def inventory(hosts: dict[str, Any], **defaults: Any) -> Inventory:
 def test_defaults_of_this_machine() -> None:
     assert host_settings(inventory({}), "n1", LOCAL, "10.0.0.1") == HostSettings(
         name="n1", address="10.0.0.1", user="me", known_hosts=Path("/home/me/.ssh/known_hosts"), port=22,
-        sudo=True, identity_file=None, agent=True, jumps=(), connect_timeout=10.0,
+        sudo=True, identity_file=None, agent=True, jumps=(), connect_timeout=10.0, follows_node=True,
     )  # fmt: skip
 
 
