@@ -210,7 +210,7 @@ class Hosts:
 
     def _addresses(self, node: str) -> list[str]:
         power = self.power(node)
-        if not isinstance(power, MachineAddresses):
+        if power is None or not isinstance(power, MachineAddresses):
             raise UnknownFact(f"{PseudoFact.ADDRESSES} of {node}: its power control does not report them")
         return [interface.partition("/")[0] for interface in power.interfaces()]
 

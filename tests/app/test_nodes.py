@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import chaos.facts
-from chaos.app.nodes import kubelet_certificate, node_address
+from chaos.app.nodes import host_address, kubelet_certificate, node_address, with_move
 from chaos.hosts.pool import Hosts
 from chaos.model.command import Delivery, HostCommand, Outcome
-from chaos.model.errors import NodefallError, Refused
+from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from tests.kit.fakes import FakeClock, FakeKube
@@ -49,6 +49,47 @@ def test_a_node_without_an_address_is_refused() -> None:
         node_address(kube(node("n")), "n")
     with pytest.raises(Refused, match="node other has no address"):
         node_address(kube(), "other")
+
+
+class Machine:
+    """The addresses of a container; None: docker does not answer."""
+
+    def __init__(self, *interfaces: str | None) -> None:
+        self._interfaces = interfaces
+
+    def interfaces(self) -> tuple[str, ...]:
+        if None in self._interfaces:
+            raise NodefallError("docker inspect x-worker timed out")
+        return tuple(filter(None, self._interfaces))
+
+
+@pytest.mark.parametrize(
+    ("machine", "address"),
+    [
+        (Machine("172.18.0.5/16"), "172.18.0.5"),
+        (Machine("172.18.0.3/16"), "172.18.0.3"),
+        (Machine("10.9.0.2/24"), "172.18.0.3"),
+        (Machine(), "172.18.0.3"),
+        (Machine(None), "172.18.0.3"),
+        (None, "172.18.0.3"),
+    ],
+)
+def test_the_container_has_moved_before_its_node_says_it(machine: Machine | None, address: str) -> None:
+    assert host_address(kube(node("n", V4)), "n", machine) == address
+
+
+def test_an_error_names_the_present_address() -> None:
+    error = Unreachable("n (chaos@172.18.0.3:22) cannot be reached: No route to host", hint="check address")
+    moved = with_move(error, "n", "172.18.0.3", Machine("172.18.0.5/16"))
+    assert isinstance(moved, Unreachable)
+    assert moved.message == f"{error.message}; n is now at 172.18.0.5, and the inventory has 172.18.0.3"
+    assert moved.hint == "set address of the host to 172.18.0.5, or remove it: then the present address is read"
+
+
+@pytest.mark.parametrize("machine", [Machine("172.18.0.3/16"), Machine("10.9.0.2/24"), Machine(None), None])
+def test_an_error_of_a_host_that_has_not_moved_stays(machine: Machine | None) -> None:
+    error = Refused("n has another host key")
+    assert with_move(error, "n", "172.18.0.3", machine) is error
 
 
 class Shell:

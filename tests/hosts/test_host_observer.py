@@ -13,7 +13,7 @@ import chaos.facts
 from chaos.hosts.observer import PERIOD, HostObserver
 from chaos.hosts.pool import Hosts
 from chaos.model.clock_offset import ClockOffset
-from chaos.model.command import Delivery, Outcome
+from chaos.model.command import Delivery, Outcome, PowerState
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
@@ -92,6 +92,29 @@ def test_a_machine_that_goes_off_and_comes_back() -> None:
     assert isinstance(closed[2], dict)
     assert closed[2]["to"] == 1000.0 + 3 * PERIOD
     assert ("host", "boot-id", "b2") in seen[seen.index(closed) - 1 :]
+
+
+class FakeContainer(FakePower):
+    """A power control that reports addresses: another one after each time that it was off."""
+
+    addresses: tuple[str, ...] = ("172.18.0.3/16",)
+
+    def state(self) -> PowerState:
+        found = super().state()
+        if found is PowerState.OFF:
+            self.addresses = ("172.18.0.5/16", "fc00::5")
+        return found
+
+    def interfaces(self) -> tuple[str, ...]:
+        assert self.value == "on", "the addresses of a machine that is off are not asked for"
+        return self.addresses
+
+
+def test_each_new_address_is_recorded_once() -> None:
+    rounds: list[dict[str, object]] = [{}, {"power": "off"}, {}, {"power": "on"}, {}]
+    seen = summary(Script().run(FakeContainer("on"), {BOOT: answered("b1\n")}, rounds))
+    addresses = [value for kind, name, value in seen if (kind, name) == ("host", "machine-addresses")]
+    assert addresses == [["172.18.0.3"], ["172.18.0.5", "fc00::5"]]
 
 
 def test_a_lost_connection_is_one_blind_window() -> None:

@@ -98,6 +98,30 @@ def test_docker_reports_names_and_addresses(
     assert found.key == "0123abcd"  # another one if it is recreated with the same name
 
 
+BRIDGE = {
+    "IPAddress": "172.18.0.3", "IPPrefixLen": 16, "GlobalIPv6Address": "fc00::3", "GlobalIPv6PrefixLen": 64
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("networks", "interfaces"),
+    [
+        ({"kind": BRIDGE}, ("172.18.0.3/16", "fc00::3/64")),
+        ({"kind": BRIDGE, "more": {"IPAddress": "10.1.0.2", "IPPrefixLen": 24}}, (
+            "172.18.0.3/16", "fc00::3/64", "10.1.0.2/24",
+        )),
+        (NETWORKS, ("172.18.0.3", "fc00::3")),
+        ({"kind": {"IPAddress": "", "IPPrefixLen": 0}}, ()),
+        (None, ()),
+    ],
+)  # fmt: skip
+def test_docker_reports_the_present_addresses_with_their_networks(
+    networks: object, interfaces: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = json.dumps({"id": "0123abcd", "name": "/kind-worker", "hostname": "worker.local", "networks": networks})
+    assert docker(tmp_path, output, monkeypatch).interfaces() == interfaces
+
+
 def test_docker_output_that_is_not_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NodefallError, match="inspect kind-worker is not understood"):
         docker(tmp_path, "{", monkeypatch).identity()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,32 @@ def test_known_hosts(known: str, address: str, port: int, error: str) -> None:
         check()
     assert fingerprint(b"key a") in caught.value.message
     assert caught.value.hint
+
+
+PINNED = f"ssh-ed25519 {fingerprint(b'key a')}"
+
+
+@pytest.mark.parametrize(
+    ("what", "known", "pinned", "follows_node", "error"),
+    [
+        ("known under the former address", f"10.0.0.9 ssh-ed25519 {A}", PINNED, True, ""),
+        ("another machine had the address", f"10.0.0.9 ssh-ed25519 {A}\n10.0.0.1 ssh-ed25519 {B}", PINNED, True, ""),
+        ("not seen before", f"10.0.0.9 ssh-ed25519 {A}", "", True, "is not in"),
+        ("another key was seen before", f"10.0.0.9 ssh-ed25519 {A}", "ssh-ed25519 SHA256:b", True, "is not in"),
+        ("nowhere known", f"10.0.0.9 ssh-ed25519 {B}", PINNED, True, "is not in"),
+        ("an address of the inventory", f"10.0.0.9 ssh-ed25519 {A}", PINNED, False, "is not in"),
+        ("revoked here", f"10.0.0.9 ssh-ed25519 {A}\n@revoked 10.0.0.1 ssh-ed25519 {A}", PINNED, True, "is revoked"),
+        ("revoked there", f"10.0.0.9,b ssh-ed25519 {A}\n@revoked b ssh-ed25519 {A}", PINNED, True, "is not in"),
+        ("an authority only", f"@cert-authority 10.0.0.9 ssh-ed25519 {A}", PINNED, True, "is not in"),
+    ],
+)
+def test_the_key_of_a_node_that_has_moved(what: str, known: str, pinned: str, follows_node: bool, error: str) -> None:
+    settings = replace(host(), follows_node=follows_node)
+    if not error:
+        verify(parse_known_hosts(known), settings, Fake("ssh-ed25519", b"key a"), (), pinned)
+        return
+    with pytest.raises(Refused, match=error):
+        verify(parse_known_hosts(known), settings, Fake("ssh-ed25519", b"key a"), (), pinned)
 
 
 @given(st.text())
