@@ -42,6 +42,8 @@ def summary(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
     rows += _truncate(
         [("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps], _MAX_STEPS
     )
+    if plan.slack > 1:
+        rows.append(("slack", f"{plan.slack:g}: deadlines with timing: loose are that much longer"))
     rows += _truncate([("overridden", text) for text in plan.overridden], _MAX_NOTES)
     return rows + _truncate([("warning", text) for text in plan.warnings], _MAX_NOTES)
 

@@ -1,0 +1,34 @@
+"""A run reports each change of a machine's address once, when it is judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import structs
+
+from chaos.model.action import Undo
+from chaos.model.plan import PlannedStep
+from tests.engine.test_inject import EMPTY, context_of
+from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession
+
+THERE = "n1 is now at 172.18.0.5 (was 172.18.0.3)"
+BACK = "n1 is now at 172.18.0.3 (was 172.18.0.5)"
+
+
+def test_each_change_is_reported_once(tmp_path: Path) -> None:
+    step = PlannedStep("do", "power-on", "n1", {}, {}, (), Undo(), ())
+    context = context_of(tmp_path, step, FakeClock(), FakeSession({}), FakeKube({}))
+    progress, seen = FakeProgress(), list[str]()
+    context.services = replace(
+        context.services,
+        progress=progress,
+        judge=lambda live: structs.replace(EMPTY, address_changes=tuple(seen)),
+    )
+    context.tick()
+    assert progress.reports == []
+    for change, reports in ((THERE, [THERE]), (BACK, [THERE, BACK])):
+        seen.append(change)
+        context.tick()
+        context.tick()
+        assert progress.reports == reports
