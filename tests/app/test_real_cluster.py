@@ -59,6 +59,7 @@ def test_the_summary_fits_on_a_screen(many: int) -> None:
     rows = summary(
         Plan(
             "r", "x", "h", "uid-1", 0.0, 7, tuple(PlannedTarget("t", n, "u", "b") for n in nodes), tuple(steps), "w",
+            slack=1.5,
             overridden=tuple(f"check-{n}: no" for n in nodes), warnings=tuple(f"warned-{n}: hm" for n in nodes),
         ),
         "https://k", "staging",
@@ -67,6 +68,7 @@ def test_the_summary_fits_on_a_screen(many: int) -> None:
     text = " ".join(f"{label} {text}" for label, text in rows)
     expected = [
         "staging (https://k, uid uid-1)",
+        "x, seed 7, slack 1.5",
         "t: n0",
         "s on n0: reboot: reboot",
         "check-n0",

@@ -35,15 +35,14 @@ def ask(plan: Plan, cluster: ClusterInfo, nodes: list[str], *, progress: Display
 def summary(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
     """The summary of a plan: labels and texts."""
     rows = [("cluster", f"{name} ({server}, uid {plan.cluster_uid})")]
-    rows.append(("experiment", f"{plan.experiment}, seed {plan.seed}"))
+    slack = f", slack {plan.slack:g}" if plan.slack > 1 else ""
+    rows.append(("experiment", f"{plan.experiment}, seed {plan.seed}{slack}"))
     rows += _truncate([("target", f"{target.target}: {target.node}") for target in plan.targets], _MAX_TARGETS)
     if plan.namespace:
         rows.append(("workload", f"in namespace {plan.namespace}, removed afterwards"))
     rows += _truncate(
         [("step", f"{step.label}: {step.action}: {step.commands[-1]}") for step in plan.steps], _MAX_STEPS
     )
-    if plan.slack > 1:
-        rows.append(("slack", f"{plan.slack:g}: deadlines with timing: loose are that much longer"))
     rows += _truncate([("overridden", text) for text in plan.overridden], _MAX_NOTES)
     return rows + _truncate([("warning", text) for text in plan.warnings], _MAX_NOTES)
 
