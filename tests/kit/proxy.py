@@ -59,8 +59,18 @@ class Proxy:
                 self._open |= {client, server}
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+            threading.Thread(target=self._relay, args=(client, server), daemon=True).start()
+
+    def _relay(self, client: socket.socket, server: socket.socket) -> None:
+        """Pump both ways until both have ended; then the files are free for other connections."""
+        back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
+        back.start()
+        self._pump(client, server)
+        back.join()
+        with self._lock:
+            self._open -= {client, server}
+        client.close()
+        server.close()
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
