@@ -22,13 +22,14 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 WHERE = HostCommand(("sh", "-c", "echo $SSH_CONNECTION"), sudo=False)
 
 
-def take_address(stack: ExitStack, host: RealHost) -> None:
-    """Another container gets the address of ``host``, which is off, and keeps it until the end of ``stack``."""
+def take_address(stack: ExitStack, host: RealHost, address: str) -> None:
+    """Another container gets the former address of ``host``, which is off, until the end of ``stack``."""
     names = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{end}}"
     network = host.docker("inspect", "--format", names, host.name)
     name = f"{host.name}-other"
     stack.callback(host.docker, "rm", "--force", name, check=False)
-    host.docker("run", "--detach", "--name", name, "--network", network, image(host.docker), "sleep", "infinity")
+    options = ("--detach", "--name", name, "--network", network, "--ip", address)
+    host.docker("run", *options, image(host.docker), "sleep", "infinity")
 
 
 def open_hosts(stack: ExitStack, host: RealHost, folder: Path) -> Hosts:
@@ -66,7 +67,7 @@ def test_a_session_follows_the_container(three: list[RealHost], tmp_path: Path) 
         hosts = open_hosts(stack, host, tmp_path)
         before, key = server_address(hosts, host.name), hosts.read(host.name, "host-key")
         assert hosts.send(host.name, PowerCommand(PowerVerb.OFF)).delivery is Delivery.ANSWERED
-        take_address(stack, host)
+        take_address(stack, host, before)
         assert hosts.send(host.name, PowerCommand(PowerVerb.ON)).delivery is Delivery.ANSWERED
         host.await_boot()
         assert host.addresses[0] != before
@@ -80,7 +81,7 @@ def test_a_run_reports_where_the_machine_is_now(three: list[RealHost], tmp_path:
     with ExitStack() as stack:
 
         def during(_: Hosts) -> None:
-            take_address(stack, host)
+            take_address(stack, host, before)
 
         result = drive(host, "power-cut", {}, tmp_path, during=during, then="6s")
         assert [undo.proven for undo in result.undo] == [True], result.leftovers
