@@ -36,6 +36,7 @@ _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _CREATE_STATUSES = (201, 409)  # 409: a request without a response had arrived
 _DELETE_STATUSES = (200, 202, 404)
 _CRITICAL = "system-node-critical", 2_000_001_000  # a built-in class and its value
+_REASON = "Preempting"  # of a pod's status, and of the Event about it
 _BY_KUBELET = "Pod was preempted by Kubelet to accommodate a critical pod."
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
 
@@ -86,12 +87,12 @@ def _is_preempted(pod: Pod, by: str) -> bool:
     target = pod_condition(pod, "DisruptionTarget")
     if by == "kubelet":  # status.reason is empty if all containers exit 0; the condition's is that of all evictions
         by_message = target is not None and target.status == "True" and target.message == _BY_KUBELET
-        return by_message or (pod.status is not None and pod.status.reason == "Preempting")
+        return by_message or (pod.status is not None and pod.status.reason == _REASON)
     return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a pod of the node that the scheduler, or the kubelet, preempted."""
+    """Proven by a pod of the node that was preempted, or by the Event of the kubelet that preempts one."""
     by = step.params.get("by", "scheduler")
     for pods in timeline.pods.values():
         for version in pods:
@@ -99,6 +100,20 @@ def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
             on_node = bool(pod.spec and pod.spec.node_name == step.node)
             if on_node and _is_preempted(pod, by) and step.begin <= version.t <= step.until:
                 return ProofResult(ProofStatus.PROVEN, f"the {by} preempted {pod.metadata.name}", (version.seq,))
+    return _find_event(timeline, step) if by == "kubelet" else _no_proof(step)
+
+
+def _find_event(timeline: Timeline, step: StepRun) -> ProofResult:
+    """The kubelet emits the Event before it kills the pod, whose last version may never be observed."""
+    for entry, event in timeline.events:
+        pod, source = event.involved_object, event.source
+        from_kubelet = source is not None and (source.component, source.host) == ("kubelet", step.node)
+        if event.reason == _REASON and from_kubelet and pod and step.begin <= entry.t <= step.until:
+            return ProofResult(ProofStatus.PROVEN, f"the kubelet reported that it preempts {pod.name}", (entry.seq,))
+    return _no_proof(step)
+
+
+def _no_proof(step: StepRun) -> ProofResult:
     return no_proof(f"no pod of {step.node} was seen to be preempted")
 
 
