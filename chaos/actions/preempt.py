@@ -100,21 +100,18 @@ def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
             on_node = bool(pod.spec and pod.spec.node_name == step.node)
             if on_node and _is_preempted(pod, by) and step.begin <= version.t <= step.until:
                 return ProofResult(ProofStatus.PROVEN, f"the {by} preempted {pod.metadata.name}", (version.seq,))
-    return _find_event(timeline, step) if by == "kubelet" else _no_proof(step)
+    found = _find_event(timeline, step) if by == "kubelet" else None
+    return found or no_proof(f"no pod of {step.node} was seen to be preempted")
 
 
-def _find_event(timeline: Timeline, step: StepRun) -> ProofResult:
+def _find_event(timeline: Timeline, step: StepRun) -> ProofResult | None:
     """The kubelet emits the Event before it kills the pod, whose last version may never be observed."""
     for entry, event in timeline.events:
         pod, source = event.involved_object, event.source
         from_kubelet = source is not None and (source.component, source.host) == ("kubelet", step.node)
         if event.reason == _REASON and from_kubelet and pod and step.begin <= entry.t <= step.until:
             return ProofResult(ProofStatus.PROVEN, f"the kubelet reported that it preempts {pod.name}", (entry.seq,))
-    return _no_proof(step)
-
-
-def _no_proof(step: StepRun) -> ProofResult:
-    return no_proof(f"no pod of {step.node} was seen to be preempted")
+    return None
 
 
 class PreemptState(Struct, frozen=True):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chaos.judge.context import JudgeContext
-from chaos.judge.pods import node_of
-from chaos.model.kube import Pod, pod_condition
+from chaos.judge.pods import is_ready, node_of
+from chaos.model.kube import Pod
 from chaos.model.timeline import History, Timeline
 
 
@@ -29,25 +28,21 @@ def slowest_start(context: JudgeContext) -> Start | None:
         return None
     before = context.start
     histories = (h for h in context.timeline.pods.values() if _namespace(h) == context.namespace)
-    starts = (start for history in histories for start in _start_of(context.timeline, history, before))
-    return max(starts, key=lambda start: start.seconds, default=None)
+    starts = (_start_of(context.timeline, history, before) for history in histories)
+    return max(filter(None, starts), key=lambda start: start.seconds, default=None)
 
 
 def _namespace(history: History[Pod]) -> str:
     return history.versions[0].object.metadata.namespace
 
 
-def _start_of(timeline: Timeline, history: History[Pod], before: float) -> Iterator[Start]:
-    """The start of one pod, if it was observed before the moment ``before``."""
+def _start_of(timeline: Timeline, history: History[Pod], before: float) -> Start | None:
+    """The start of one pod; None if it was not observed before the moment ``before``."""
     versions = [version for version in history if version.t < before and not version.is_deleted]
-    ready = next((version for version in versions if _is_ready(version.object)), None)
+    ready = next((version for version in versions if is_ready(version.object)), None)
     bound = next((version for version in versions if node_of(version.object)), None)
     if ready is None or bound is None or ready is versions[0]:
-        return
-    if not timeline.blind_windows_in(("pods",), bound.t, ready.t):
-        yield Start(ready.t - bound.t, ready.object.metadata.name)
-
-
-def _is_ready(pod: Pod) -> bool:
-    condition = pod_condition(pod, "Ready")
-    return condition is not None and condition.status == "True"
+        return None
+    if timeline.blind_windows_in(("pods",), bound.t, ready.t):
+        return None
+    return Start(ready.t - bound.t, ready.object.metadata.name)

@@ -62,6 +62,7 @@ def judge(
 
 def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
     experiment, timeline = context.experiment, context.timeline
+    moved = address_changes(timeline, context.match_result.nodes)
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -81,9 +82,9 @@ def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
         hypothesis=judged.hypothesis,
         abort=judged.abort,
         recovery=judged.recovery,
-        notes=tuple(_notes(context, judged.foreign)),
+        notes=tuple(_notes(context, judged.foreign, moved)),
         foreign_faults=judged.foreign.faults,
-        address_changes=address_changes(context.timeline, context.match_result.nodes),
+        address_changes=moved,
         facts=dict(context.options.facts),
         started_by=str(timeline.meta.get("by", "")),
         nodefall_version=str(timeline.meta.get("nodefall", "")),
@@ -209,11 +210,13 @@ def _recovered(
     expectation: Expectation, context: JudgeContext, start: float, deadlines: Sequence[float], horizon: float
 ) -> Verdict:
     """The verdict at the first of ``deadlines`` at which it held, else at the last."""
-    verdicts = [evaluate_recovery(expectation, context, start, deadline, horizon) for deadline in deadlines]
-    return next((verdict for verdict in verdicts if verdict.status is Status.HELD), verdicts[-1])
+    *earlier, last = deadlines
+    verdicts = (evaluate_recovery(expectation, context, start, deadline, horizon) for deadline in earlier)
+    held = next((verdict for verdict in verdicts if verdict.status is Status.HELD), None)
+    return held or evaluate_recovery(expectation, context, start, last, horizon)
 
 
-def _notes(context: JudgeContext, foreign: ForeignEffect) -> list[str]:
+def _notes(context: JudgeContext, foreign: ForeignEffect, moved: Sequence[str]) -> list[str]:
     truncated = [
         f"the recording is truncated: {b.reason}"
         for b in context.timeline.blind_windows
@@ -230,6 +233,5 @@ def _notes(context: JudgeContext, foreign: ForeignEffect) -> list[str]:
     others = map(foreign.describe, foreign.faults)
     slack = recorded_slack(context.timeline)
     slow = [f"slack {slack:g}: deadlines with timing: loose are that much longer"] if slack > 1 else []
-    moved = address_changes(context.timeline, context.match_result.nodes)
     clocks = clock_notes(context.timeline)
     return [*others, *moved, *overridden, *slow, *warnings, *truncated, *mapped, *unmatched, *clocks]

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from chaos.judge.pods import container_statuses, disruption, finished_versions, node_of
+from chaos.judge.pods import container_statuses, disruption, finished_versions, is_ready, node_of
 from chaos.judge.selection import Selection
 from chaos.judge.signals import Observation, Pattern, from_history, mask_pods, matches
 from chaos.model.assertion import View
 from chaos.model.document import Model
-from chaos.model.kube import ContainerStatus, Pod, phase, pod_condition
+from chaos.model.kube import ContainerStatus, Pod, phase
 from chaos.model.signal import Sample, Signal, Subject
 from chaos.model.timeline import History, Version
 
@@ -88,7 +88,7 @@ def _mismatches(version: Version[Pod], end: Version[Pod] | None, pod_filter: Fil
         found = disruption((end or version).object)
         yield not found if pod_filter.disruption == "any" else (found or "none") != pod_filter.disruption
     if pod_filter.ready is not None:
-        yield pod_filter.ready is not (not version.is_deleted and _ready(pod))
+        yield pod_filter.ready is not (not version.is_deleted and is_ready(pod))
     if pod_filter.deleting is not None:
         yield pod_filter.deleting is not (version.is_deleted or pod.metadata.deletion_timestamp is not None)
     if pod_filter.gone is not None:
@@ -109,11 +109,6 @@ def _container_mismatches(statuses: Sequence[ContainerStatus], pod_filter: Filte
         yield restarts < pod_filter.restarts_at_least
     if pod_filter.restarts_at_most is not None:
         yield restarts > pod_filter.restarts_at_most
-
-
-def _ready(pod: Pod) -> bool:
-    ready = pod_condition(pod, "Ready")
-    return ready is not None and ready.status == "True"
 
 
 def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:

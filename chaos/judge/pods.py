@@ -16,6 +16,12 @@ def node_of(pod: Pod) -> str:
     return (pod.spec.node_name if pod.spec else None) or ""
 
 
+def is_ready(pod: Pod) -> bool:
+    """Whether the condition Ready is True."""
+    ready = pod_condition(pod, "Ready")
+    return ready is not None and ready.status == "True"
+
+
 def disruption(pod: Pod) -> str:
     """Reason of the DisruptionTarget condition if its status is True, else ""."""
     found = pod_condition(pod, "DisruptionTarget")
