@@ -43,8 +43,11 @@ def host_address(kube: KubeApi, node: str, machine: MachineAddresses | None) -> 
 
 
 def with_move(error: NodefallError, node: str, address: str, machine: MachineAddresses | None) -> NodefallError:
-    """``error`` of a connection to the ``address`` of the inventory, with the present one if the container moved."""
-    new = moved_to(address, _interfaces(machine))
+    """``error`` of a connection to the ``address`` of the inventory, with the present one if the container moved.
+
+    Without an address in the inventory the machine is not asked: the connection was to the present one.
+    """
+    new = moved_to(address, _interfaces(machine)) if address else ""
     if not new:
         return error
     return type(error)(

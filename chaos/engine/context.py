@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from chaos.engine.inputs import RunInputs
@@ -85,8 +85,8 @@ class RunContext:
         self.services.progress.tick(now)
         result = self.services.judge(True)
         self._record_proofs(result.steps)
-        self._report_foreign_faults(result)
-        self._report_address_changes(result)
+        # Foreign faults come before the verdicts that they make inconclusive.
+        self._note_once((*(f"foreign fault: {fault.text}" for fault in result.foreign_faults), *result.address_changes))
         self._report_verdicts(result)
         for verdict in result.abort:
             if verdict.status is Status.VIOLATED:
@@ -113,17 +113,11 @@ class RunContext:
                 self.services.emit(action_entry(now, planned, ActionPhase.PROVED, evidence=evidence))
                 self.services.progress.step(step.step, step.node, f"proven: {step.because}")
 
-    def _report_foreign_faults(self, result: RunResult) -> None:
-        """Report each foreign fault once, before the verdicts that it makes inconclusive."""
-        for fault in result.foreign_faults:
-            if fault.text not in self.state.reported_foreign:
-                self.state.reported_foreign.add(fault.text)
-                self.services.progress.note(f"foreign fault: {fault.text}")
-
-    def _report_address_changes(self, result: RunResult) -> None:
-        for text in result.address_changes:
-            if text not in self.state.reported_addresses:
-                self.state.reported_addresses.add(text)
+    def _note_once(self, texts: Iterable[str]) -> None:
+        """Note what no earlier tick has noted."""
+        for text in texts:
+            if text not in self.state.noted:
+                self.state.noted.add(text)
                 self.services.progress.note(text)
 
     def _report_verdicts(self, result: RunResult) -> None:

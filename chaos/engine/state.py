@@ -21,7 +21,6 @@ class RunState:
     proven_steps: set[StepKey] = field(default_factory=set)
     abandoned_steps: set[StepKey] = field(default_factory=set)
     reported_statuses: dict[str, Status] = field(default_factory=dict)
-    reported_foreign: set[str] = field(default_factory=set)  # texts of the foreign faults that were reported
-    reported_addresses: set[str] = field(default_factory=set)  # changes of addresses that were reported
+    noted: set[str] = field(default_factory=set)  # foreign faults and changed addresses that were reported
     taints_before: dict[str, frozenset[str]] = field(default_factory=dict)
     lock_given_up: bool = False  # another process keeps the lock: what is pending is left to it
