@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from chaos.clock.remote import RemoteClock
 from chaos.model.node_mark import PREFIX
 from tests.kit.kubectl_lab import Kubectl
 from tests.kit.processes import WALL, lab, nodefall, start, wait_for, write_experiment
@@ -60,11 +60,14 @@ class Killed:
         return node
 
     def node_without_taints(self) -> dict[str, Any]:
-        """Controllers remove theirs a moment after their cause is gone."""
-        end = time.monotonic() + WALL
-        while "taints" in (node := self.node())["spec"]:
-            assert time.monotonic() < end, node["spec"]
-            time.sleep(0.2)
+        """Controllers remove theirs a moment after their cause is gone; the lab's time moves for who sleeps in it."""
+        source = json.loads(self.inventory.read_text())["cluster"]["timeSource"]
+        clock = RemoteClock(source["address"], source["port"])
+        with clock.participant():
+            end = clock.now() + 60
+            while "taints" in (node := self.node())["spec"]:
+                assert clock.now() < end, node["spec"]
+                clock.sleep(0.2)
         return node
 
     def marks(self) -> dict[str, str]:
