@@ -39,13 +39,12 @@ class Backoff:
 class Cause:
     """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9.
 
-    ``forces_failed``: the phase is Failed whatever the exit codes.
+    Reason and message are those of a pod that fails: one whose containers exit 0 is Succeeded, without either.
     """
 
     reason: str
     message: str
     disruption: str
-    forces_failed: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -125,7 +125,7 @@ class PodWorkers:
 
     def evict(self, worker: Worker, message: str) -> None:
         """End a pod for node pressure; hard thresholds allow 1 s of grace."""
-        worker.cause = Cause("Evicted", message, message, forces_failed=True)
+        worker.cause = Cause("Evicted", message, message)
         self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
         self._stop(worker, _EVICTION_GRACE)
 

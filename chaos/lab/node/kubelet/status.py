@@ -95,7 +95,7 @@ def _phase(pod: Object, view: View) -> str:
     current = str(pod.get("status", {}).get("phase", "Pending"))
     if current in ("Succeeded", "Failed") and not view.is_static:
         return current
-    if view.is_final and (view.is_static or (view.cause is not None and view.cause.forces_failed)):
+    if view.is_final and view.is_static:
         return "Failed"
     if view.is_final:
         codes = [item.exit_code for item in view.containers]
