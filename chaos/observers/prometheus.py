@@ -91,13 +91,14 @@ class PrometheusObserver:
         began = self._clock.now()
         try:
             self._check_freshness()
-            for query in queries:
-                self._emit_result(query, self._client.query(query.query))
+            results = [(query, self._client.query(query.query)) for query in queries]
         except NodefallError as error:
             self._blind_windows.open(_QUERY, self._last_good, error.message)
             return
         self._last_good, self._has_sample = began, True
-        self._blind_windows.close(_QUERY)
+        self._blind_windows.close(_QUERY)  # before the samples that end it
+        for query, result in results:
+            self._emit_result(query, result)
 
     def _check_freshness(self) -> None:
         """Raises PrometheusUnavailable if Prometheus has not scraped recently."""

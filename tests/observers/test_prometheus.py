@@ -183,6 +183,22 @@ def test_stale_samples_are_a_blind_window(age: float, lost: bool, why: str) -> N
     assert {line.type for line in watched.lines.of("blind")} == {"prometheus"}
 
 
+def test_the_first_samples_after_a_blind_window_follow_its_end() -> None:
+    """So none has a time within it, however long the queries take."""
+    watched = Watched()
+    watched.start()
+    watched.until(lambda: len(watched.results("quick")) >= 2)
+    watched.server.lost = True
+    watched.until(lambda: bool(watched.lines.windows()))
+    known = len(watched.results("quick"))
+    watched.server.lost = False
+    watched.until(lambda: len(watched.results("quick")) > known)
+    watched.stop()
+    kinds = [line.kind for line in watched.lines.all]
+    opened, closed = (index for index, kind in enumerate(kinds) if kind == "blind")
+    assert set(kinds[opened + 1 : closed]) == set()
+
+
 def test_a_prometheus_that_never_answers_is_never_synced() -> None:
     watched = Watched()
     watched.server.lost = True
