@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from chaos.engine.inject import START_LEAD
 from chaos.hosts.concurrency import run_simultaneously
 from chaos.hosts.transports.settings import HostSettings
-from chaos.hosts.transports.ssh import ArmedCommand, SshSession, open_session
+from chaos.hosts.transports.ssh import SshSession, open_session
 from chaos.model.command import HostCommand
+from chaos.model.ports import Armed
 from tests.kit.sshd import serving
 
 HOSTS = 50
@@ -45,7 +46,7 @@ def spread(began: Sequence[float | None]) -> float:
 def measure_armed(sessions: Sequence[SshSession], command: HostCommand, *, common_instant: bool = True) -> float:
     """Armed as a step does: released shortly before a common instant; or at once."""
 
-    def arm(session: SshSession) -> ArmedCommand:
+    def arm(session: SshSession) -> Armed:
         armed = session.arm(command)
         if common_instant and not armed.calibrate(time):
             raise ValueError("the clock of a host could not be calibrated")

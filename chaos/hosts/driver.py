@@ -17,7 +17,7 @@ from chaos.hosts.power.secrets import SecretContext
 from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
 from chaos.model.errors import NodefallError, Refused
-from chaos.model.inventory import Host, Inventory
+from chaos.model.inventory import Host, Inventory, OperatingSystem
 from chaos.model.ports import MachineAddresses, PowerControl, Session
 
 _T = TypeVar("_T")
@@ -71,11 +71,13 @@ class HostContext:
 class TransportDriver(ABC):
     """A way to run commands on hosts; ``name`` is the value of ``transport`` in an inventory.
 
-    ``options`` is the pydantic model of the keys under ``options``; None where there are none.
+    ``options`` is the pydantic model of the keys under ``options``; None where there are none. ``systems`` are the
+    operating systems of its hosts.
     """
 
     name: str
     options: type[BaseModel] | None = None
+    systems: frozenset[OperatingSystem] = frozenset({"linux"})
 
     @abstractmethod
     def open_session(self, host: HostContext) -> Session:

@@ -14,7 +14,6 @@ from chaos.model.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, tran
 from chaos.model.inventory import Inventory
 
 _CONNECTION = (("identityFile",), ("knownHosts",))
-_PLANNED = {"os": frozenset({"windows"}), "transport": frozenset({"winrm"})}  # reported as "not supported yet"
 _FILES = (
     ("cluster", "kubeconfig"),
     ("cluster", "kubeletCA"),
@@ -34,8 +33,9 @@ def load_inventory(path: Path) -> Inventory:
     _check_jumps(cursor)
     _check_nodes(cursor.get("hosts"))
     value: Any = to_builtins(root)
-    inventory = check_model(Inventory, root, _without_unsupported(cursor, value), errors)
+    inventory = check_model(Inventory, root, value, errors)
     _check_options(cursor, value, errors)
+    _check_systems(cursor)
     errors.raise_if_any()
     assert isinstance(inventory, Inventory)  # noqa: S101 - None only with a problem
     return inventory
@@ -48,6 +48,7 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
     hosts = [host for _, host in root.get("hosts").entries()]
     places += [host.get(*parts) for host in hosts for parts in _CONNECTION]
     places += [place for host in (root.get("defaults"), *hosts) for place in _power_files(host.get("power"))]
+    places += [place for host in (root.get("defaults"), *hosts) for place in _option_files(root, host)]
     resolved: list[Node] = []  # aliases share a node
     for place in places:
         if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in resolved):
@@ -66,6 +67,14 @@ def _power_files(power: Cursor) -> Iterator[Cursor]:
             yield from (entry.get(last) for _, entry in power.get(*parents[:-1]).entries())
         else:
             yield power.get(*parents, last)
+
+
+def _option_files(root: Cursor, connection: Cursor) -> Iterator[Cursor]:
+    """Paths in the options of a transport driver."""
+    name = connection.get("transport").text or root.get("defaults", "transport").text or DEFAULT_TRANSPORT
+    driver = transport_drivers().get(name)
+    options = connection.get("options")
+    yield from (options.get(*key) for key in (file_keys(driver.options) if driver and driver.options else ()))
 
 
 def _check_options(root: Cursor, value: Mapping[str, Any], errors: ErrorCollector) -> None:
@@ -104,34 +113,20 @@ def _check_jumps(root: Cursor) -> None:
                     jump.report(f"unknown host {text!r}", hint)
 
 
-def _without_unsupported(root: Cursor, value: dict[str, Any]) -> dict[str, Any]:
-    """``value`` without unsupported parts, so that each of them is reported as a single problem."""
-    unsupported = {**_PLANNED, "transport": _PLANNED["transport"] - transport_drivers().keys()}
-    defaults, hosts = value.get("defaults"), value.get("hosts")
-    if _report_unsupported(root.get("defaults", "transport"), unsupported["transport"]) and isinstance(defaults, dict):
-        value = value | {"defaults": {k: v for k, v in defaults.items() if k != "transport"}}
-    if not isinstance(hosts, dict):
-        return value
-    supported = {}
-    for key, host in root.get("hosts").entries():
-        place = next(
-            (
-                p
-                for key_path, names in unsupported.items()
-                if (p := _report_unsupported(host.get(*key_path.split(".")), names))
-            ),
-            None,
-        )
-        if place is None:
-            supported[key] = hosts[key]
-    return value | {"hosts": supported}
-
-
-def _report_unsupported(place: Cursor, names: frozenset[str]) -> Cursor | None:
-    if place.text not in names:
-        return None
-    place.report(f"{place.text} is not supported yet", "remove it, or remove the host")
-    return place
+def _check_systems(root: Cursor) -> None:
+    """Each transport is one of the operating system of the host."""
+    default = root.get("defaults").get("transport").text or DEFAULT_TRANSPORT
+    for _, host in root.get("hosts").entries():
+        name, system = host.get("transport").text or default, host.get("os").text or "linux"
+        driver = transport_drivers().get(name)
+        if driver is None or system in driver.systems:
+            continue
+        message = f"transport {name} is for hosts with os {' or '.join(sorted(driver.systems))}, this one has {system}"
+        place = host.get("transport") or host.get("os")
+        if place:
+            place.report(message, "correct transport or os")
+        else:
+            host.report_key(message, "add os or transport to the host")
 
 
 def _check_nodes(hosts: Cursor) -> None:

@@ -19,6 +19,7 @@ SimulatedVersion = Annotated[
     str, full_match(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
 ]
 Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a number of bytes; write it like 2Gi")]
+OperatingSystem = Literal["linux", "windows"]
 _LATE = ConfigDict(defer_build=True)  # the schema depends on the installed drivers: it is built when first needed
 
 
@@ -116,12 +117,21 @@ class Connection(Model):
 
 class Host(Connection):
     node: str | None = Field(None, description="name of the Node object; default: the host's key")
-    os: Literal["linux"] = "linux"
+    os: OperatingSystem = "linux"
+    shell: Literal["cmd", "powershell"] | None = Field(
+        None, description="DefaultShell of sshd on a Windows host; default: cmd"
+    )
     address: str | None = None
     container: ContainerName | None = Field(
         None, description="of transport docker: name or ID; default: the Node's name"
     )
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
+
+    @model_validator(mode="after")
+    def _shell_of_windows(self) -> Self:
+        if self.shell is not None and self.os != "windows":
+            raise ValueError("shell needs os: windows")
+        return self
 
 
 class Defaults(Connection):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from chaos.hosts.windows_command_line import WindowsShell
 from chaos.model.duration import parse_duration
 from chaos.model.errors import UsageError
 from chaos.model.inventory import Connection, Host, Inventory
@@ -31,6 +32,7 @@ class HostSettings:
     agent: bool = True
     jumps: tuple[HostSettings, ...] = ()
     connect_timeout: float = 10.0  # seconds of wall time, for each hop
+    windows_shell: WindowsShell | None = None  # None for Linux
     follows_node: bool = False  # the address is that which the Node or its container has now, not one of the inventory
 
     @property
@@ -41,8 +43,11 @@ class HostSettings:
 
     @property
     def sudo_prefix(self) -> tuple[str, ...]:
-        """Prefix of commands that run as root: sudo without a prompt, or nothing for root and for ``sudo: false``."""
-        return ("sudo", "-n", "--") if self.sudo and self.user != "root" else ()
+        """Prefix of commands that run as root: sudo without a prompt, or nothing for root and for ``sudo: false``.
+
+        Windows has none: an administrator's login has all rights.
+        """
+        return ("sudo", "-n", "--") if self.sudo and self.user != "root" and self.windows_shell is None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str
         names = names[: names.index(key)]
     jumps = tuple(_hop(inventory, name, local) for name in names)
     settings = _merge(key, host.address or address or key, host, inventory.defaults, local, jumps)
-    return replace(settings, follows_node=bool(address) and not host.address)
+    shell = WindowsShell(host.shell or WindowsShell.CMD) if host.os == "windows" else None
+    return replace(settings, follows_node=bool(address) and not host.address, windows_shell=shell)
 
 
 def _hop(inventory: Inventory, text: str, local: LocalUser) -> HostSettings:

@@ -14,9 +14,11 @@ from msgspec import structs
 from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.transports.channel_io import ChannelProcess, ExitReason, is_disconnected
 from chaos.hosts.transports.connection import SshConnection, close_quietly, connect
+from chaos.hosts.transports.deferred import DeferredCommand
 from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
 from chaos.hosts.transports.script import armed_command_line, command_line, has_host_clock, is_ready, sudo_refusal
 from chaos.hosts.transports.settings import HostSettings
+from chaos.hosts.windows_command_line import normalize_line_ends, shell_command_line
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
 
@@ -89,7 +91,7 @@ class SshSession:
         """Send ``command`` once and wait for its end; failures are in the outcome."""
         deadline = monotonic() + command.timeout
         try:
-            remote = self._start(command_line(command.argv, self._prefix(command)), deadline)
+            remote = self._start(self._command_line(command), deadline)
         except NodefallError as error:
             return Outcome(Delivery.NOT_SENT, error=_describe(error))
         except LostBeforeStart as error:
@@ -98,8 +100,15 @@ class SshSession:
             remote.process.write_stdin(command.stdin)
             return self._outcome(command, remote, remote.process.wait())
 
-    def arm(self, command: HostCommand) -> ArmedCommand:
-        """Start ``command`` waiting on the host. Raises Unreachable, or Refused if sudo rejects it."""
+    def arm(self, command: HostCommand) -> ArmedCommand | DeferredCommand:
+        """Start ``command`` waiting on the host. Raises Unreachable, or Refused if sudo rejects it.
+
+        On Windows nothing waits there: one request on the open connection starts it.
+        """
+        if self.settings.windows_shell:
+            self._command_line(command)
+            self.connect()
+            return DeferredCommand(command, self.run)
         timeout = self.settings.connect_timeout
         try:
             remote = self._start(armed_command_line(command.argv, self._prefix(command)), monotonic() + timeout)
@@ -124,6 +133,12 @@ class SshSession:
         connection, self._connection = self._connection, None
         if connection:
             connection.close()
+
+    def _command_line(self, command: HostCommand) -> str:
+        """For the login shell. Raises Refused for what cannot be sent to Windows."""
+        if shell := self.settings.windows_shell:
+            return shell_command_line(command.argv, shell)
+        return command_line(command.argv, self._prefix(command))
 
     def _prefix(self, command: HostCommand) -> tuple[str, ...]:
         return self.settings.sudo_prefix if command.sudo else ()
@@ -199,7 +214,10 @@ class SshSession:
 
     def _outcome(self, command: HostCommand, remote: RemoteCommand, exit_reason: ExitReason) -> Outcome:
         process = remote.process
-        base = Outcome(Delivery.ANSWERED, stdout=process.stdout, stderr=process.stderr, error=process.note)
+        stdout, stderr = process.stdout, process.stderr
+        if self.settings.windows_shell:
+            stdout, stderr = normalize_line_ends(stdout), normalize_line_ends(stderr)
+        base = Outcome(Delivery.ANSWERED, stdout=stdout, stderr=stderr, error=process.note)
         if exit_reason is ExitReason.EXITED:
             refusal = self._refusal(command, process.stderr) if remote.channel.exit_status in (1, 127) else ""
             delivery = Delivery.NOT_SENT if refusal else Delivery.ANSWERED

@@ -16,6 +16,7 @@ class SshTransport(TransportDriver):
     """OpenSSH servers, through jump hosts where the inventory names some."""
 
     name = "ssh"
+    systems = frozenset({"linux", "windows"})
 
     def open_session(self, host: HostContext) -> SshSession:
         address = "" if host.host.address else host.find_address()

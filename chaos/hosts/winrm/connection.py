@@ -1,0 +1,68 @@
+"""Connections whose host is verified before anything is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPSConnection
+
+from chaos.hosts.winrm.endpoint import Endpoint, certificate_key
+from chaos.model.errors import Refused
+
+VerifyCertificate = Callable[[str], None]
+
+
+class VerifyingAdapter(HTTPAdapter):
+    """One connection at a time. TLS is that of the endpoint; ``verify`` gets each certificate's SHA-256."""
+
+    def __init__(self, endpoint: Endpoint, verify: VerifyCertificate) -> None:
+        self._endpoint, self._verify = endpoint, verify
+        self._context = endpoint.tls_context() if endpoint.scheme == "https" else None
+        super().__init__(pool_connections=1, pool_maxsize=1)
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool_kwargs: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
+        pools: dict[str, type] = {"http": HTTPConnectionPool, "https": _pool_class(self._verify_peer)}
+        self.poolmanager.pool_classes_by_scheme = pools
+
+    def build_connection_pool_key_attributes(
+        self, request: requests.PreparedRequest, verify: Any, cert: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+        if self._context is None:
+            return host, {}
+        return host, {"ssl_context": self._context, "server_hostname": self._endpoint.hostname or None}
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Nothing: the TLS context has all of it."""
+
+    def _verify_peer(self, certificate: bytes) -> None:
+        """Raises Refused for a certificate that is not the pinned one."""
+        found, pinned = hashlib.sha256(certificate).hexdigest(), self._endpoint.fingerprint
+        if pinned and found != pinned:
+            raise Refused(
+                f"{self._endpoint.label} presents the certificate SHA256:{found}, but the inventory has"
+                f" SHA256:{pinned}; the connection may be intercepted",
+                hint="compare it with the certificate of the listener on the host's console; if it was renewed, correct"
+                " fingerprint in options",
+            )
+        self._verify(certificate_key(found))
+
+
+def _pool_class(verify_peer: Callable[[bytes], None]) -> type[HTTPSConnectionPool]:
+    class Connection(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            sock: Any = self.sock
+            verify_peer(sock.getpeercert(binary_form=True))
+            self.is_verified = True  # also by a fingerprint alone
+
+    class Pool(HTTPSConnectionPool):
+        ConnectionCls = Connection
+
+    return Pool

@@ -1,0 +1,81 @@
+"""Sessions over WinRM: three-valued delivery, and a deadline that holds whatever the host does."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from chaos.hosts.host_key_pin import HostKeyPin
+from chaos.hosts.transports.deferred import DeferredCommand
+from chaos.hosts.windows_command_line import CommandLine, process_command_line
+from chaos.hosts.winrm.client import WinRmClient
+from chaos.hosts.winrm.endpoint import Endpoint
+from chaos.hosts.winrm.jobs import Job
+from chaos.hosts.winrm.worker import WinRmWorker
+from chaos.model.command import Delivery, HostCommand, Outcome
+from chaos.model.errors import NodefallError, Unreachable
+
+GRACE = 1.0  # seconds after a deadline in which the worker may end the job itself
+
+
+class WinRmSession:
+    """Thread safe; implements ``chaos.model.ports.Session``. Connects when first needed, and again after a loss.
+
+    Commands run as the login user, who must be an administrator, without cmd.exe: argv[0] is a full path. A command
+    without stdin gets no end of file. Commands end with the shell: what must outlive the session is for the host's task
+    scheduler. Each connection over TLS must present the certificate of ``pin``.
+    """
+
+    def __init__(self, endpoint: Endpoint, pin: HostKeyPin | None = None) -> None:
+        self._endpoint, self._pin = endpoint, pin or HostKeyPin()
+        self._worker: WinRmWorker | None = None
+        self._lock = Lock()
+
+    @property
+    def label(self) -> str:
+        return self._endpoint.label
+
+    def connect(self) -> None:
+        """Log in and open a shell. Raises Unreachable, or Refused where the host or its settings cannot be trusted."""
+        job = self._do(Job(None, self._endpoint.connect_timeout + GRACE))
+        if job.error:
+            raise job.error
+
+    def run(self, command: HostCommand) -> Outcome:
+        """Send ``command`` once and wait for its end; failures are in the outcome."""
+        try:
+            line: CommandLine = process_command_line(command.argv)
+        except NodefallError as error:
+            return Outcome(Delivery.NOT_SENT, error=f"{error.message} ({error.hint})")
+        job = self._do(Job(line, command.timeout, command.stdin.encode("utf-8", "surrogatepass")))
+        outcome = job.wait(0)
+        assert outcome is not None  # noqa: S101 - the job is over
+        return outcome
+
+    def arm(self, command: HostCommand) -> DeferredCommand:
+        """A command that one request starts: its shell is open. Raises Unreachable or Refused."""
+        process_command_line(command.argv)
+        self.connect()
+        return DeferredCommand(command, self.run)
+
+    def close(self) -> None:
+        """Disconnect; commands that run are lost, and end when the host deletes their idle shell."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker:
+            worker.stop()
+
+    def _do(self, job: Job) -> Job:
+        """Let the worker do the job. One that does not even answer in time is replaced."""
+        with self._lock:
+            worker = self._worker = self._worker or WinRmWorker(self._client, self.label)
+            worker.submit(job)
+        if job.wait(GRACE) is None:
+            job.give_up(Unreachable(f"{self.label} did not answer within {job.timeout:g} s"))
+            with self._lock:
+                if self._worker is worker:
+                    self._worker = None
+            worker.stop()
+        return job
+
+    def _client(self) -> WinRmClient:
+        return WinRmClient(self._endpoint, lambda key: self._pin.verify(key, self.label))
