@@ -53,7 +53,8 @@ OWNERS = {
     "asyncssh": ("lab",),
     "cryptography": ("facts", "lab"),
     "urllib3": ("kube", "observers", "hosts"),
-    "requests": (),
+    "requests": ("hosts",),
+    "winrm": ("hosts",),
 }
 FORBIDDEN_IN_PURE = ("time", "random", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")
 # The siblings that plug-ins share; so are modules whose name begins with an underscore.

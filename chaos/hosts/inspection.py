@@ -95,6 +95,8 @@ def _inspect_host(
     if image := _shell_less_image(node):
         error = f"{name} runs {image}, which has no shell for SSH"
         return HostObservations(name, target, error, "use actions through the API, or another node")
+    if target.os == "windows":
+        return _inspect_windows(target, hosts)
     facts: dict[str, Any] = dict(target.facts)
     unknown: dict[str, str] = {}
     observations = HostObservations(name, target)
@@ -113,6 +115,16 @@ def _inspect_host(
     with suppress(NodefallError):  # a transport without one
         facts[str(PseudoFact.HOST_KEY)] = hosts.read(name, PseudoFact.HOST_KEY)
     return _inspect_power(replace(observations, target=replace(target, facts=facts, unknown=unknown)), hosts)
+
+
+def _inspect_windows(target: Target, hosts: Hosts) -> HostObservations:
+    """Whether the host can be reached and trusted, and that this does not suffice yet."""
+    try:
+        hosts.session(target.node)
+    except NodefallError as error:
+        return HostObservations(target.node, target, error.message, error.hint)
+    message = f"{target.node} answers, but it runs Windows: its facts cannot be read yet"
+    return HostObservations(target.node, target, message, "use actions through the API, or a Linux node")
 
 
 def _in_order(requested: frozenset[str]) -> Sequence[str]:

@@ -64,7 +64,7 @@ def process_command_line(argv: Sequence[str]) -> CommandLine:
 
 
 def shell_command_line(argv: Sequence[str], shell: WindowsShell) -> str:
-    """A line for the shell that starts ``argv``, and ends with its exit code. Raises Refused for what cannot be sent."""
+    """A line for ``shell`` that starts ``argv`` and ends with its exit code. Raises Refused for what cannot be sent."""
     line = process_command_line(argv)
     return _for_cmd(line, argv) if shell is WindowsShell.CMD else _for_powershell(line, argv[0])
 

@@ -90,8 +90,19 @@ def expand_steps(experiment: Experiment, nodes_by_target: Mapping[str, tuple[str
             yield step, node
 
 
+def _check_system(step: Step, action: AnyAction, target: Target) -> None:
+    """Raises Unsupported for an action that has no commands for the operating system of the node."""
+    if action.on_host and target.node and target.os not in action.systems:
+        name = target.os.capitalize()
+        raise Unsupported(
+            f"step {step.name}: action {action.name} has no {name} form yet, and {target.node} runs {name}",
+            hint="use an action through the API, such as drain, or a node with another operating system",
+        )
+
+
 def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, inputs: PlanInputs) -> PlannedStep:
     """The plan of one step on one node. Raises Unsupported if the action cannot be injected or undone."""
+    _check_system(step, action, inputs.targets.get(node, Target(node)))
     params = action.params.model_validate(step.with_)
     target = replace(
         inputs.targets.get(node, Target(node)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 import chaos.actions
 import chaos.assertions
@@ -17,18 +18,21 @@ from chaos.hosts.pool import Hosts
 from chaos.load.experiment import load_experiment
 from chaos.model.action import Target
 from chaos.model.errors import Refused, Unsupported
+from chaos.model.experiment import Step
 from chaos.model.kube import Node
 from chaos.model.ports import PowerControl, Session
 from chaos.model.registry import PluginRegistry, discover
 from chaos.plan.cluster import ClusterView
-from chaos.plan.planner import PlanInputs, make_plan
+from chaos.plan.planner import PlanInputs, make_plan, plan_step
 from tests.kit.fakes import FakeClock, FakeKube
 
+EXPERIMENT = Path(__file__).parents[2] / "experiments" / "graceful-poweroff.yaml"
 REGISTRY = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
 
-def view(image: str = "Debian GNU/Linux 12 (bookworm)") -> ClusterView:
-    node = {"metadata": {"name": "n1", "uid": "u"}, "spec": {}, "status": {"nodeInfo": {"osImage": image}}}
+def view(image: str = "Debian GNU/Linux 12 (bookworm)", system: str = "linux") -> ClusterView:
+    info = {"osImage": image, "operatingSystem": system}
+    node = {"metadata": {"name": "n1", "uid": "u"}, "spec": {}, "status": {"nodeInfo": info}}
     return ClusterView("uid", {"n1": msgspec.convert(node, Node)}, ())
 
 
@@ -50,6 +54,29 @@ def test_a_host_without_a_shell_is_refused_without_a_connection(image: str) -> N
     assert reported == ["n1"]
     without_facts = inspect_hosts({"n1": None}, view(image), hosts, FakeKube({}), FakeClock(), reported.append)["n1"]
     assert (without_facts.error, without_facts.is_skipped) == ("", True)  # the API needs no shell
+
+
+class Answering:
+    """A session that must not be used."""
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_a_windows_host_is_contacted_and_its_facts_are_not_read(reachable: bool) -> None:
+    def open_session(name: str) -> Session:
+        if not reachable:
+            raise Refused("n1 rejected the login", hint="check the password")
+        return Answering()  # type: ignore[return-value]
+
+    hosts = Hosts(open_session, no_power, FakeKube({}), {}, FakeClock())
+    seen = view(system="windows")
+    found = inspect_hosts({"n1": frozenset({"nft"})}, seen, hosts, FakeKube({}), FakeClock(), lambda _: None)["n1"]
+    expected = "n1 answers, but it runs Windows: its facts cannot be read yet" if reachable else "n1 rejected the login"
+    assert (found.error, found.target.os) == (expected, "windows")
+    assert found.hint
+    skipped = inspect_hosts({"n1": None}, seen, hosts, FakeKube({}), FakeClock(), lambda _: None)["n1"]
+    assert (skipped.error, skipped.is_skipped) == ("", True)
 
 
 def plan(folder: Path, *actions: str) -> None:
@@ -101,3 +128,27 @@ def test_a_clock_is_not_changed_beside_a_timer(tmp_path: Path, order: int) -> No
 def test_a_clock_is_changed_alone_or_beside_an_action_without_a_timer(tmp_path: Path) -> None:
     plan(tmp_path, "clock-skew")
     plan(tmp_path, "clock-skew", "kubelet-restart")
+
+
+@pytest.mark.parametrize("name", sorted(name for name, action in REGISTRY.actions.items() if action.on_host))
+def test_an_action_on_the_host_needs_a_windows_form(name: str) -> None:
+    """Whether it needs facts or not: the refusal is the same for all, and names the action."""
+    action = REGISTRY.actions[name]
+    step = Step.model_validate({"name": "s", "action": name, "with": yaml.safe_load(action.example).get("with", {})})
+    targets = {"n1": Target("n1", "windows")}
+    inputs = PlanInputs("r", 0.0, 1, b"", view(system="windows"), {"victim": ("n1",)}, targets, "")
+    with pytest.raises(Unsupported) as refused:
+        plan_step(load_experiment(EXPERIMENT, REGISTRY), step, action, "n1", inputs)
+    assert refused.value.message == f"step s: action {name} has no Windows form yet, and n1 runs Windows"
+    assert refused.value.hint
+
+
+def test_an_action_through_the_api_is_planned_for_windows() -> None:
+    action, step = (
+        REGISTRY.actions["cordon"],
+        Step.model_validate({"name": "s", "action": "cordon", "target": "victim"}),
+    )
+    objects = {"/api/v1/nodes/n1": {"metadata": {"name": "n1"}, "spec": {}}}
+    targets = {"n1": Target("n1", "windows")}
+    inputs = PlanInputs("r", 0.0, 1, b"", view(system="windows"), {"victim": ("n1",)}, targets, "", objects)
+    assert plan_step(load_experiment(EXPERIMENT, REGISTRY), step, action, "n1", inputs).commands

@@ -29,10 +29,17 @@ def uuid_of(number: int) -> str:
     return f"{number:x}" * 8 + "-0000-4000-8000-" + f"{number:x}" * 12
 
 
-def node(number: int, *, machine_id: str | None = None, address: str | None = None, uuid: str | None = None) -> Node:
+def node(
+    number: int,
+    *,
+    machine_id: str | None = None,
+    address: str | None = None,
+    uuid: str | None = None,
+    system: str = "linux",
+) -> Node:
     info = {"machineID": digits(number) if machine_id is None else machine_id}
     info["systemUUID"] = uuid_of(number) if uuid is None else uuid
-    info["bootID"] = f"boot-{number}"
+    info |= {"bootID": f"boot-{number}", "operatingSystem": system}
     addresses = [{"type": "InternalIP", "address": address or f"10.0.0.{number}"}]
     value = {"metadata": {"name": f"n{number}"}, "status": {"addresses": addresses, "nodeInfo": info}}
     return msgspec.convert(value, Node)
@@ -63,6 +70,9 @@ CLONES = tuple(node(number, machine_id="a" * 32, uuid="") for number in (1, 2, 3
 LOOPBACK = (node(1, address="127.0.0.1"), node(2), node(3))
 
 
+WINDOWS = (node(1, system="windows"), node(2), node(3))
+
+
 @pytest.mark.parametrize(
     ("observations", "severity", "text"),
     [
@@ -80,6 +90,10 @@ LOOPBACK = (node(1, address="127.0.0.1"), node(2), node(3))
         (cluster(machine(1), nodes=LOOPBACK, hosts={}), "refusal", "n1 is not in the inventory, and its Node has only"),
         (cluster(replace(machine(1), error="x"), nodes=LOOPBACK, hosts={}), "refusal", "has only a loopback address"),
         (cluster(machine(1), nodes=LOOPBACK), "ok", "it is the machine"),
+        (cluster(machine(1), nodes=WINDOWS), "refusal", "host n1 of the inventory has os linux, but its Node n1 runs"),
+        (cluster(machine(1), nodes=WINDOWS, hosts={}), "refusal", "n1 runs windows, and is not in the inventory"),
+        (cluster(machine(1), nodes=WINDOWS, hosts={"n1": {"os": "windows"}}), "ok", "it is the machine"),
+        (cluster(machine(1), hosts={"n1": {"os": "windows"}}), "refusal", "has os windows, but its Node n1 runs linux"),
         (cluster(machine(1), nodes=(node(1, address="10.0.0.99"),), hosts={}), "refusal", "10.0.0.99 of this machine"),
     ],
 )

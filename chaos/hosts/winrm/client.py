@@ -167,7 +167,7 @@ class WinRmClient:
     def _connect(self) -> CheckedProtocol:
         """A session that reads no proxy, certificate or .netrc of the environment, and follows no redirection."""
         endpoint = self._endpoint
-        encrypts = endpoint.scheme == "http"
+        adapter = VerifyingAdapter(endpoint, self._verify)
         protocol = CheckedProtocol(
             endpoint.url,
             transport=endpoint.auth,
@@ -183,9 +183,8 @@ class WinRmClient:
         transport = protocol.transport
         session = transport.build_session()
         session.trust_env, session.proxies, session.max_redirects = False, {}, 0
-        session.mount("https://", VerifyingAdapter(endpoint, self._verify))
-        session.mount("http://", VerifyingAdapter(endpoint, self._verify))
-        if encrypts:
+        session.mount(f"{endpoint.scheme}://", adapter)
+        if endpoint.scheme == "http":
             if endpoint.auth == "kerberos" and not getattr(session.auth, "winrm_encryption_available", False):
                 raise WinRMError("the installed Kerberos library cannot encrypt messages")
             _set_timeouts(protocol, endpoint.connect_timeout, NETWORK_DELAY)

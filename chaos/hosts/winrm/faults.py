@@ -98,22 +98,27 @@ class UnexpectedAnswer(Exception):
 def translate(error: Exception, endpoint: Endpoint, operation: str) -> RequestFailure:
     """The failure behind any exception of pywinrm, requests and what they use. Has no secret and no body in it."""
     label = endpoint.label
-    if isinstance(error, WSManFaultError):
-        return _of_fault(error, label, operation)
-    if isinstance(error, WinRMOperationTimeoutError):
-        message = f"{label} did not finish {operation} in time"
-        return RequestFailure(Unreachable(message, hint=_RESTART), breaks_connection=False)
-    if isinstance(error, AuthenticationError):
-        return RequestFailure(_login_error(endpoint), had_no_effect=True)
-    if isinstance(error, WinRMTransportError):
-        return RequestFailure(_http_error(error, label, operation))
-    if isinstance(error, requests.RequestException | urllib3.exceptions.HTTPError | OSError):
-        return _of_network(error, label, operation)
-    if isinstance(error, WinRMError):
-        return RequestFailure(
-            Unreachable(f"{label} cannot be used: {_clean(str(error))}", hint=_hint_of_login(endpoint))
-        )
-    return RequestFailure(_unexpected(error, label, operation))
+    match error:
+        case WSManFaultError():
+            return _of_fault(error, label, operation)
+        case WinRMOperationTimeoutError():
+            failure = Unreachable(f"{label} did not finish {operation} in time", hint=_RESTART)
+            return RequestFailure(failure, breaks_connection=False)
+        case requests.RequestException() | urllib3.exceptions.HTTPError() | OSError():
+            return _of_network(error, label, operation)
+    return RequestFailure(_of_answer(error, endpoint, operation), had_no_effect=isinstance(error, AuthenticationError))
+
+
+def _of_answer(error: Exception, endpoint: Endpoint, operation: str) -> NodefallError:
+    match error:
+        case AuthenticationError():
+            return _login_error(endpoint)
+        case WinRMTransportError():
+            return _http_error(error, endpoint.label, operation)
+        case WinRMError():
+            message = f"{endpoint.label} cannot be used: {_clean(str(error))}"
+            return Unreachable(message, hint=_hint_of_login(endpoint))
+    return _unexpected(error, endpoint.label, operation)
 
 
 def _of_fault(fault: WSManFaultError, label: str, operation: str) -> RequestFailure:
@@ -148,8 +153,8 @@ def _hint_of_login(endpoint: Endpoint) -> str:
     }
     return hints.get(
         endpoint.auth,
-        "check user and password; use https; `winrm get winrm/config/service/auth` lists what is enabled; local accounts"
-        " other than Administrator need LocalAccountTokenFilterPolicy = 1",
+        "check user and password; use https; `winrm get winrm/config/service/auth` lists what is enabled; local"
+        " accounts other than Administrator need LocalAccountTokenFilterPolicy = 1",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from chaos.model.identity import NodeIdentity, bind
 from chaos.model.inventory import Inventory
-from chaos.plan.cluster import normalize_addresses
+from chaos.plan.cluster import normalize_addresses, os
 from chaos.plan.identity import HOST_FACTS, host_identity, node_identity
 from chaos.preflight.check import Check, Diagnosis, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
@@ -31,7 +31,9 @@ class HostIdentityCheck(Check):
         yield from _inventory_refusals(observations)
         nodes = {name: node_identity(node) for name, node in observations.view.nodes.items()}
         for name, host in sorted(observations.hosts.items()):
-            if not host.is_skipped and (guess := _loopback_guess(observations, name)):
+            if not host.is_skipped and (mismatch := _system_mismatch(observations, name)):
+                yield mismatch
+            elif not host.is_skipped and (guess := _loopback_guess(observations, name)):
                 yield refusal(guess, f"add {name} with its address to hosts in the inventory", name, _HOST)
             elif host.is_reachable:
                 yield _compare(observations.inventory, host, nodes)
@@ -49,6 +51,19 @@ def _compare(inventory: Inventory, host: HostObservations, nodes: Mapping[str, N
     if not binding.proofs:
         return refusal(f"no proof that host {key} is the machine of the Node {name}", _PROVE, name, _HOST)
     return ok(f"it is the machine of its Node by {', '.join(binding.proofs)}", name)
+
+
+def _system_mismatch(observations: ClusterObservations, name: str) -> Diagnosis | None:
+    """A refusal if the host has another operating system than its Node reports."""
+    system = os(observations.view.nodes[name])
+    key, host = observations.inventory.host_of(name)
+    if host.os == system:
+        return None
+    if key not in observations.inventory.hosts:
+        message = f"{name} runs {system}, and is not in the inventory"
+        return refusal(message, f"add {name} to hosts in the inventory, with os: {system}", name, _HOST)
+    message = f"host {key} of the inventory has os {host.os}, but its Node {name} runs {system}"
+    return refusal(message, f"set os: {system} for the host {key}, or correct its node", name, _HOST)
 
 
 def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis]:

@@ -134,7 +134,12 @@ def test_a_shell_in_use_is_deleted_only_after_its_commands(
         return received(exit_code="0")
 
     first: list[str] = []
-    service.then["Command"] = lambda request: (first.append(request.shell), Answer())[1]
+
+    def start(request: Request) -> Answer:
+        first.append(request.shell)
+        return Answer()
+
+    service.then["Command"] = start
     service.then["Receive"] = receive
     with ThreadPoolExecutor(1) as pool:
         long = pool.submit(session.run, RUN)
