@@ -14,7 +14,7 @@ from chaos.cli.schema import schema_text
 
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT / "tests" / "load" / "data"
-HEAVY = ("kubernetes", "paramiko", "winrm", "aiohttp", "rich", "asyncssh", "pydantic", "yaml", "msgspec")
+HEAVY = ("kubernetes", "paramiko", "winrm", "requests", "aiohttp", "rich", "asyncssh", "pydantic", "yaml", "msgspec")
 Process = subprocess.CompletedProcess[str]
 
 

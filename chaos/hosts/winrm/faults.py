@@ -10,6 +10,7 @@ from xml.etree.ElementTree import ParseError
 
 import requests
 import urllib3.exceptions
+from spnego.exceptions import SpnegoError
 from winrm.exceptions import (
     AuthenticationError,
     WinRMError,
@@ -104,6 +105,11 @@ def translate(error: Exception, endpoint: Endpoint, operation: str) -> RequestFa
         case WinRMOperationTimeoutError():
             failure = Unreachable(f"{label} did not finish {operation} in time", hint=_RESTART)
             return RequestFailure(failure, breaks_connection=False)
+        case PermissionError():  # of requests-ntlm: there was no challenge
+            return RequestFailure(_login_error(endpoint), had_no_effect=True)
+        case SpnegoError():
+            message = f"login or encryption by {endpoint.auth} failed on {label}: {_clean(str(error))}"
+            return RequestFailure(Unreachable(message, hint=_hint_of_login(endpoint)))
         case requests.RequestException() | urllib3.exceptions.HTTPError() | OSError():
             return _of_network(error, label, operation)
     return RequestFailure(_of_answer(error, endpoint, operation), had_no_effect=isinstance(error, AuthenticationError))
