@@ -17,6 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import spnego
+from spnego.exceptions import SpnegoError
+
 from chaos.hosts.winrm.endpoint import Endpoint
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "winrm"
@@ -128,6 +131,8 @@ class WsManServer:
     connections: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
     scheme: str = "https"
+    by_certificate: bool = False  # which TLS has verified
+    ntlm: bool = False  # messages must be encrypted, as with AllowUnencrypted=false
 
     def endpoint(self, **changes: Any) -> Endpoint:
         """The endpoint that reaches this server."""
@@ -166,15 +171,58 @@ class WsManServer:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wsman: WsManServer
+    context: Any = None  # of NTLM, which is that of a connection
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.wsman.headers.append(dict(self.headers))
+        if self.wsman.ntlm:
+            if plain := self._unseal(body):
+                self._answer(plain.decode())
+            return
         login = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        if self.wsman.by_certificate:
+            login = "http://schemas.dmtf.org/wbem/wsman/1/wsman/secprofile/https/mutual"
         if self.headers.get("Authorization") != login or not self.wsman.accepts_login:
             self._send(401, b"", {"WWW-Authenticate": 'Basic realm="WSMAN"'})
             return
-        text = body.decode()
+        self._answer(body.decode())
+
+    def _unseal(self, body: bytes) -> bytes:
+        """The message, if its connection is logged in; else the next step of NTLM, or a refusal, is sent."""
+        token = (self.headers.get("Authorization") or "").removeprefix("Negotiate ")
+        if self.context is None or token:
+            self.context = self.context or spnego.server(protocol="ntlm")
+            with suppress(SpnegoError):
+                answer = base64.b64encode(self.context.step(base64.b64decode(token)) or b"").decode() if token else ""
+                if not self.context.complete:
+                    self._send(401, b"", {"WWW-Authenticate": f"Negotiate {answer}".strip()})
+                    return b""
+        if not self.context.complete or (body and b"--Encrypted Boundary" not in body):
+            self._send(401, b"", {"WWW-Authenticate": "Negotiate"})
+            return b""
+        if not body:
+            self._send(200, b"", {})
+            return b""
+        sealed = body.split(b"octet-stream\r\n", 1)[1].removesuffix(b"--Encrypted Boundary--\r\n")
+        length = int.from_bytes(sealed[:4], "little")
+        plain: bytes = self.context.unwrap_winrm(sealed[4 : 4 + length], sealed[4 + length :])
+        return plain
+
+    def _sealed(self, content: bytes) -> tuple[bytes, str]:
+        assert self.context
+        result = self.context.wrap_winrm(content)
+        kind = "application/HTTP-SPNEGO-session-encrypted"
+        head = (
+            f"--Encrypted Boundary\r\n\tContent-Type: {kind}\r\n"
+            f"\tOriginalContent: type=application/soap+xml;charset=UTF-8;Length={len(content)}\r\n"
+            "--Encrypted Boundary\r\n\tContent-Type: application/octet-stream\r\n"
+        )
+        body = head.encode() + len(result.header).to_bytes(4, "little") + result.header + result.data
+        kind = f'multipart/encrypted;protocol="{kind}";boundary="Encrypted Boundary"'
+        return body + b"--Encrypted Boundary--\r\n", kind
+
+    def _answer(self, text: str) -> None:
         match = re.search(r"Action[^>]*>[^<]*/(\w+)<", text)
         assert match
         answer, content = self.wsman.answer(Request(match[1], text))
@@ -185,7 +233,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif answer.trickle:
             self._trickle()
         else:
-            headers = {"Content-Type": answer.content_type, "Server": "Microsoft-HTTPAPI/2.0", **dict(answer.headers)}
+            kind = answer.content_type
+            if self.wsman.ntlm and kind == SOAP:
+                content, kind = self._sealed(content)
+            headers = {"Content-Type": kind, "Server": "Microsoft-HTTPAPI/2.0", **dict(answer.headers)}
             self._send(answer.status, content, headers)
 
     def _send(self, status: int, content: bytes, headers: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import ParseError
 
 import requests
 import urllib3.exceptions
+from requests_credssp.exceptions import AuthenticationException, NTStatusException
 from spnego.exceptions import SpnegoError
 from winrm.exceptions import (
     AuthenticationError,
@@ -27,6 +28,10 @@ GONE = 2150858843  # a shell or a command that no longer exists
 ABORTED = 995  # as the shell was closed meanwhile
 _MAX_TEXT = 300  # characters of a host's text in a message
 _MUST_UNDERSTAND = "MustUnderstand"
+_KERBEROS_ERRORS = (
+    "KerberosExchangeError",
+    "MutualAuthenticationError",
+)  # pywinrm's, in a module that needs pykerberos
 _RESTART = "the host may be starting or shutting down; try again"
 
 
@@ -105,9 +110,9 @@ def translate(error: Exception, endpoint: Endpoint, operation: str) -> RequestFa
         case WinRMOperationTimeoutError():
             failure = Unreachable(f"{label} did not finish {operation} in time", hint=_RESTART)
             return RequestFailure(failure, breaks_connection=False)
-        case PermissionError():  # of requests-ntlm: there was no challenge
+        case PermissionError() | AuthenticationException() | NTStatusException():  # the answer was no challenge, or no
             return RequestFailure(_login_error(endpoint), had_no_effect=True)
-        case SpnegoError():
+        case _ if isinstance(error, SpnegoError) or type(error).__name__ in _KERBEROS_ERRORS:
             message = f"login or encryption by {endpoint.auth} failed on {label}: {_clean(str(error))}"
             return RequestFailure(Unreachable(message, hint=_hint_of_login(endpoint)))
         case requests.RequestException() | urllib3.exceptions.HTTPError() | OSError():

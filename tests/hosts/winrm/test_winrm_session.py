@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import logging
 import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import chaos.hosts.winrm.client
 import chaos.hosts.winrm.worker
@@ -314,6 +317,46 @@ def test_a_fingerprint_is_trusted_by_that_alone(tmp_path: Path, authority: Autho
 def test_hostname_is_the_name_in_the_certificate(authority: Authority) -> None:
     with serving_wsman(authority.server(address="10.9.8.7"), authority.file) as found:
         assert WinRmSession(found.endpoint(hostname="10.9.8.7")).run(RUN).exit == 0
+
+
+def test_login_by_certificate(authority: Authority, tmp_path: Path) -> None:
+    context = authority.server()
+    own = tmp_path / "own.pem"  # certificate and key
+    own.write_bytes((tmp_path / "server.pem").read_bytes())
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(authority.file)
+    with serving_wsman(context, authority.file) as found:
+        found.by_certificate = True
+        by_certificate = found.endpoint(auth="certificate", user="", password="", certificate=own, key=own)
+        session = WinRmSession(by_certificate)
+        assert session.run(RUN).exit == 0
+        session.close()
+        without = WinRmSession(found.endpoint())
+        assert without.run(RUN).delivery == Delivery.NOT_SENT
+        without.close()
+
+
+def test_a_key_with_a_passphrase_is_refused_without_a_prompt(authority: Authority, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    encryption = serialization.BestAvailableEncryption(b"passphrase")
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    (tmp_path / "key.pem").write_bytes(pem)
+    with serving_wsman(authority.server(), authority.file) as found:
+        files = {"certificate": tmp_path / "server.pem", "key": tmp_path / "key.pem"}
+        with pytest.raises(Refused, match=r"key .*/key.pem of win-1 cannot be used") as refused:
+            WinRmSession(found.endpoint(auth="certificate", **files)).connect()
+    assert "without a passphrase" in refused.value.hint
+
+
+def test_login_by_credssp_starts_with_its_own_tokens(service: WsManServer) -> None:
+    """And with nothing else: neither password nor message goes to a host that does not answer in kind."""
+    service.accepts_login = False
+    session = WinRmSession(service.endpoint(auth="credssp"))
+    outcome = session.run(RUN)
+    session.close()
+    assert outcome.delivery == Delivery.NOT_SENT
+    assert "rejected the login by credssp (401)" in outcome.error
+    assert not [headers for headers in service.headers if "Basic" in headers.get("Authorization", "")]
 
 
 def test_the_environment_is_not_used(service: WsManServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
