@@ -87,6 +87,10 @@ class WinRmTransport(TransportDriver):
             raise Refused(
                 f"{host.key} has no user for auth {options.auth}", hint=r"give user in the inventory, as DOMAIN\name"
             )
+        if entry.proxy_jump:
+            raise Refused(
+                f"{host.key} has proxyJump, but WinRM has no jump hosts", hint="use transport ssh, or a route"
+            )
         password = read_secret(options.password, host.secrets) if options.password else ""
         if password:
             register_secret(f"{user}:{password}")

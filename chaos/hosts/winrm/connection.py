@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPSConnection
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
 
 from chaos.hosts.winrm.endpoint import Endpoint, certificate_key
 from chaos.model.errors import Refused
 
 VerifyCertificate = Callable[[str], None]
+
+
+class ConnectionFailed(Exception):
+    """No connection was opened, for the reason in its cause: nothing was sent."""
 
 
 class VerifyingAdapter(HTTPAdapter):
@@ -27,8 +33,7 @@ class VerifyingAdapter(HTTPAdapter):
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool_kwargs: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
-        pools: dict[str, type] = {"http": HTTPConnectionPool, "https": _pool_class(self._verify_peer)}
-        self.poolmanager.pool_classes_by_scheme = pools
+        self.poolmanager.pool_classes_by_scheme = _pools(self._verify_peer)
 
     def build_connection_pool_key_attributes(
         self, request: requests.PreparedRequest, verify: Any, cert: Any = None
@@ -54,15 +59,35 @@ class VerifyingAdapter(HTTPAdapter):
         self._verify(certificate_key(found))
 
 
-def _pool_class(verify_peer: Callable[[bytes], None]) -> type[HTTPSConnectionPool]:
-    class Connection(HTTPSConnection):
+def _pools(verify_peer: Callable[[bytes], None]) -> dict[str, type]:
+    """Classes of connection pools by scheme."""
+
+    class PlainConnection(HTTPConnection):
         def connect(self) -> None:
-            super().connect()
-            sock: Any = self.sock
-            verify_peer(sock.getpeercert(binary_form=True))
+            with _nothing_sent():
+                super().connect()
+
+    class TlsConnection(HTTPSConnection):
+        def connect(self) -> None:
+            with _nothing_sent():
+                super().connect()
+                sock: Any = self.sock
+                verify_peer(sock.getpeercert(binary_form=True))
             self.is_verified = True  # also by a fingerprint alone
 
-    class Pool(HTTPSConnectionPool):
-        ConnectionCls = Connection
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = PlainConnection
 
-    return Pool
+    class TlsPool(HTTPSConnectionPool):
+        ConnectionCls = TlsConnection
+
+    return {"http": PlainPool, "https": TlsPool}
+
+
+@contextmanager
+def _nothing_sent() -> Iterator[None]:
+    """Name the failures of opening a connection: neither urllib3 nor requests tells them from those of a request."""
+    try:
+        yield
+    except (OSError, HTTPError) as error:
+        raise ConnectionFailed from error

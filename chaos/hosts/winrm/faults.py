@@ -20,6 +20,7 @@ from winrm.exceptions import (
     WSManFaultError,
 )
 
+from chaos.hosts.winrm.connection import ConnectionFailed
 from chaos.hosts.winrm.endpoint import Endpoint
 from chaos.model.errors import NodefallError, Refused, Unreachable
 
@@ -32,6 +33,8 @@ _KERBEROS_ERRORS = (
     "KerberosExchangeError",
     "MutualAuthenticationError",
 )  # pywinrm's, in a module that needs pykerberos
+# 401, or an answer that was no challenge (PermissionError of requests-ntlm): before the message was accepted.
+_REJECTIONS = (AuthenticationError, PermissionError, AuthenticationException, NTStatusException)
 _RESTART = "the host may be starting or shutting down; try again"
 
 
@@ -110,20 +113,19 @@ def translate(error: Exception, endpoint: Endpoint, operation: str) -> RequestFa
         case WinRMOperationTimeoutError():
             failure = Unreachable(f"{label} did not finish {operation} in time", hint=_RESTART)
             return RequestFailure(failure, breaks_connection=False)
-        case PermissionError() | AuthenticationException() | NTStatusException():  # the answer was no challenge, or no
-            return RequestFailure(_login_error(endpoint), had_no_effect=True)
-        case _ if isinstance(error, SpnegoError) or type(error).__name__ in _KERBEROS_ERRORS:
-            message = f"login or encryption by {endpoint.auth} failed on {label}: {_clean(str(error))}"
-            return RequestFailure(Unreachable(message, hint=_hint_of_login(endpoint)))
-        case requests.RequestException() | urllib3.exceptions.HTTPError() | OSError():
-            return _of_network(error, label, operation)
-    return RequestFailure(_of_answer(error, endpoint, operation), had_no_effect=isinstance(error, AuthenticationError))
+    had_no_effect = isinstance(error, (ConnectionFailed, *_REJECTIONS))
+    return RequestFailure(_describe(error, endpoint, operation), had_no_effect=had_no_effect)
 
 
-def _of_answer(error: Exception, endpoint: Endpoint, operation: str) -> NodefallError:
+def _describe(error: Exception, endpoint: Endpoint, operation: str) -> NodefallError:
+    if isinstance(error, _REJECTIONS):
+        return _login_error(endpoint)
+    if isinstance(error, SpnegoError) or type(error).__name__ in _KERBEROS_ERRORS:
+        message = f"login or encryption by {endpoint.auth} failed on {endpoint.label}: {_clean(str(error))}"
+        return Unreachable(message, hint=_hint_of_login(endpoint))
     match error:
-        case AuthenticationError():
-            return _login_error(endpoint)
+        case ConnectionFailed() | requests.RequestException() | urllib3.exceptions.HTTPError() | OSError():
+            return _of_network(error, endpoint.label, operation)
         case WinRMTransportError():
             return _http_error(error, endpoint.label, operation)
         case WinRMError():
@@ -179,31 +181,24 @@ def _http_error(error: WinRMTransportError, label: str, operation: str) -> Nodef
     return Unreachable(message, hint=hints.get(error.code, "check port in the inventory, and the WinRM service there"))
 
 
-def _of_network(error: Exception, label: str, operation: str) -> RequestFailure:
+def _of_network(error: Exception, label: str, operation: str) -> NodefallError:
     causes = list(_causes(error))
     if failed := next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None):
-        return RequestFailure(_untrusted(failed, label), had_no_effect=True)
-    if any(
-        isinstance(c, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError) for c in causes
-    ):
-        return RequestFailure(
-            Unreachable(
-                f"{label} cannot be reached: {_reason(causes)}",
-                hint="check address and port in the inventory, the WinRM listener of the host and its firewall",
-            ),
-            had_no_effect=True,
+        return _untrusted(failed, label)
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        message = f"{label} failed the TLS handshake or broke it: {_reason(causes)}"
+        return Unreachable(message, hint="check port in the inventory: 5986 is https, 5985 http")
+    if isinstance(error, ConnectionFailed):
+        return Unreachable(
+            f"{label} cannot be reached: {_reason(causes)}",
+            hint="check address and port in the inventory, the WinRM listener of the host and its firewall",
         )
     if isinstance(error, requests.TooManyRedirects):
         message = f"{label} answered {operation} with a redirection"
-        return RequestFailure(Unreachable(message, hint="check port in the inventory: this is no WinRM service"))
+        return Unreachable(message, hint="check port in the inventory: this is no WinRM service")
     if isinstance(error, requests.ReadTimeout):
-        return RequestFailure(Unreachable(f"{label} did not answer {operation}", hint=_RESTART))
-    if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        message = f"{label} failed the TLS handshake or broke it: {_reason(causes)}"
-        return RequestFailure(Unreachable(message, hint="check port in the inventory: 5986 is https, 5985 http"))
-    return RequestFailure(
-        Unreachable(f"the connection to {label} was lost during {operation}: {_reason(causes)}", hint=_RESTART)
-    )
+        return Unreachable(f"{label} did not answer {operation}", hint=_RESTART)
+    return Unreachable(f"the connection to {label} was lost during {operation}: {_reason(causes)}", hint=_RESTART)
 
 
 def _untrusted(error: ssl.SSLCertVerificationError, label: str) -> NodefallError:

@@ -14,6 +14,7 @@ from chaos.hosts.winrm.worker import WinRmWorker
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Unreachable
 
+CLOSE_TIMEOUT = 2.0  # seconds for the deletion of the shell, which the host else deletes when it is idle
 GRACE = 1.0  # seconds after a deadline in which the worker may end the job itself
 
 
@@ -63,6 +64,7 @@ class WinRmSession:
             worker, self._worker = self._worker, None
         if worker:
             worker.stop()
+            worker.join(CLOSE_TIMEOUT)
 
     def _do(self, job: Job) -> Job:
         """Let the worker do the job. One that does not even answer in time is replaced."""

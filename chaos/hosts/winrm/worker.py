@@ -53,7 +53,8 @@ class WinRmWorker:
         self._shell: RemoteShell | None = None
         self._last_used = monotonic()
         self._is_stopping = False
-        ContextThread(self._run, f"winrm-{label}").start()
+        self._thread = ContextThread(self._run, f"winrm-{label}")
+        self._thread.start()
 
     def submit(self, job: Job) -> None:
         """Take a job; its end is in the job."""
@@ -62,6 +63,10 @@ class WinRmWorker:
     def stop(self) -> None:
         """End once the present operation is over; commands that run are lost."""
         self._jobs.put(None)
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end, at most so long."""
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         while not self._is_stopping:

@@ -114,6 +114,11 @@ def test_a_password_needs_a_user() -> None:
     assert refused.value.hint
 
 
+def test_there_are_no_jump_hosts() -> None:
+    with pytest.raises(Refused, match="win-1 has proxyJump, but WinRM has no jump hosts"):
+        endpoint({"user": "u", "proxyJump": ["b@bastion"], "options": {"password": SECRET}})
+
+
 def test_secrets_are_registered_and_never_shown() -> None:
     found = endpoint({"user": "u", "options": {"password": SECRET}})
     assert PASSWORD not in repr(found)
