@@ -54,6 +54,7 @@ OWNERS = {
     "cryptography": ("facts", "lab"),
     "urllib3": ("kube", "observers", "hosts"),
     "requests": ("hosts",),
+    "spnego": ("hosts", "lab"),
     "winrm": ("hosts",),
 }
 FORBIDDEN_IN_PURE = ("time", "random", "socket", "subprocess", "threading", "os", "pathlib", "urllib3")

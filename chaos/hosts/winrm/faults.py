@@ -29,10 +29,8 @@ GONE = 2150858843  # a shell or a command that no longer exists
 ABORTED = 995  # as the shell was closed meanwhile
 _MAX_TEXT = 300  # characters of a host's text in a message
 _MUST_UNDERSTAND = "MustUnderstand"
-_KERBEROS_ERRORS = (
-    "KerberosExchangeError",
-    "MutualAuthenticationError",
-)  # pywinrm's, in a module that needs pykerberos
+# Of pywinrm, in a module that needs pykerberos.
+_KERBEROS_ERRORS = ("KerberosExchangeError", "MutualAuthenticationError")
 # 401, or an answer that was no challenge (PermissionError of requests-ntlm): before the message was accepted.
 _REJECTIONS = (AuthenticationError, PermissionError, AuthenticationException, NTStatusException)
 _RESTART = "the host may be starting or shutting down; try again"
@@ -63,7 +61,7 @@ MEANINGS: dict[int, FaultMeaning] = {
     2150859176: FaultMeaning("the quota of the system is exhausted", _QUOTA),
     2150859179: FaultMeaning("too many users have shells (MaxConcurrentUsers)", _QUOTA),
     **_PLUGIN_QUOTAS,
-    2147942402: FaultMeaning("the program does not exist there", "give the full path of the program"),
+    2147942402: FaultMeaning("the program does not exist there", "correct the path of the program"),
     2147942606: FaultMeaning("the command line is too long", "give the input on stdin"),
     87: FaultMeaning("the request is invalid", _REPORT),
     2150858767: FaultMeaning("a header of the request is invalid", _REPORT),

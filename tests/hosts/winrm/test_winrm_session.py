@@ -6,6 +6,7 @@ import base64
 import logging
 import socket
 import ssl
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -129,10 +130,10 @@ def test_a_shell_in_use_is_deleted_only_after_its_commands(
     session: WinRmSession, service: WsManServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chaos.hosts.winrm.worker, "MAX_COMMANDS", 1)
-    others_done: list[str] = []
+    others_done, started = threading.Event(), threading.Event()
 
     def receive(request: Request) -> Answer:
-        if request.shell == first[0] and not others_done:
+        if request.shell == first[0] and not others_done.is_set():
             return RUNNING_OUT
         return received(exit_code="0")
 
@@ -140,17 +141,17 @@ def test_a_shell_in_use_is_deleted_only_after_its_commands(
 
     def start(request: Request) -> Answer:
         first.append(request.shell)
+        started.set()
         return Answer()
 
     service.then["Command"] = start
     service.then["Receive"] = receive
     with ThreadPoolExecutor(1) as pool:
         long = pool.submit(session.run, RUN)
-        while not first:
-            pass
+        assert started.wait(20)
         assert session.run(RUN).exit == 0
         assert "Delete" not in [r.operation for r in service.requests if r.shell == first[0]]
-        others_done.append("")
+        others_done.set()
         assert long.result(20).exit == 0
     session.connect()
     assert [r.shell for r in service.requests if r.operation == "Delete"].count(first[0]) == 1
@@ -220,11 +221,16 @@ def test_a_command_given_up_while_it_waits_is_never_sent(session: WinRmSession, 
 
 
 def test_closing_ends_the_wait_and_leaves_the_shell(session: WinRmSession, service: WsManServer) -> None:
-    service.then["Receive"] = RUNNING_OUT
+    polled = threading.Event()
+
+    def receive(request: Request) -> Answer:
+        polled.set()
+        return RUNNING_OUT
+
+    service.then["Receive"] = receive
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(session.run, RUN)
-        while "Receive" not in service.operations():
-            pass
+        assert polled.wait(20)
         session.close()
         outcome = future.result(20)
     assert (outcome.delivery, outcome.error) == (
