@@ -86,7 +86,7 @@ def _pools(verify_peer: Callable[[bytes], None]) -> dict[str, type]:
 
 @contextmanager
 def _nothing_sent() -> Iterator[None]:
-    """Name the failures of opening a connection: neither urllib3 nor requests tells them from those of a request."""
+    """Mark failures of opening a connection: urllib3 and requests report them as those of a request."""
     try:
         yield
     except (OSError, HTTPError) as error:
