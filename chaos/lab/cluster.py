@@ -11,7 +11,7 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
 from chaos.lab.objects.accessors import Object
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.spec import LabSpec
+from chaos.lab.spec import LabSpec, NodeSpec
 
 _PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
@@ -29,7 +29,8 @@ class Cluster:
         self._evictions = Evictions(self.sim, self.registry)
         addresses = {node.name: addresses_of(index) for index, node in enumerate(spec.nodes)}
         self.machines = {
-            node.name: Machine(self.sim, self.registry, spec, index, addresses) for index, node in enumerate(spec.nodes)
+            node.name: _machine_class(node)(self.sim, self.registry, spec, index, addresses)
+            for index, node in enumerate(spec.nodes)
         }
         self.controllers = Controllers(self.sim, self.registry, spec)
 
@@ -62,3 +63,12 @@ class Cluster:
     def evict_pod(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
         """POST to the pod's eviction subresource, with DeleteOptions. Raises as Evictions.evict."""
         self._evictions.evict(namespace, name, options, dry_run)
+
+
+def _machine_class(node: NodeSpec) -> type[Machine]:
+    """Class by operating system. The code of Windows is imported only for a lab that has such a node."""
+    if node.os == "linux":
+        return Machine
+    from chaos.lab.windows.machine import WindowsMachine  # noqa: PLC0415
+
+    return WindowsMachine

@@ -18,6 +18,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # What every machine has the same: clones of one image have its machine ID and host keys, containers one boot ID.
 SharedIdentity = Literal["machine-id", "system-uuid", "boot-id", "host-key"]
+OperatingSystem = Literal["linux", "windows"]
 ApiMisbehaviour = Literal[
     "cut",
     "torn",
@@ -65,9 +66,11 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     """One machine with its kubelet. ``address`` and ``kubelet_port`` as its Node object reports them.
 
     ``boot_seconds``: from the power button to the start of the kubelet; 0 for a random time from 5 to 10 s.
+    ``kubelet_service`` on Windows: a real service, or a program under nssm. ``kubelet_depends``: on which services.
     """
 
     name: str
+    os: OperatingSystem = "linux"
     role: Literal["control-plane", "worker"] = "worker"
     zone: str = ""
     labels: dict[str, str] = {}
@@ -89,6 +92,8 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     swap: str = ""  # quantity such as 2Gi, in /etc/fstab: active after each boot
     swapped_off: bool = False  # by hand before the lab starts: inactive until the next boot
     fail_swap_on: bool = True  # the kubelet does not start while swap is on
+    kubelet_service: Literal["service", "nssm"] = "service"
+    kubelet_depends: list[str] = msgspec.field(default_factory=lambda: ["containerd"])
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -215,6 +220,8 @@ def _check_node(node: NodeSpec) -> None:
         raise SpecError(f"LabSpec: {node.name}: swap {node.swap!r} is not a quantity")
     if node.swap and node.fail_swap_on and not node.swapped_off:
         raise SpecError(f"LabSpec: {node.name}: the kubelet cannot start: swap is on and failSwapOn is set")
+    if node.os == "windows" and (node.role == "control-plane" or node.static_pods or node.swap):
+        raise SpecError(f"LabSpec: {node.name}: Windows runs no control plane, and here no static pods and no swap")
     if node.boot_seconds < 0:
         raise SpecError(f"LabSpec: {node.name}: bootSeconds is negative")
 

@@ -120,15 +120,15 @@ class RedfishServer:
 
 
 def reset(machine: Machine, kind: str) -> None:
-    """Reset a machine by ``kind``, one of RESET_TYPES. Raises LogindError where logind refuses."""
+    """Reset a machine by ``kind``, one of RESET_TYPES. Raises LogindError where the machine refuses."""
     if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
         machine.power_off()
     if kind in ("On", "ForceRestart", "PowerCycle") or (kind == "PushPowerButton" and machine.state == "off"):
         machine.power_on()
     elif kind in ("GracefulShutdown", "PushPowerButton") and machine.is_reachable:
-        machine.logind.power_off()  # logind handles the ACPI power button
+        machine.request_shutdown("poweroff")
     elif kind == "GracefulRestart" and machine.is_reachable:
-        machine.logind.reboot()
+        machine.request_shutdown("reboot")
 
 
 def _error(status: int, code: str, message: str) -> web.Response:

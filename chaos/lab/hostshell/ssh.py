@@ -47,6 +47,8 @@ class SshServer:
     ``host_key``: a new one by default.
     """
 
+    server_version = "OpenSSH_9.2p1 Debian-2+deb12u3"
+
     def __init__(
         self,
         machine: Machine,
@@ -98,7 +100,7 @@ class SshServer:
             process_factory=self._serve,
             errors="replace",
             login_timeout=_LOGIN_TIMEOUT,
-            server_version="OpenSSH_9.2p1 Debian-2+deb12u3",
+            server_version=self.server_version,
             sftp_factory=None,
             agent_forwarding=False,
         )

@@ -11,14 +11,19 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.journal import Journal
 from chaos.lab.node.kubelet.kubelet import Kubelet
 from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.node.kubelet.node_status import NodeStatusReporter
+from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
+from chaos.lab.node.kubelet.pod_workers import PodWorkers
+from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import Runtime
+from chaos.lab.node.kubelet.shutdown import ShutdownManager
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
 from chaos.lab.node.logind import Kind, Logind
 from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network
 from chaos.lab.objects.accessors import set_condition
 from chaos.lab.objects.quantity import parse_quantity
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.spec import LabSpec, SharedIdentity
+from chaos.lab.spec import LabSpec, OperatingSystem, SharedIdentity
 
 _UUIDS = uuid.UUID("6d1f5c1e-8f3b-4f0a-9d5e-2b7c4a90e1d3")  # namespace of the UUIDs that a seed defines
 _FIRMWARE = (1.0, 2.0)  # power button to PID 1
@@ -42,6 +47,8 @@ class Machine:
 
     ``on_change``: called with the machine when ``state``, ``is_reachable`` or the kubelet's process changes.
     """
+
+    os: OperatingSystem = "linux"
 
     def __init__(
         self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
@@ -77,7 +84,7 @@ class Machine:
         self.logind.announces_schedules = spec.has_breakage("schedule-announced")
         self.runtime = Runtime(sim)
         self.journal = Journal(sim)
-        self.kubelet = Kubelet(sim, registry, spec, self)
+        self.kubelet = Kubelet(sim, registry, spec, self, self.make_shutdown_manager)
 
     def boot_at_once(self) -> None:
         """Boot without delay, when a lab starts. Raises RuntimeError if the machine is on."""
@@ -152,6 +159,19 @@ class Machine:
         new["message"] = "RouteController created a route" if available else "Node created without a route"
         now = self._sim.timestamp()
         self._registry.store.patch("nodes", "", self.name, lambda node: set_condition(node, dict(new), now))
+
+    def make_shutdown_manager(
+        self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers
+    ) -> GracefulShutdown:
+        """The kubelet's shutdown manager of this operating system."""
+        return ShutdownManager(process, reporter, workers)
+
+    def request_shutdown(self, kind: Kind) -> None:
+        """Shut down in order, as asked by the power button or a BMC. Raises LogindError if that is refused."""
+        if kind == "reboot":
+            self.logind.reboot()
+        else:
+            self.logind.power_off()
 
     def notify(self) -> None:
         """Call ``on_change``; for the kubelet, when its process starts, stops or ends."""

@@ -8,7 +8,7 @@ import os
 import secrets
 import ssl
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import asyncssh
 import msgspec
@@ -21,16 +21,28 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.server import ControllerManagerServer
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.kubelet.server import KubeletServer
+from chaos.lab.node.machine import Machine
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.server.port_reservation import PortReservation
 from chaos.lab.server.tls import make_tls, write_private
 from chaos.lab.sim.lockstep import Lockstep, TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec
 
+if TYPE_CHECKING:
+    from chaos.lab.server.windows_hosts import WindowsHosts
+
 SSH_USER, BMC_USER = "chaos", "ops"
 _WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is served
 _KEEP_ALIVE = 30.0  # wall seconds between two bookmarks to all watches
 _SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests at the end of the lab
+
+
+class MachineServer(Protocol):
+    """A server of one machine."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
 
 
 class PortError(OSError):
@@ -59,8 +71,10 @@ class Lab:
         for name, machine in self.cluster.machines.items():
             kubelet_port, ssh_port = ports[name]
             self._kubelets.append(KubeletServer(machine, kubelet_port, self.lockstep, self._tls, self._access))
-            host = SshServer(machine, ssh_port, self.lockstep, self.cluster.sim, SSH_USER, self._client_key, host_key)
+            login = (SSH_USER, self._client_key, host_key)
+            host = _ssh_class(machine)(machine, ssh_port, self.lockstep, self.cluster.sim, *login)
             self._hosts.append((host, ssh_port.port))
+        self._windows = self._make_windows_hosts()
         self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size)
         self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
         self._redfish = RedfishServer(self.cluster.machines, self.lockstep, BMC_USER, self._bmc_password)
@@ -117,8 +131,18 @@ class Lab:
         for runner in self._runners:
             await runner.cleanup()
 
-    def _machine_servers(self) -> list[KubeletServer | SshServer]:
-        return [*self._kubelets, *(host for host, _ in self._hosts)]
+    def _make_windows_hosts(self) -> WindowsHosts | None:
+        """WinRM of the Windows nodes. Its code is imported only for a lab that has one."""
+        machines = [machine for machine in self.cluster.machines.values() if machine.os == "windows"]
+        if not machines:
+            return None
+        from chaos.lab.server.windows_hosts import WindowsHosts  # noqa: PLC0415
+
+        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls, self.directory)
+
+    def _machine_servers(self) -> list[MachineServer]:
+        windows = self._windows.servers if self._windows else []
+        return [*self._kubelets, *(host for host, _ in self._hosts), *windows]
 
     async def _serve(self, app: web.Application, tls: ssl.SSLContext, port: int = 0) -> int:
         """Serve ``app`` on a loopback port, a free one for 0, and return the port. Raises PortError."""
@@ -156,6 +180,8 @@ class Lab:
                 "port": port,
                 "user": SSH_USER,
                 "identityFile": str(identity),
+                "os": host.host.machine.os,
+                **(self._windows.describe(host.host.machine.name, self._ca_file) if self._windows else {}),
                 "power": {
                     "url": f"{redfish}/Systems/{host.host.machine.name}",
                     "user": BMC_USER,
@@ -190,3 +216,12 @@ class Lab:
             "current-context": name,
         }
         return json.dumps(config, indent=1).encode()
+
+
+def _ssh_class(machine: Machine) -> type[SshServer]:
+    """Class by operating system. The code of Windows is imported only for a lab that has such a node."""
+    if machine.os == "linux":
+        return SshServer
+    from chaos.lab.winshell.ssh import WindowsSshServer  # noqa: PLC0415
+
+    return WindowsSshServer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
-from chaos.lab.node.kubelet.shutdown import Bucket, group_by_priority
+from chaos.lab.node.kubelet.pod_shutdown import Bucket, group_by_priority
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects.quantity import parse_quantity

@@ -1,7 +1,8 @@
-"""kubelet.service of a machine: starts, stops and restarts the kubelet's process."""
+"""The kubelet's service of a machine: starts, stops and restarts the kubelet's process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,10 +12,10 @@ from chaos.lab.apiserver.store.store import Change
 from chaos.lab.node.kubelet import metrics
 from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
+from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.shutdown import ShutdownManager
 from chaos.lab.node.network import Family
 from chaos.lab.objects.accessors import Object
 from chaos.lab.objects.events import Recorder
@@ -28,14 +29,25 @@ _LIST_PODS = (0.9, 1.1)  # start to the first list of pods; recordings 01 and 05
 
 
 class Kubelet:
-    """The unit and its current process, if any. The port answers exactly while the process runs."""
+    """The unit and its current process, if any. The port answers exactly while the process runs.
 
-    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec, machine: MachineView) -> None:
+    ``make_manager``: the shutdown manager of the operating system.
+    """
+
+    def __init__(
+        self,
+        sim: SimClock,
+        registry: Registry,
+        spec: LabSpec,
+        machine: MachineView,
+        make_manager: Callable[[Process, NodeStatusReporter, PodWorkers], GracefulShutdown],
+    ) -> None:
+        self._make_manager = make_manager
         self._sim, self._registry, self._spec, self._machine = sim, registry, spec, machine
         self._recorder = Recorder(sim, registry.store, "kubelet", machine.name)
         self._process: Process | None = None
         self._workers: PodWorkers | None = None
-        self._manager: ShutdownManager | None = None
+        self._manager: GracefulShutdown | None = None
         self._pids = 0
         self._should_run = False
         registry.store.subscribe_node(machine.name, self._on_change)
@@ -76,7 +88,7 @@ class Kubelet:
         reporter = NodeStatusReporter(process, pressure)
         self._process, self._workers = process, PodWorkers(process, pressure)
         pressure.start(self._workers)
-        self._manager = ShutdownManager(process, reporter, self._workers)
+        self._manager = self._make_manager(process, reporter, self._workers)
         reporter.start()
         process.after_jitter(*_MANAGER, self._manager.start)
         process.after_jitter(*_LIST_PODS, self._workers.start)

@@ -8,7 +8,7 @@ from chaos.lab.node.journal import Journal
 from chaos.lab.node.kubelet.runtime import Runtime
 from chaos.lab.node.logind import Logind
 from chaos.lab.node.network import Network
-from chaos.lab.spec import NodeSpec
+from chaos.lab.spec import NodeSpec, OperatingSystem
 
 
 class MachineView(Protocol):
@@ -18,6 +18,7 @@ class MachineView(Protocol):
     ``pressure``: resources that are short for a reason outside Kubernetes.
     """
 
+    os: OperatingSystem
     index: int
     spec: NodeSpec
     name: str

@@ -14,6 +14,11 @@ _RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five attempts, each with the upda
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
 _STARTING = "container runtime status check may not have completed yet"
+WINDOWS_BUILD = "10.0.20348"  # Windows Server 2022
+_SYSTEMS = {
+    "linux": {"kernelVersion": "6.1.0-lab", "osImage": "nodefall lab (simulated)"},
+    "windows": {"kernelVersion": f"{WINDOWS_BUILD}.2700", "osImage": "Windows Server 2022 Datacenter (simulated)"},
+}
 CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
@@ -186,12 +191,11 @@ class NodeStatusReporter:
                 "machineID": machine.machine_id,
                 "systemUUID": machine.system_uuid,
                 "bootID": machine.boot_id,
-                "kernelVersion": "6.1.0-lab",
-                "osImage": "nodefall lab (simulated)",
+                **_SYSTEMS[machine.os],
                 "containerRuntimeVersion": "containerd://2.1.0",
                 "kubeletVersion": version,
                 "kubeProxyVersion": "",
-                "operatingSystem": "linux",
+                "operatingSystem": machine.os,
                 "architecture": "amd64",
                 **({"swap": {"capacity": machine.swap}} if machine.swap else {}),
             },
@@ -201,8 +205,9 @@ class NodeStatusReporter:
         machine, spec = self._process.machine, self._process.machine.spec
         labels = {
             "kubernetes.io/hostname": machine.name,
-            "kubernetes.io/os": "linux",
+            "kubernetes.io/os": machine.os,
             "kubernetes.io/arch": "amd64",
+            **({"node.kubernetes.io/windows-build": WINDOWS_BUILD} if machine.os == "windows" else {}),
             **({"topology.kubernetes.io/zone": spec.zone} if spec.zone else {}),
         }
         taints: list[Object] = [

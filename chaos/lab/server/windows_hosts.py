@@ -1,0 +1,52 @@
+"""WinRM of the Windows nodes of a lab: ports, the account, and how clients reach them."""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from chaos.lab.node.machine import Machine
+from chaos.lab.server.port_reservation import PortReservation
+from chaos.lab.server.tls import write_private
+from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.windows.machine import WindowsMachine
+from chaos.lab.winrm.authentication import Account
+from chaos.lab.winrm.server import WinRmServer
+
+WINRM_USER = "Administrator"  # other local administrators need LocalAccountTokenFilterPolicy
+
+
+class WindowsHosts:
+    """``directory``: the lab's private one, which gets the files with the password."""
+
+    def __init__(
+        self, machines: Sequence[Machine], lockstep: Lockstep, sim: SimClock, tls: ssl.SSLContext, directory: Path
+    ) -> None:
+        password = secrets.token_urlsafe(12)
+        self._password_file = directory / "winrm-password"
+        write_private(self._password_file, password.encode())
+        account = Account(WINRM_USER, password, directory / "winrm-accounts")
+        self.servers = [
+            WinRmServer(machine, (PortReservation(), PortReservation()), lockstep, sim, tls, account)
+            for machine in machines
+            if isinstance(machine, WindowsMachine)
+        ]
+
+    def describe(self, node: str, ca_file: Path) -> dict[str, Any]:
+        """How to reach WinRM of a node: ``winrm`` with its URLs and login; empty for a Linux node."""
+        server = next((item for item in self.servers if item.machine.name == node), None)
+        if server is None:
+            return {}
+        return {
+            "winrm": {
+                "http": f"http://127.0.0.1:{server.http.port}/wsman",
+                "https": f"https://127.0.0.1:{server.https.port}/wsman",
+                "user": WINRM_USER,
+                "passwordFile": str(self._password_file),
+                "caFile": str(ca_file),
+            }
+        }

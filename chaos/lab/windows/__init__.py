@@ -1,0 +1,1 @@
+"""A Windows machine: registry, services, event log, tasks, firewall, power."""

@@ -1,0 +1,85 @@
+"""What a Windows Server with a kubelet has when it is installed: services, firewall rules, registry values."""
+
+from __future__ import annotations
+
+from chaos.lab.node.kubelet.node_status import WINDOWS_BUILD
+from chaos.lab.spec import NodeSpec
+from chaos.lab.windows.firewall import FirewallRule
+from chaos.lab.windows.registry import CONTROL, PREFETCH, WINDOWS_NT, WindowsRegistry
+from chaos.lab.windows.services import Service
+
+_SVCHOST = r"C:\Windows\System32\svchost.exe -k"
+_KUBELET = r"C:\k\kubelet.exe --windows-service --config=C:\var\lib\kubelet\config.yaml"
+_NSSM = r"C:\k\nssm.exe"
+_PRESHUTDOWN = frozenset({"STOP", "PRESHUTDOWN"})
+_SHUTDOWN = frozenset({"STOP", "SHUTDOWN"})
+_FAILURE_RESTART, _NSSM_RESTART = 10.0, 5.0  # seconds; the GCE scripts' failure action, nssm's AppRestartDelay
+_NSSM_STOP = 1.5
+# invented: the entries are of services that exist on every Server; the default order itself is not documented
+_PRESHUTDOWN_ORDER = ("UsoSvc", "gpsvc", "trustedinstaller")
+
+
+def builtin_services(node: NodeSpec) -> list[Service]:
+    """Services of a node, the kubelet among them. Display names of Windows' own services are the real ones."""
+    return [
+        Service("EventLog", "Windows Event Log", f"{_SVCHOST} LocalServiceNetworkRestricted", _SHUTDOWN),
+        Service("BITS", "Background Intelligent Transfer Service", f"{_SVCHOST} netsvcs", _PRESHUTDOWN),
+        Service("gpsvc", "Group Policy Client", f"{_SVCHOST} netsvcs", frozenset({"PRESHUTDOWN"})),
+        Service("wuauserv", "Windows Update", f"{_SVCHOST} netsvcs", _PRESHUTDOWN, start_type="demand"),
+        Service("Schedule", "Task Scheduler", f"{_SVCHOST} netsvcs", frozenset({"SHUTDOWN"})),
+        Service("w32time", "Windows Time", f"{_SVCHOST} LocalService", _SHUTDOWN),
+        Service(
+            *("WinRM", "Windows Remote Management (WS-Management)", f"{_SVCHOST} NetworkService", _SHUTDOWN),
+            start_type="delayed-auto",
+        ),
+        Service("sshd", "OpenSSH SSH Server", r"C:\Windows\System32\OpenSSH\sshd.exe", _SHUTDOWN, own_process=True),
+        Service(
+            *("containerd", "containerd", r"C:\Program Files\containerd\containerd.exe --run-service", _SHUTDOWN),
+            own_process=True,
+            restart_after=_FAILURE_RESTART,
+        ),
+        _kubelet(node),
+    ]
+
+
+def _kubelet(node: NodeSpec) -> Service:
+    """The service kubelet: real, or nssm with the kubelet as its child, which gets no pre-shutdown notice."""
+    depends = tuple(node.kubelet_depends)
+    if node.kubelet_service == "nssm":
+        return Service(
+            *("kubelet", "kubelet", _NSSM, _SHUTDOWN, depends),
+            own_process=True,
+            restart_after=_NSSM_RESTART,
+            stop_seconds=_NSSM_STOP,
+        )
+    return Service(
+        *("kubelet", "kubelet", _KUBELET, _PRESHUTDOWN, depends), own_process=True, restart_after=_FAILURE_RESTART
+    )
+
+
+def builtin_rules() -> list[FirewallRule]:
+    """The rules of WinRM, which share a name, and that of OpenSSH."""
+    winrm = "Windows Remote Management (HTTP-In)"
+    return [
+        FirewallRule(winrm, "in", "allow", True, ("Domain", "Private"), protocol="TCP", local_port=("5985",)),
+        FirewallRule(
+            winrm, "in", "allow", True, ("Public",), remote_ip=("LocalSubnet",), protocol="TCP", local_port=("5985",)
+        ),
+        FirewallRule("WinRM HTTPS", "in", "allow", protocol="TCP", local_port=("5986",)),
+        FirewallRule("OpenSSH SSH Server (sshd)", "in", "allow", protocol="TCP", local_port=("22",)),
+    ]
+
+
+def fill_registry(registry: WindowsRegistry, computer: str, guid: str, boot_id: int) -> None:
+    """Write the values that tools read, and ``boot_id`` of the last boot."""
+    registry.set(PREFETCH, "BootId", "REG_DWORD", boot_id)
+    registry.set(PREFETCH, "EnablePrefetcher", "REG_DWORD", 3)
+    registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", _PRESHUTDOWN_ORDER)
+    registry.set(CONTROL, "WaitToKillServiceTimeout", "REG_SZ", "5000")
+    registry.set(CONTROL + r"\CrashControl", "AutoReboot", "REG_DWORD", 1)
+    registry.set(CONTROL + r"\CrashControl", "CrashDumpEnabled", "REG_DWORD", 7)
+    registry.set(CONTROL + r"\ComputerName\ActiveComputerName", "ComputerName", "REG_SZ", computer)
+    registry.set(WINDOWS_NT, "ProductName", "REG_SZ", "Windows Server 2022 Datacenter")
+    registry.set(WINDOWS_NT, "CurrentBuild", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])
+    registry.set(WINDOWS_NT, "CurrentBuildNumber", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])
+    registry.set(r"HKLM\SOFTWARE\Microsoft\Cryptography", "MachineGuid", "REG_SZ", guid)

@@ -1,0 +1,143 @@
+"""A Windows node: what Machine has, with the service control manager in place of systemd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from chaos.lab.apiserver.registry import Registry
+from chaos.lab.node.kubelet.node_status import NodeStatusReporter
+from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
+from chaos.lab.node.kubelet.pod_workers import PodWorkers
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.windows_shutdown import WindowsShutdownManager
+from chaos.lab.node.logind import Kind, LogindError
+from chaos.lab.node.machine import Machine
+from chaos.lab.node.network import Addresses
+from chaos.lab.sim.clock import SimClock
+from chaos.lab.spec import LabSpec, OperatingSystem
+from chaos.lab.windows.builtin import builtin_rules, builtin_services, fill_registry
+from chaos.lab.windows.event_log import EventLog
+from chaos.lab.windows.firewall import Firewall
+from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
+from chaos.lab.windows.registry import PREFETCH, WindowsRegistry
+from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
+from chaos.lab.windows.tasks import TaskScheduler
+
+KUBELET, SSHD, WINRM = "kubelet", "sshd", "WinRM"
+_FIRST_BOOT_ID = 31
+_AUTO_START = (3.0, 5.0)  # invented: seconds from the kernel's start to the automatic services
+_DELAYED_START = (4.0, 8.0)  # invented: from those to the services with delayed start; Windows waits up to 120 s
+
+
+class WindowsMachine(Machine):
+    """``computer``: its NetBIOS name. Registry, event log, tasks and firewall rules are on disk, services are not."""
+
+    os: OperatingSystem = "windows"
+
+    def __init__(
+        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
+    ) -> None:
+        self.computer = spec.nodes[index].name.upper()[:15]
+        self.registry = WindowsRegistry()
+        self.event_log = EventLog(sim, self.computer)
+        self.services = ServiceManager(sim, self.registry, self.event_log)
+        self.tasks = TaskScheduler(sim)
+        super().__init__(sim, registry, spec, index, addresses)
+        self.logind.installed = False
+        self.machine_id = self.name  # winstats has the host name there
+        self.power = Power(sim, self.event_log, self._stop_services, self._complete)
+        self.firewall = Firewall(self.network, self.name, builtin_rules())
+        fill_registry(self.registry, self.computer, self.system_uuid, _FIRST_BOOT_ID)
+        self._is_up, self._was_clean, self._bug_check = False, True, False
+        self._stopped_at = sim.now
+        for service in builtin_services(self.spec):
+            self.services.add(service)
+        self._connect_services()
+
+    @property
+    def runs_kubelet_as_service(self) -> bool:
+        """Whether the kubelet itself speaks to the service control manager."""
+        return self.spec.kubelet_service == "service"
+
+    def make_shutdown_manager(
+        self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers
+    ) -> GracefulShutdown:
+        service = self.services.get(KUBELET) if self.runs_kubelet_as_service else None
+        return WindowsShutdownManager(process, reporter, workers, self.registry, self.services, service)
+
+    def request_shutdown(self, kind: Kind) -> None:
+        try:
+            self.power.request(ShutdownRequest(kind, 0.0, r"C:\Windows\System32\RuntimeBroker.exe"))
+        except PowerError as error:
+            raise LogindError(f"the shutdown is refused: {error}") from error
+
+    def boot_at_once(self) -> None:
+        super().boot_at_once()
+        for service in self.services.all():
+            if service.start_type in ("auto", "delayed-auto") and service.name != KUBELET:
+                self.services.run_at_once(service)
+
+    def crash(self) -> None:
+        self._bug_check = True
+        super().crash()
+
+    def notify(self) -> None:
+        """Note the start or the end of the kubelet's process, which its service follows."""
+        if self._is_up and not self.is_stopping:
+            service = self.services.get(KUBELET)
+            if self.kubelet.is_running and service.state == STOPPED:
+                self.services.run_at_once(service)
+            elif not self.kubelet.is_running and service.state == RUNNING:
+                self.services.kill(service)
+        super().notify()
+
+    def _connect_services(self) -> None:
+        kubelet = self.services.get(KUBELET)
+        kubelet.on_start, kubelet.on_stop = self.kubelet.start, self.kubelet.stop
+        containerd = self.services.get("containerd")
+        containerd.on_start, containerd.on_stop = self.runtime.start_service, self.runtime.stop_service
+        sshd = self.services.get(SSHD)
+        sshd.on_start, sshd.on_stop = self._start_sshd, self._stop_sshd
+        self.services.on_change.append(self._on_service_change)
+
+    def _on_service_change(self, service: Service) -> None:
+        if service.name == WINRM:
+            self._call_listeners()
+
+    def _stop_sshd(self) -> None:
+        self.is_reachable = False
+        self._call_listeners()
+
+    def _new_boot(self) -> None:
+        number = (self.registry.number(PREFETCH, "BootId") or 0) + 1
+        self.registry.set(PREFETCH, "BootId", "REG_DWORD", number)
+        self.boot_id = str(number)
+        self.pid1_start = round(self._sim.now, 2)
+        self._is_up = True
+        self.event_log.log_boot(clean=self._was_clean, bug_check=self._bug_check, stopped_at=self._stopped_at)
+        self._was_clean = self._bug_check = False
+        self.tasks.start()
+        self.firewall.apply()
+
+    def _boot(self) -> None:
+        self._new_boot()
+        known = self.spec.boot_seconds
+        start = 0.6 * known if known else self._sim.rng.uniform(*_AUTO_START)
+        self._schedule(start, self.services.start_at_boot, False)
+        delayed = 0.2 * known if known else self._sim.rng.uniform(*_DELAYED_START)
+        self._schedule(start + delayed, self.services.start_at_boot, True)
+
+    def _stop_services(self, done: Callable[[], None]) -> None:
+        self.is_stopping = True
+        self.services.shut_down(done)
+
+    def _complete(self, kind: Kind) -> None:
+        self._was_clean = True
+        self._complete_shutdown(kind)
+
+    def _clear_memory(self) -> None:
+        self._is_up, self._stopped_at = False, self._sim.now
+        self.power.lose_power()
+        self.services.lose_power()
+        self.tasks.lose_power()
+        super()._clear_memory()

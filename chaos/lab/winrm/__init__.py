@@ -1,0 +1,1 @@
+"""The WS-Management service of a simulated Windows machine."""

@@ -1,0 +1,1 @@
+"""What runs commands on a simulated Windows machine: cmd.exe, PowerShell, programs."""

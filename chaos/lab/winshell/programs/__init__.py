@@ -1,0 +1,30 @@
+"""Programs of the simulated Windows machines, with the output of the real ones."""
+
+from __future__ import annotations
+
+from chaos.lab.winshell.cmd import cmd
+from chaos.lab.winshell.powershell import powershell
+from chaos.lab.winshell.process import Program
+from chaos.lab.winshell.programs.netsh import netsh
+from chaos.lab.winshell.programs.reg import reg
+from chaos.lab.winshell.programs.sc import sc
+from chaos.lab.winshell.programs.schtasks import schtasks
+from chaos.lab.winshell.programs.shutdown import shutdown
+from chaos.lab.winshell.programs.small import hostname, ping, taskkill, timeout, whoami
+from chaos.lab.winshell.programs.wevtutil import wevtutil
+
+PROGRAMS: dict[str, Program] = {
+    "cmd": cmd,
+    "hostname": hostname,
+    "netsh": netsh,
+    "ping": ping,
+    "powershell": powershell,
+    "reg": reg,
+    "sc": sc,
+    "schtasks": schtasks,
+    "shutdown": shutdown,
+    "taskkill": taskkill,
+    "timeout": timeout,
+    "wevtutil": wevtutil,
+    "whoami": whoami,
+}

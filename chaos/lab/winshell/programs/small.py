@@ -1,0 +1,61 @@
+"""hostname, whoami, timeout, ping and taskkill."""
+
+from __future__ import annotations
+
+from chaos.lab.winshell.process import WinProcess
+
+
+async def hostname(process: WinProcess, _: list[str]) -> int:
+    """``hostname``."""
+    process.line(process.machine.name)
+    return 0
+
+
+async def whoami(process: WinProcess, _: list[str]) -> int:
+    """``whoami``: domain and user in lower case."""
+    process.line(process.user.lower())
+    return 0
+
+
+async def timeout(process: WinProcess, argv: list[str]) -> int:
+    """``timeout /t SECONDS /nobreak``. It refuses a stdin that is not a console."""
+    words = [word.lower() for word in argv[1:]]
+    seconds = next((word for word in words if word.lstrip("-").isdecimal()), "")
+    if not seconds:
+        return process.fail('ERROR: Invalid syntax. Type "TIMEOUT /?" for usage.')
+    return process.fail("ERROR: Input redirection is not supported, exiting the process immediately.")
+
+
+async def ping(process: WinProcess, argv: list[str]) -> int:
+    """``ping -n COUNT HOST``: one echo a second, in simulated time; the usual way to wait without a console."""
+    words = [word.lower() for word in argv[1:]]
+    count = int(words[words.index("-n") + 1]) if "-n" in words[:-1] else 4
+    target = next((word for word in reversed(argv[1:]) if not word.startswith("-") and not word.isdecimal()), "")
+    if not target:
+        return process.fail("IP address must be specified.")
+    process.line()
+    process.line(f"Pinging {target} with 32 bytes of data:")
+    for number in range(count):
+        process.line(f"Reply from {target}: bytes=32 time<1ms TTL=128")
+        if number + 1 < count:
+            await process.sleep(1.0)
+    return 0
+
+
+async def taskkill(process: WinProcess, argv: list[str]) -> int:
+    """``taskkill /f /im NAME`` of kubelet.exe and containerd.exe, whose services start again."""
+    words = [word.lower() for word in argv[1:]]
+    image = words[words.index("/im") + 1] if "/im" in words[:-1] else ""
+    machine = process.machine
+    if image == "kubelet.exe" and machine.kubelet.is_running:
+        pid = machine.services.get("kubelet").pid
+        machine.kubelet.kill()
+    elif image == "containerd.exe" and machine.services.get("containerd").is_running:
+        service = machine.services.get("containerd")
+        pid = service.pid
+        machine.runtime.stop_service()
+        machine.services.kill(service)
+    else:
+        return process.fail(f'ERROR: The process "{image}" not found.', 128)
+    process.line(f'SUCCESS: The process "{image}" with PID {pid} has been terminated.')
+    return 0

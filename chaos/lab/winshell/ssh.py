@@ -1,0 +1,76 @@
+"""OpenSSH of a Windows machine, with cmd.exe as default shell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import asyncssh
+
+from chaos.lab.hostshell.ssh import SshServer
+from chaos.lab.node.machine import Machine
+from chaos.lab.windows.machine import WindowsMachine
+from chaos.lab.winshell.cmd import run_line
+from chaos.lab.winshell.process import WinHost, WinProcess, default_environment, launch
+from chaos.lab.winshell.programs import PROGRAMS
+
+_SYSTEM = r"NT AUTHORITY\SYSTEM"
+
+
+class WindowsSshServer(SshServer):
+    """SSH server whose commands run in cmd.exe. It also starts the tasks of the task scheduler."""
+
+    server_version = "OpenSSH_for_Windows_8.6"
+
+    def _on_machine_change(self, machine: Machine) -> None:
+        assert isinstance(machine, WindowsMachine)  # noqa: S101 - the only one it listens to
+        machine.tasks.run = self._run_task
+        super()._on_machine_change(machine)
+
+    async def _run(self, channel: asyncssh.SSHServerProcess[str]) -> int:
+        if channel.command is None:
+            channel.stderr.write("the lab simulates no interactive shell\r\n")
+            return 1
+
+        async def read_line() -> str:
+            with self._lockstep.suspend_request():
+                return str(await channel.stdin.readline())
+
+        host = self._win_host()
+        process = WinProcess(
+            *(host, f"{host.machine.computer}\\{self.user}", channel.stdout.write, channel.stderr.write, read_line),
+            default_environment(host.machine, self.user),
+            f"C:\\Users\\{self.user}",
+            is_foreground=True,
+        )
+        code = await run_line(process, channel.command)
+        # Packer sees 1 over SSH where WinRM has 1115 and 1190; which other codes change is invented
+        return code if 0 <= code < 256 else 1
+
+    def _win_host(self) -> WinHost:
+        assert isinstance(self._machine, WindowsMachine)  # noqa: S101 - the only one it serves
+        return WinHost(self._machine, self.host.sim, self._lockstep, PROGRAMS)
+
+    def _run_task(self, line: str, done: Callable[[int], None]) -> None:
+        """Run the command line of a task as SYSTEM; simulated time waits while it computes."""
+        host = self._win_host()
+
+        async def run() -> int:
+            with self._lockstep.request():
+                code = await launch(process, line)
+                done(code)
+                return code
+
+        process = WinProcess(host, _SYSTEM, _discard, _discard, _no_input, default_environment(host.machine, "SYSTEM"))
+        task = asyncio.get_running_loop().create_task(run())
+        self._lockstep.hold_for_new_tasks()
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _discard(_: str) -> None:
+    """Discard output, as the task scheduler does."""
+
+
+async def _no_input() -> str:
+    return ""
