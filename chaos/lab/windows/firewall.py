@@ -9,7 +9,7 @@ loopback, which Windows does not filter.
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chaos.lab.node.network import Direction, Family, Network
 
@@ -74,6 +74,11 @@ class Firewall:
         self.rules = kept
         self.apply()
         return count
+
+    def enable(self, rules: list[FirewallRule], *, enabled: bool) -> None:
+        """Enable or disable rules."""
+        self.rules = [replace(rule, enabled=enabled) if rule in rules else rule for rule in self.rules]
+        self.apply()
 
     def named(self, name: str) -> list[FirewallRule]:
         """Rules of that name, or all for ``all``."""
