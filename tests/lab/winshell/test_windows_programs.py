@@ -13,9 +13,14 @@ import pytest
 from tests.kit.win_host import WindowsHost
 from tests.kit.winrm_exchanges import read
 
-BOOT_ID = (
-    r'reg query "HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters" /v BootId'
+PREFETCH = r"SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
+BOOT_ID = f"\r\nHKEY_LOCAL_MACHINE\\{PREFETCH}\r\n    BootId    REG_DWORD    0x20\r\n\r\n"
+UNKNOWN_PROGRAM = (
+    "'nosuch' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n"
 )
+NO_KEY = "ERROR: The system was unable to find the specified registry key or value.\r\n"
+NO_TASK = 'ERROR: The specified task name "\\a\\b" does not exist in the system.\r\n'
+NO_RULE = "No rules match the specified criteria."
 EVENTS = "{http://schemas.microsoft.com/win/2004/08/events/event}"
 
 
@@ -40,7 +45,7 @@ def _recorded(name: str, number: int) -> str:
         ("echo a>nul& echo b 2>nul", 0, "b \r\n", ""),
         ("echo %COMPUTERNAME% %nope% %computername%", 0, "WIN1 %nope% WIN1\r\n", ""),
         ("echo ^& ^> \"&\"", 0, '& > "&"\r\n', ""),
-        ("nosuch /x", 1, "", "'nosuch' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n"),
+        ("nosuch /x", 1, "", UNKNOWN_PROGRAM),
         ("nosuch 2>nul || echo no", 0, "no\r\n", ""),
         ("exit 5", 5, "", ""),
         ("exit /b -1", -1, "", ""),
@@ -57,8 +62,8 @@ def _recorded(name: str, number: int) -> str:
         ("powershell $x = 'v'; $x", 0, "v\r\n", ""),
         ("powershell \"& 'C:\\Windows\\System32\\cmd.exe' /c exit 7; exit $LASTEXITCODE\"", 7, "", ""),
         ("timeout /t 5", 1, "", "ERROR: Input redirection is not supported, exiting the process immediately.\r\n"),
-        (BOOT_ID, 0, "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Memory Management\\PrefetchParameters\r\n    BootId    REG_DWORD    0x20\r\n\r\n", ""),
-        ("reg query HKLM\\Nope", 1, "", "ERROR: The system was unable to find the specified registry key or value.\r\n"),
+        (f'reg query "HKLM\\{PREFETCH}" /v BootId', 0, BOOT_ID, ""),
+        ("reg query HKLM\\Nope", 1, "", NO_KEY),
         ("reg query Nope", 1, "", 'ERROR: Invalid key name.\r\nType "REG QUERY /?" for usage.\r\n'),
         ("sc.exe qpreshutdown kubelet", 1639, None, ""),
         ("sc.exe query nope", 1060, None, ""),
@@ -70,8 +75,8 @@ def _recorded(name: str, number: int) -> str:
         ("shutdown.exe /r /d p:9:9", 1, None, ""),
         ("shutdown.exe /r /t 315360001", 1, None, ""),
         ("schtasks /query /tn nope", 1, "", "ERROR: The system cannot find the file specified.\r\n"),
-        ("schtasks /delete /tn \"\\a\\b\" /f", 1, "", 'ERROR: The specified task name "\\a\\b" does not exist in the system.\r\n'),
-        ("netsh advfirewall firewall delete rule name=nope", 1, "\r\nNo rules match the specified criteria.\r\n\r\n", ""),
+        (r"schtasks /delete /tn \a\b /f", 1, "", NO_TASK),
+        ("netsh advfirewall firewall delete rule name=nope", 1, f"\r\n{NO_RULE}\r\n\r\n", ""),
         ("netsh advfirewall firewall add rule name=x dir=in", 1, None, ""),
         ("netsh advfirewall firewall add rule name=x dir=in action=block group=g", 1, None, ""),
         ("netsh advfirewall firewall add rule name=x dir=in action=block remoteip=zz", 1, None, ""),
@@ -119,7 +124,7 @@ def test_a_schedule_is_not_replaced_and_an_abort_leaves_no_trace_but_events() ->
     assert (host.machine.state, host.machine.boot_id) == ("on", boot)
     assert host.event_ids()[-2:] == [1074, 1075]
     code, out, _ = host.run('wevtutil qe System "/q:*[System[(EventID=1074)]]" /c:1 /rd:true /f:xml')
-    event = ElementTree.fromstring(out)
+    event = ElementTree.fromstring(out)  # noqa: S314
     data = [item.text for item in event.iter(f"{EVENTS}Data")]
     assert (code, data[3:6]) == (0, ["0x80040001", "power off", "why"])
 
@@ -177,9 +182,8 @@ def test_a_killed_kubelet_is_started_by_its_failure_action() -> None:
 def test_rules_have_the_recorded_form() -> None:
     host = WindowsHost()
     name = "Open Port 61001 for admin router"
-    assert host.run(f'netsh advfirewall firewall add rule name="{name}" dir=in action=allow protocol=TCP localport=61001') == (
-        *(0, "Ok.\r\n\r\n", ""),
-    )  # fmt: skip
+    options = "dir=in action=allow protocol=TCP localport=61001"
+    assert host.run(f'netsh advfirewall firewall add rule name="{name}" {options}') == (0, "Ok.\r\n\r\n", "")
     out = host.run(f'netsh advfirewall firewall show rule name="{name}"')[1]
     recorded = [line.rstrip() for line in _recorded("netsh", 4).splitlines() if line.strip()]
     assert [line for line in out.split("\r\n") if line] == recorded
@@ -282,7 +286,8 @@ def test_tasks_are_shown_with_the_recorded_columns() -> None:
     assert host.run("schtasks /run /tn T")[1] == 'SUCCESS: Attempted to run the scheduled task "T".\r\n'
     rows = list(csv.DictReader(io.StringIO(host.run("schtasks /query /tn T /fo csv /v")[1])))
     assert rows[0]["Last Result"] == "1116"
-    root = ElementTree.fromstring(re.sub(r"<\?.*?\?>", "", host.run("schtasks /query /tn T /xml")[1]))
+    xml = re.sub(r"<\?.*?\?>", "", host.run("schtasks /query /tn T /xml")[1])
+    root = ElementTree.fromstring(xml)  # noqa: S314
     assert root.tag.endswith("}Task")
     assert host.run("schtasks /delete /tn T /f")[0] == 0
     assert host.run("schtasks /query /tn T")[0] == 1

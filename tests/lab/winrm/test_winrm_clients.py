@@ -1,0 +1,267 @@
+"""Unchanged clients against the lab's WinRM: pypsrp's WinRS and pywinrm's Protocol; and SSH of the same node."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import urllib3
+from pypsrp.exceptions import AuthenticationError, WSManFaultError
+from pypsrp.shell import Process, SignalCode, WinRS
+from pypsrp.wsman import WSMan
+from winrm.exceptions import InvalidCredentialsError, WinRMOperationTimeoutError
+from winrm.exceptions import WSManFaultError as PywinrmFault
+from winrm.protocol import Protocol
+
+from tests.kit.winrm_exchanges import load
+from tests.lab.conftest import Client, start, stop
+
+pytestmark = pytest.mark.lab
+NODES = [{"name": "cp", "role": "control-plane"}, {"name": "win1", "os": "windows", "bootSeconds": 10}]
+POWERSHELL = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+
+
+class WinRm:
+    """The node's endpoint, its account, and clients for it."""
+
+    def __init__(self, client: Client) -> None:
+        self.lab, self.facts = client, client.host("win1")["winrm"]
+        self.password = Path(self.facts["passwordFile"]).read_text()
+
+    def wsman(self, scheme: str = "https", auth: str = "basic", password: str = "", **options: Any) -> WSMan:
+        port = urlsplit(self.facts[scheme]).port
+        secret = password or self.password
+        trust = {"cert_validation": self.facts["caFile"]} if scheme == "https" else {"encryption": "always"}
+        login = {"username": self.facts["user"], "password": secret, "auth": auth, "ssl": scheme == "https"}
+        return WSMan("127.0.0.1", port=port, **login, **trust, **options)
+
+    def protocol(self, scheme: str = "https", transport: str = "basic", password: str = "", **options: Any) -> Protocol:
+        secret = password or self.password
+        login = {"transport": transport, "username": self.facts["user"], "password": secret}
+        return Protocol(self.facts[scheme], **login, ca_trust_path=self.facts["caFile"], **options)
+
+
+def _serve(pace: str) -> Iterator[WinRm]:
+    process, facts = start("--pace", pace, nodes=NODES)
+    client = Client(process, facts)
+    yield WinRm(client)
+    client.close()
+    stop(process)
+
+
+@pytest.fixture(scope="module")
+def winrm() -> Iterator[WinRm]:
+    yield from _serve("400")
+
+
+@pytest.fixture
+def own_winrm() -> Iterator[WinRm]:
+    """For a test that takes the machine down."""
+    yield from _serve("100")
+
+
+def _by_pypsrp(
+    wsman: WSMan, program: str, arguments: list[str], stdin: bytes = b"", **shell: Any
+) -> tuple[int, bytes, bytes]:
+    with WinRS(wsman, **shell) as opened:
+        process = Process(opened, program, arguments)
+        process.begin_invoke()
+        if stdin:
+            process.send(stdin, end=True)
+        process.end_invoke()
+        process.signal(SignalCode.CTRL_C)
+        return process.rc, process.stdout, process.stderr
+
+
+def _by_pywinrm(
+    protocol: Protocol, program: str, arguments: list[str], stdin: bytes = b"", **shell: Any
+) -> tuple[int, bytes, bytes]:
+    opened = protocol.open_shell(codepage=65001, **shell)
+    try:
+        command = protocol.run_command(opened, program, arguments)
+        if stdin:
+            protocol.send_command_input(opened, command, stdin, end=True)
+        out, err, code = protocol.get_command_output(opened, command)
+        protocol.cleanup_command(opened, command)
+    finally:
+        protocol.close_shell(opened)
+    return code, out, err
+
+
+Run = Callable[..., tuple[int, bytes, bytes]]
+
+
+@pytest.fixture(
+    params=["pypsrp basic", "pypsrp ntlm http", "pypsrp negotiate http", "pywinrm basic", "pywinrm ntlm http"]
+)
+def run(request: pytest.FixtureRequest, winrm: WinRm) -> Run:
+    """Run a program by one of the clients."""
+    kind = request.param
+    if kind.startswith("pypsrp"):
+        wsman = winrm.wsman() if "basic" in kind else winrm.wsman("http", kind.split()[1])
+        return lambda *args, **options: _by_pypsrp(wsman, *args, **{"codepage": 65001, **options})
+    encrypted = {"transport": "ntlm", "message_encryption": "always"}
+    protocol = winrm.protocol() if "basic" in kind else winrm.protocol("http", **encrypted)
+    return lambda *args, **options: _by_pywinrm(protocol, *args, **options)
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "stdin", "expected"),
+    [
+        ("cmd.exe", ["/c", "echo", "hi"], b"", (0, b"hi\r\n", b"")),
+        ("cmd.exe", ["/c echo out && echo err>&2 && exit 1"], b"", (1, b"out \r\n", b"err \r\n")),
+        ("powershell.exe", ["Write-Host こんにちは"], b"", (0, "こんにちは\n".encode(), b"")),
+        ("powershell.exe", ["-"], b'Write-Host "output 1";\nWrite-Host "output 2";', (0, b"output 1\noutput 2\n", b"")),
+        ("cmd.exe", ["/c", "exit", "-1073741510"], b"", (-1073741510, b"", b"")),
+        ("shutdown.exe", ["/a"], b"", (1116, b"", None)),
+        ("nosuch", [], b"", (1, b"", None)),
+    ],
+    ids=["standard", "stderr", "unicode", "stdin", "negative", "shutdown", "unknown"],
+)  # fmt: skip
+def test_results_are_as_recorded(
+    run: Run, program: str, arguments: list[str], stdin: bytes, expected: tuple[Any, ...]
+) -> None:
+    code, out, err = run(program, arguments, stdin)
+    assert (code, out) == expected[:2]
+    assert expected[2] is None or err == expected[2]
+
+
+def test_a_long_command_is_received_in_several_pieces(winrm: WinRm) -> None:
+    """Ten seconds of OperationTimeout, thirty of a command: both clients poll until the end."""
+    wanted = (0, b"hi\nhi again\n", b"")
+    script = "Write-Host hi; Start-Sleep 30; Write-Host hi again"
+    assert _by_pypsrp(winrm.wsman(operation_timeout=10), "powershell.exe", [script]) == wanted
+    protocol = winrm.protocol(operation_timeout_sec=10)
+    encoded = base64.b64encode(script.encode("utf-16-le")).decode()
+    assert _by_pywinrm(protocol, "powershell", ["-EncodedCommand", encoded]) == wanted
+    shell = protocol.open_shell()
+    command = protocol.run_command(shell, "powershell", ["Start-Sleep 15"])
+    with pytest.raises(WinRMOperationTimeoutError):
+        protocol.get_command_output_raw(shell, command)
+    protocol.close_shell(shell)
+
+
+def test_shell_options(winrm: WinRm) -> None:
+    """Environment and directory; the service does not echo lifetime and name."""
+    wsman, variables = winrm.wsman(), {"env1": "var1", "1234": "5678"}
+    code, out, _ = _by_pypsrp(wsman, "cmd.exe", ["/c", "set"], environment=variables)
+    assert (code, {"env1=var1", "1234=5678"} <= set(out.decode().splitlines())) == (0, True)
+    options = {"working_directory": r"C:\Windows", "idle_time_out": 60, "lifetime": 60, "name": "shell 1"}
+    assert _by_pypsrp(wsman, "powershell.exe", ["(pwd).Path"], **options)[1] == b"C:\\Windows\r\n"
+
+
+def test_programs_without_cmd_need_a_full_path(winrm: WinRm) -> None:
+    with WinRS(winrm.wsman()) as shell:
+        process = Process(shell, "powershell.exe", ["Write-Host", "hi"], no_shell=True)
+        with pytest.raises(WSManFaultError) as caught:
+            process.invoke()
+        assert caught.value.code == 2147942402
+        process = Process(shell, POWERSHELL, ["Write-Host", "hi"], no_shell=True)
+        process.invoke()
+        assert (process.rc, process.stdout) == (0, b"hi\n")
+        process.signal(SignalCode.CTRL_C)
+
+
+def test_bad_identifiers(winrm: WinRm) -> None:
+    protocol = winrm.protocol()
+    shell = protocol.open_shell()
+    unknown = "87E77BEB-6761-4C48-9D70-A00266B8459A"
+    with pytest.raises(PywinrmFault) as caught:
+        protocol.get_command_output_raw(shell, unknown)
+    assert (caught.value.wsman_fault_code, caught.value.fault_subcode) == (2150858843, "w:InvalidSelectors")
+    protocol.close_shell(shell)
+    for call in (lambda: protocol.run_command(shell, "hostname"), lambda: protocol.run_command(unknown, "hostname")):
+        with pytest.raises(PywinrmFault) as caught:
+            call()
+        assert caught.value.wsman_fault_code == 2150858843
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_wrong_passwords(winrm: WinRm, scheme: str) -> None:
+    with pytest.raises(AuthenticationError):
+        _by_pypsrp(winrm.wsman(scheme, "ntlm", "wrong"), "cmd.exe", ["/c", "echo"])
+    with pytest.raises(InvalidCredentialsError):
+        winrm.protocol(scheme, "ntlm", "wrong").open_shell()
+
+
+def test_http_refuses_what_is_not_encrypted(winrm: WinRm) -> None:
+    """AllowUnencrypted is false: 401 with the right password, by Basic as by NTLM."""
+    with pytest.raises(InvalidCredentialsError):
+        winrm.protocol("http", "plaintext").open_shell()
+    with pytest.raises(InvalidCredentialsError):
+        winrm.protocol("http", "ntlm", message_encryption="never").open_shell()
+
+
+def test_the_service_answers_401_and_404_and_400(winrm: WinRm) -> None:
+    http, url = winrm.lab.http, winrm.facts["https"]
+    answer = http.request("POST", url, body=b"<a/>")
+    assert (answer.status, answer.data) == (401, b"")
+    assert answer.headers.getlist("WWW-Authenticate") == ["Negotiate", 'Basic realm="WSMAN"']
+    assert http.request("POST", url + "/other", body=b"").status == 404
+    for bad in (
+        "Basic !",
+        "Negotiate !",
+        "Negotiate AAAA",
+        "Digest x",
+        f"Basic {base64.b64encode(b'Administrator').decode()}",
+    ):
+        assert http.request("POST", url, body=b"", headers={"Authorization": bad}).status == 401
+    basic = urllib3.make_headers(basic_auth=f"win1\\administrator:{winrm.password}")
+    assert http.request("POST", url, body=load("winrs_standard.yml")[0].request, headers=basic).status == 200
+
+
+def _is_open(url: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", urlsplit(url).port or 0)) == 0
+
+
+def test_a_reboot_ends_shells_and_the_service_is_back_after_it(own_winrm: WinRm) -> None:
+    protocol = own_winrm.protocol()
+    shell = protocol.open_shell()
+    command = protocol.run_command(shell, "shutdown", ["/r", "/t", "0", "/f"])
+    assert protocol.get_command_output(shell, command) == (b"", b"", 0)
+    command = protocol.run_command(shell, "shutdown", ["/r", "/t", "60"])
+    assert protocol.get_command_output(shell, command)[2] == 1115
+    own_winrm.lab.forget("win1")
+    with own_winrm.lab.clock.participant():
+        closed = False
+        for _ in range(200):
+            own_winrm.lab.clock.sleep(1.0)
+            closed = closed or not _is_open(own_winrm.facts["https"])
+            if closed and _is_open(own_winrm.facts["https"]):
+                break
+    assert closed
+    protocol = own_winrm.protocol()
+    with pytest.raises(PywinrmFault) as caught:
+        protocol.run_command(shell, "hostname")
+    assert caught.value.wsman_fault_code == 2150858843
+    assert _by_pywinrm(protocol, "hostname", [])[:2] == (0, b"win1\r\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "stdout", "stderr"),
+    [
+        ("echo hi & hostname", 0, "hi \r\nwin1\r\n", ""),
+        ("cmd /c exit 3", 3, "", ""),
+        ("shutdown /a", 1, "", "Unable to abort the system shutdown because no shutdown was in progress.(1116)\n"),
+        ("powershell -", 0, "x\n", ""),
+        ("nosuch", 1, "", None),
+    ],
+)
+def test_the_ssh_port_runs_cmd(winrm: WinRm, line: str, code: int, stdout: str, stderr: str | None) -> None:
+    ran = winrm.lab.run("win1", line, "Write-Host x\n" if line.endswith("-") else "")
+    assert (ran.code, ran.stdout) == (code, stdout)
+    assert stderr is None or ran.stderr == stderr
+
+
+def test_a_wait_over_ssh_takes_simulated_time(winrm: WinRm) -> None:
+    before, began = winrm.lab.clock.now(), time.monotonic()
+    assert winrm.lab.run("win1", "ping -n 31 127.0.0.1 >nul").code == 0
+    assert 30.0 <= winrm.lab.clock.now() - before < 60.0
+    assert time.monotonic() - began < 20.0
