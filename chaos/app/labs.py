@@ -144,7 +144,8 @@ def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
             "timeSource": facts["timeSource"],
         },
         "defaults": {"transport": "ssh", "sudo": True, "knownHosts": facts["knownHosts"], "agent": False},
-        "hosts": {host["node"]: _host(host) for host in facts["hosts"]},
+        # Windows nodes are without a host: an inventory has no operating system but Linux
+        "hosts": {host["node"]: _host(host) for host in facts["hosts"] if host["os"] == "linux"},
     }
     return Inventory.model_validate(document)
 
@@ -169,7 +170,7 @@ def _host(host: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
-    """The LabSpec as JSON: one control plane, and the workers in alternating zones."""
+    """The LabSpec as JSON: one control plane, and the workers in alternating zones, those with Linux first."""
     common: dict[str, Any] = {
         "shutdownGracePeriod": lab.shutdown_grace_period,
         "shutdownGracePeriodCriticalPods": lab.shutdown_grace_period_critical_pods,
@@ -186,6 +187,10 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
     for index in range(lab.workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
         nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
+    windows = {**common, "role": "worker", "taints": taints, "os": "windows"}
+    for index in range(lab.windows_workers):
+        zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
+        nodes.append({**windows, "name": f"windows-{index + 1}", "zone": zone})
     return {
         "nodes": nodes,
         "kubernetes": lab.kubernetes,

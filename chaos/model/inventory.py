@@ -200,6 +200,9 @@ class Lab(Model):
     """A simulated cluster, started for a command and stopped after it."""
 
     workers: StrictInt = Field(3, ge=1, le=1000)
+    windows_workers: StrictInt = Field(
+        0, ge=0, le=100, alias="windowsWorkers", description="besides workers: nodes with kubernetes.io/os: windows"
+    )
     zones: list[str] = []
     kubernetes: SimulatedVersion = "v1.36.2"
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")

@@ -15,7 +15,7 @@ from chaos.lab.windows.registry import CONTROL, SERVICES
 from tests.kit.win_host import WindowsHost
 
 NORMAL, CRITICAL = {"normal-20": 20, "normal-25": 25}, {"critical-5": 5, "critical-10": 10, "critical-20": 20}
-GRACE = {"shutdown_grace_period": "20s", "shutdown_grace_period_critical_pods": "10s"}
+GRACE: dict[str, Any] = {"shutdown_grace_period": "20s", "shutdown_grace_period_critical_pods": "10s"}
 MESSAGE = "Pod was terminated in response to imminent node shutdown."
 
 

@@ -76,6 +76,7 @@ def _by_pypsrp(
             process.send(stdin, end=True)
         process.end_invoke()
         process.signal(SignalCode.CTRL_C)
+        assert process.rc is not None
         return process.rc, process.stdout, process.stderr
 
 
@@ -152,7 +153,12 @@ def test_shell_options(winrm: WinRm) -> None:
     wsman, variables = winrm.wsman(), {"env1": "var1", "1234": "5678"}
     code, out, _ = _by_pypsrp(wsman, "cmd.exe", ["/c", "set"], environment=variables)
     assert (code, {"env1=var1", "1234=5678"} <= set(out.decode().splitlines())) == (0, True)
-    options = {"working_directory": r"C:\Windows", "idle_time_out": 60, "lifetime": 60, "name": "shell 1"}
+    options: dict[str, Any] = {
+        "working_directory": r"C:\Windows",
+        "idle_time_out": 60,
+        "lifetime": 60,
+        "name": "shell 1",
+    }
     assert _by_pypsrp(wsman, "powershell.exe", ["(pwd).Path"], **options)[1] == b"C:\\Windows\r\n"
 
 
@@ -176,9 +182,9 @@ def test_bad_identifiers(winrm: WinRm) -> None:
         protocol.get_command_output_raw(shell, unknown)
     assert (caught.value.wsman_fault_code, caught.value.fault_subcode) == (2150858843, "w:InvalidSelectors")
     protocol.close_shell(shell)
-    for call in (lambda: protocol.run_command(shell, "hostname"), lambda: protocol.run_command(unknown, "hostname")):
+    for gone in (shell, unknown):
         with pytest.raises(PywinrmFault) as caught:
-            call()
+            protocol.run_command(gone, "hostname")
         assert caught.value.wsman_fault_code == 2150858843
 
 
