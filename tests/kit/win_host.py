@@ -64,6 +64,6 @@ class WindowsHost:
         return [record.event_id for record in self.machine.event_log.records if record.event_id != 7036]
 
     def _run_task(self, line: str, done: Callable[[int], None]) -> None:
-        """At once, in a loop of its own: a program may have started the task."""
+        """At once, in another loop: a program may have started the task."""
         with ThreadPoolExecutor(1) as pool:
             done(pool.submit(self.run, line, cmd=False).result()[0])

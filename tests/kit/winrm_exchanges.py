@@ -19,7 +19,7 @@ _ADDRESSING = "{http://schemas.xmlsoap.org/ws/2004/08/addressing}"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _ACTIVITY = "{http://schemas.microsoft.com/wbem/wsman/1/wsman.xsd}ActivityId"  # some machines write it
 _MESSAGE_ID = re.compile(r"uuid:[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
-_OWN = {  # texts that each machine, client or boot has of its own
+_OWN = {  # texts that each machine, client or boot has for itself
     f"{_ADDRESSING}Address": "ADDRESS",
     f"{SHELL}Owner": "OWNER",
     f"{SHELL}ClientIP": "CLIENT",
@@ -65,16 +65,16 @@ def shape(xml: str, request: str | None, output: Callable[[str], object] = lambd
     recording whose author exchanged an answer, any ID counts.
     """
     root = ElementTree.fromstring(xml)  # noqa: S314 - of the lab or of the recordings
-    asked = request and ElementTree.fromstring(request).findtext(f".//{_ADDRESSING}MessageID")  # noqa: S314
-    return _shape(root, asked, output)
+    request_id = request and ElementTree.fromstring(request).findtext(f".//{_ADDRESSING}MessageID")  # noqa: S314
+    return _shape(root, request_id, output)
 
 
-def _shape(element: ElementTree.Element, asked: str | None, output: Callable[[str], object]) -> Shape:
+def _shape(element: ElementTree.Element, request_id: str | None, output: Callable[[str], object]) -> Shape:
     text = (element.text or "") if (element.text or "").strip() and not len(element) else ""
     if element.tag == f"{_ADDRESSING}MessageID":
         text = "NEW" if _MESSAGE_ID.fullmatch(text) else text
     elif element.tag == f"{_ADDRESSING}RelatesTo":
-        text = "REQUEST" if asked in (None, text) else text
+        text = "REQUEST" if request_id in (None, text) else text
     attributes = {name: value for name, value in element.attrib.items() if name not in ("Machine", _LANG)}
     children = [child for child in element if child.tag != _ACTIVITY]
     if element.tag == f"{SHELL}ReceiveResponse":
@@ -82,7 +82,7 @@ def _shape(element: ElementTree.Element, asked: str | None, output: Callable[[st
         children = [child for child in children if child.tag != f"{SHELL}Stream"]
     else:
         inner = ()
-    rest = tuple(_shape(child, asked, output) for child in children)
+    rest = tuple(_shape(child, request_id, output) for child in children)
     return (element.tag, tuple(sorted(attributes.items())), _OWN.get(element.tag, text), inner + rest)
 
 

@@ -54,6 +54,7 @@ class Lab:
 
     def __init__(self, spec: LabSpec, options: ServeOptions, directory: Path) -> None:
         self.directory, self._options = directory, options
+        self._identity_file, self._bmc_password_file = directory / "id_ed25519", directory / "bmc-password"
         self._access, self._bmc_password = Access(spec.users), secrets.token_urlsafe(12)
         self._ca_file, self._tls = make_tls(directory)
         ports = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
@@ -161,10 +162,9 @@ class Lab:
             self._api.watches.keep_alive()
 
     def _describe(self, api: str, redfish: str) -> dict[str, Any]:
-        identity, known_hosts = self.directory / "id_ed25519", self.directory / "known_hosts"
-        password, kubeconfig = self.directory / "bmc-password", self.directory / "kubeconfig.yaml"
-        write_private(identity, self._client_key.export_private_key())
-        write_private(password, self._bmc_password.encode())
+        known_hosts, kubeconfig = self.directory / "known_hosts", self.directory / "kubeconfig.yaml"
+        write_private(self._identity_file, self._client_key.export_private_key())
+        write_private(self._bmc_password_file, self._bmc_password.encode())
         write_private(kubeconfig, self._kubeconfig(api, self._access.admin))
         users = []
         for number, user in enumerate(self._access.users[1:]):
@@ -173,24 +173,7 @@ class Lab:
             users.append({"name": user.name, "token": user.token, "kubeconfig": str(path)})
         keys = [(port, host.host_key.export_public_key().decode().split()[:2]) for host, port in self._hosts]
         known_hosts.write_text("".join(f"[127.0.0.1]:{port} {' '.join(key)}\n" for port, key in keys))
-        hosts = [
-            {
-                "node": host.host.machine.name,
-                "address": "127.0.0.1",
-                "port": port,
-                "user": SSH_USER,
-                "identityFile": str(identity),
-                "os": host.host.machine.os,
-                **(self._windows.describe(host.host.machine.name, self._ca_file) if self._windows else {}),
-                "power": {
-                    "url": f"{redfish}/Systems/{host.host.machine.name}",
-                    "user": BMC_USER,
-                    "passwordFile": str(password),
-                    "caFile": str(self._ca_file),
-                },
-            }
-            for host, port in self._hosts
-        ]
+        hosts = [self._describe_host(host, port, redfish) for host, port in self._hosts]
         return {
             "apiServer": api,
             "caFile": str(self._ca_file),
@@ -201,6 +184,24 @@ class Lab:
             "knownHosts": str(known_hosts),
             "pid": os.getpid(),
             "directory": str(self.directory),
+        }
+
+    def _describe_host(self, host: SshServer, port: int, redfish: str) -> dict[str, Any]:
+        machine = host.host.machine
+        return {
+            "node": machine.name,
+            "address": "127.0.0.1",
+            "port": port,
+            "user": SSH_USER,
+            "identityFile": str(self._identity_file),
+            "os": machine.os,
+            **(self._windows.describe(machine.name, self._ca_file) if self._windows else {}),
+            "power": {
+                "url": f"{redfish}/Systems/{machine.name}",
+                "user": BMC_USER,
+                "passwordFile": str(self._bmc_password_file),
+                "caFile": str(self._ca_file),
+            },
         }
 
     def _kubeconfig(self, api: str, user: User) -> bytes:

@@ -10,7 +10,7 @@ def _key(path: str) -> str:
 
 
 def _find(files: dict[str, str], path: str) -> str:
-    """The key as it was written; names ignore case."""
+    """The key in the case of its first write; names ignore case."""
     wanted = _key(path).lower()
     return next((key for key in files if key.lower() == wanted), _key(path))
 

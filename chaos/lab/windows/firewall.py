@@ -69,9 +69,9 @@ class Firewall:
 
     def delete(self, name: str) -> int:
         """Delete every rule of that name, or all for ``all``. Returns how many there were."""
-        kept = [] if name.lower() == "all" else [rule for rule in self.rules if rule.name.lower() != name.lower()]
-        count = len(self.rules) - len(kept)
-        self.rules = kept
+        left = [] if name.lower() == "all" else [rule for rule in self.rules if rule.name.lower() != name.lower()]
+        count = len(self.rules) - len(left)
+        self.rules = left
         self.apply()
         return count
 

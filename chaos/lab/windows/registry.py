@@ -86,7 +86,7 @@ class WindowsRegistry:
         return [p for key, (p, _) in self._keys.items() if key.startswith(prefix) and "\\" not in key[len(prefix) :]]
 
     def display_path(self, path: str) -> str:
-        """Path of an existing key as it was created. Raises KeyPathError."""
+        """Path of an existing key with the case of its creation. Raises KeyPathError."""
         full = full_path(path)
         return self._keys.get(full.lower(), (full, {}))[0]
 

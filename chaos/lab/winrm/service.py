@@ -247,7 +247,7 @@ class WsmanService:
         return shell
 
     def _touch(self, shell: RemoteShell) -> None:
-        """Begin the idle time-out anew."""
+        """Restart the idle time-out."""
         if shell.idle_timer is not None:
             shell.idle_timer.cancel()
         shell.idle_timer = self._host.sim.after(shell.idle_timeout, self._remove, shell)

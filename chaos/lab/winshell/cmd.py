@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.lab.windows.files import read_file, write_file
-from chaos.lab.winshell.process import NOT_FOUND, ProgramNotFoundError, WinProcess, launch, raw_program
+from chaos.lab.winshell.process import NOT_FOUND, ProgramNotFoundError, WinProcess, launch
 
 _REDIRECT = re.compile(r"([012]?)(>>|>|<)[ \t]*(&[12]|\"[^\"]*\"|[^ \t&|<>\"]+)")
 _VARIABLE = re.compile(r"%([^%\s][^%]*)%")
@@ -243,16 +243,15 @@ _BUILTINS: dict[str, Callable[[WinProcess, str], int]] = {
 }
 
 
-@raw_program
-async def cmd(process: WinProcess, argv: list[str]) -> int:
+async def cmd(process: WinProcess, line: str) -> int:
     """``cmd.exe /c LINE``; without ``/c`` the lines of stdin, each echoed after the prompt."""
-    match = re.match(r"(?is)((?:/[a-bd-jl-z](?::\w+)?\s+)*)/[ck]\s?(.*)", argv[1].lstrip())
+    match = re.match(r"(?is)((?:/[a-bd-jl-z](?::\w+)?\s+)*)/[ck]\s?(.*)", line.lstrip())
     if match:
         return await run_line(process, _strip_quotes(match[2]))
     process.out(f"{_BANNER}\r\n(c) Microsoft Corporation. All rights reserved.\r\n")
     errorlevel = 0
-    while line := await process.read_line():
-        text = line.rstrip("\r\n")
+    while read := await process.read_line():
+        text = read.rstrip("\r\n")
         process.out(f"\r\n{process.directory}>{text}\r\n")
         errorlevel = await run_line(process, text)
         if re.search(r"(?i)(?:^|&)\s*exit\b", text):

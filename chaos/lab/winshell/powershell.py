@@ -10,7 +10,7 @@ import binascii
 import re
 from collections.abc import Callable
 
-from chaos.lab.winshell.process import ProgramNotFoundError, WinProcess, launch, raw_program
+from chaos.lab.winshell.process import ProgramNotFoundError, WinProcess, launch
 
 _STATEMENT = re.compile(r"""((?:'(?:''|[^'])*'|"(?:`.|[^"`])*"|[^;\n'"])+)""")
 _STRING = re.compile(r"""\s*(?:'((?:''|[^'])*)'|"((?:`.|[^"`])*)")\s*""")
@@ -26,10 +26,9 @@ class UnknownStatementError(ValueError):
     """A statement that is not simulated."""
 
 
-@raw_program
-async def powershell(process: WinProcess, argv: list[str]) -> int:
+async def powershell(process: WinProcess, line: str) -> int:
     """``powershell.exe [options] [-Command] TEXT``, ``-EncodedCommand BASE64``, or ``-`` for stdin."""
-    rest = argv[1]
+    rest = line
     while match := _OPTION.match(rest + " "):
         rest = (rest + " ")[match.end() :]
     rest = rest.strip()

@@ -111,14 +111,16 @@ class WinProcess:
         return code
 
 
-Program = Callable[[WinProcess, list[str]], Awaitable[int]]
-RAW = "raw"  # attribute of programs that parse their command line themselves and get it whole as argv[1]
+Program = Callable[[WinProcess, str], Awaitable[int]]  # the text is the command line after the program's name
 
 
-def raw_program(program: Program) -> Program:
-    """Mark a program that parses its command line itself: argv is its name and the rest of the line."""
-    setattr(program, RAW, True)
-    return program
+def with_arguments(program: Callable[[WinProcess, list[str]], Awaitable[int]]) -> Program:
+    """A program that gets its arguments split by the rules of the C runtime, as all but cmd and PowerShell do."""
+
+    async def run(process: WinProcess, rest: str) -> int:
+        return await program(process, split_arguments(rest))
+
+    return run
 
 
 def default_environment(machine: WindowsMachine, user: str, *, profile: bool = True) -> Environment:
@@ -172,4 +174,4 @@ async def launch(process: WinProcess, line: str, *, by_name: bool = True) -> int
     """Run a command line. Raises ProgramNotFoundError."""
     name, rest = split_program(line)
     program = find_program(process.host.programs, name, by_name=by_name)
-    return await program(process, [name, rest] if hasattr(program, RAW) else [name, *split_arguments(rest)])
+    return await program(process, rest)

@@ -228,7 +228,7 @@ def test_the_bmc_shuts_down_in_order_and_a_power_cut_does_not() -> None:
     assert (1001 in host.event_ids(), host.machine.kubelet.is_running) == (True, True)
 
 
-def test_the_scheduler_looks_at_the_label_only() -> None:
+def test_only_the_label_restricts_the_scheduler() -> None:
     """A pod without a selector may land on a Windows node, as on a real cluster."""
     host = WindowsHost()
     node = host.cluster.store.get("nodes", "", "win1")

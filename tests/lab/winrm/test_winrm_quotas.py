@@ -139,8 +139,8 @@ def test_what_runs_in_a_shell_ends_with_it() -> None:
             await asyncio.sleep(0.001)
         assert session.host.machine.registry.value("HKLM\\SOFTWARE\\T", "n") is None
         assert _code(await session.send(RECEIVE, shell, command)) == 2150858843
-        kept = await session.create()
-        await session.command(kept, late)
+        other = await session.create()
+        await session.command(other, late)
         for _ in range(20):
             session.host.wait(1.0)
             await asyncio.sleep(0.001)

@@ -25,12 +25,12 @@ def merge_order(existing: Sequence[str], service: str, dependencies: Sequence[st
     """
     if not dependencies:
         return list(existing)
-    kept = [name for name in existing if name.lower() != service.lower()]
-    known = {name.lower() for name in kept}
-    kept += [name for name in dependencies if name.lower() not in known]
+    order = [name for name in existing if name.lower() != service.lower()]
+    known = {name.lower() for name in order}
+    order += [name for name in dependencies if name.lower() not in known]
     wanted = {name.lower() for name in dependencies}
-    first = next(index for index, name in enumerate(kept) if name.lower() in wanted)
-    return [*kept[:first], service, *kept[first:]]
+    first = next(index for index, name in enumerate(order) if name.lower() in wanted)
+    return [*order[:first], service, *order[first:]]
 
 
 class WindowsShutdownManager(GracefulShutdown):

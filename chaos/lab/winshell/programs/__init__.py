@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.lab.winshell.cmd import cmd
 from chaos.lab.winshell.powershell import powershell
-from chaos.lab.winshell.process import Program
+from chaos.lab.winshell.process import Program, with_arguments
 from chaos.lab.winshell.programs.netsh import netsh
 from chaos.lab.winshell.programs.reg import reg
 from chaos.lab.winshell.programs.sc import sc
@@ -15,16 +15,16 @@ from chaos.lab.winshell.programs.wevtutil import wevtutil
 
 PROGRAMS: dict[str, Program] = {
     "cmd": cmd,
-    "hostname": hostname,
-    "netsh": netsh,
-    "ping": ping,
+    "hostname": with_arguments(hostname),
+    "netsh": with_arguments(netsh),
+    "ping": with_arguments(ping),
     "powershell": powershell,
-    "reg": reg,
-    "sc": sc,
-    "schtasks": schtasks,
-    "shutdown": shutdown,
-    "taskkill": taskkill,
-    "timeout": timeout,
-    "wevtutil": wevtutil,
-    "whoami": whoami,
+    "reg": with_arguments(reg),
+    "sc": with_arguments(sc),
+    "schtasks": with_arguments(schtasks),
+    "shutdown": with_arguments(shutdown),
+    "taskkill": with_arguments(taskkill),
+    "timeout": with_arguments(timeout),
+    "wevtutil": with_arguments(wevtutil),
+    "whoami": with_arguments(whoami),
 }

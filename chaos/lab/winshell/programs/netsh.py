@@ -25,9 +25,9 @@ _RULE = "-" * 70
 _PROBE = "192.0.2.1"
 
 
-async def netsh(process: WinProcess, argv: list[str]) -> int:
+async def netsh(process: WinProcess, arguments: list[str]) -> int:
     """``netsh advfirewall firewall add|delete|show|set rule``, ``netsh advfirewall set|show PROFILE``."""
-    words = argv[1:]
+
     lower = [word.lower() for word in words]
     try:
         if lower[:2] == ["advfirewall", "firewall"] and lower[3:4] == ["rule"]:

@@ -14,15 +14,15 @@ class _SyntaxError(ValueError):
     """A bad option; the text is the verb."""
 
 
-async def reg(process: WinProcess, argv: list[str]) -> int:
+async def reg(process: WinProcess, arguments: list[str]) -> int:
     """``reg query KEY [/v NAME|/s]``, ``reg add KEY /v NAME /t TYPE /d DATA /f``, ``reg delete KEY [/v NAME] /f``."""
-    verb = argv[1].lower() if len(argv) > 1 else ""
+    verb = arguments[0].lower() if arguments else ""
     handler = {"query": _query, "add": _add, "delete": _delete}.get(verb)
-    if handler is None or len(argv) < 3:
+    if handler is None or len(arguments) < 2:
         return process.fail('ERROR: Invalid syntax.\r\nType "REG /?" for usage.')
     try:
-        full_path(argv[2])
-        return handler(process, process.machine.registry, argv[2], _options(verb, argv[3:]))
+        full_path(arguments[1])
+        return handler(process, process.machine.registry, arguments[1], _options(verb, arguments[2:]))
     except _SyntaxError:
         return process.fail(f'ERROR: Invalid syntax.\r\nType "REG {verb.upper()} /?" for usage.')
     except KeyPathError:

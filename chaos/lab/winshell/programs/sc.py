@@ -50,9 +50,9 @@ _CALLS = {
 }
 
 
-async def sc(process: WinProcess, argv: list[str]) -> int:
+async def sc(process: WinProcess, arguments: list[str]) -> int:
     """``sc query|queryex [NAME]``, ``sc qc|start|stop NAME``, ``sc config NAME start= TYPE``."""
-    verb, *rest = [word for word in argv[1:] if not word.startswith("\\\\")] or [""]
+    verb, *rest = [word for word in arguments if not word.startswith("\\\\")] or [""]
     verb = verb.lower()
     services = process.machine.services
     if verb not in _CALLS or (not rest and verb not in ("query", "queryex")):

@@ -32,14 +32,14 @@ class _SyntaxError(ValueError):
     """A bad option or value."""
 
 
-async def schtasks(process: WinProcess, argv: list[str]) -> int:
+async def schtasks(process: WinProcess, arguments: list[str]) -> int:
     """``schtasks /create|/query|/run|/delete|/change ...``."""
-    verb = argv[1].lower() if len(argv) > 1 else "/query"
+    verb = arguments[0].lower() if arguments else "/query"
     handler = _VERBS.get(verb)
     try:
         if handler is None:
             return process.fail(f"ERROR: Invalid argument/option - '{verb}'.\r\nType \"SCHTASKS /?\" for usage.")
-        return handler(process, _options(verb, argv[2:]))
+        return handler(process, _options(verb, arguments[1:]))
     except _SyntaxError as error:
         return process.fail(f"ERROR: {error}")
     except TaskXmlError as error:

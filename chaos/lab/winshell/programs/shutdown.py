@@ -24,10 +24,10 @@ class _UsageError(ValueError):
     """A bad option."""
 
 
-async def shutdown(process: WinProcess, argv: list[str]) -> int:
+async def shutdown(process: WinProcess, arguments: list[str]) -> int:
     """``shutdown /s|/r|/p [/t SECONDS] [/f] [/c TEXT] [/d REASON]``, ``shutdown /a``."""
     try:
-        options = _parse(argv[1:])
+        options = _parse(arguments)
     except _UsageError:
         process.line(_USAGE)
         return 1  # no recording: the exit code of the help

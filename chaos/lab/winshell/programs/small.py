@@ -17,20 +17,20 @@ async def whoami(process: WinProcess, _: list[str]) -> int:
     return 0
 
 
-async def timeout(process: WinProcess, argv: list[str]) -> int:
+async def timeout(process: WinProcess, arguments: list[str]) -> int:
     """``timeout /t SECONDS /nobreak``. It refuses a stdin that is not a console."""
-    words = [word.lower() for word in argv[1:]]
+    words = [word.lower() for word in arguments]
     seconds = next((word for word in words if word.lstrip("-").isdecimal()), "")
     if not seconds:
         return process.fail('ERROR: Invalid syntax. Type "TIMEOUT /?" for usage.')
     return process.fail("ERROR: Input redirection is not supported, exiting the process immediately.")
 
 
-async def ping(process: WinProcess, argv: list[str]) -> int:
+async def ping(process: WinProcess, arguments: list[str]) -> int:
     """``ping -n COUNT HOST``: one echo a second, in simulated time; the usual way to wait without a console."""
-    words = [word.lower() for word in argv[1:]]
+    words = [word.lower() for word in arguments]
     count = int(words[words.index("-n") + 1]) if "-n" in words[:-1] else 4
-    target = next((word for word in reversed(argv[1:]) if not word.startswith("-") and not word.isdecimal()), "")
+    target = next((word for word in reversed(arguments) if not word.startswith("-") and not word.isdecimal()), "")
     if not target:
         return process.fail("IP address must be specified.")
     process.line()
@@ -42,9 +42,9 @@ async def ping(process: WinProcess, argv: list[str]) -> int:
     return 0
 
 
-async def taskkill(process: WinProcess, argv: list[str]) -> int:
+async def taskkill(process: WinProcess, arguments: list[str]) -> int:
     """``taskkill /f /im NAME`` of kubelet.exe and containerd.exe, whose services start again."""
-    words = [word.lower() for word in argv[1:]]
+    words = [word.lower() for word in arguments]
     image = words[words.index("/im") + 1] if "/im" in words[:-1] else ""
     machine = process.machine
     if image == "kubelet.exe" and machine.kubelet.is_running:

@@ -18,12 +18,12 @@ _LEVELS = {1: "Critical", 2: "Error", 3: "Warning", 4: "Information"}
 _BAD_QUERY, _NO_CHANNEL = 15001, 15007
 
 
-async def wevtutil(process: WinProcess, argv: list[str]) -> int:
+async def wevtutil(process: WinProcess, arguments: list[str]) -> int:
     """``wevtutil qe System /q:XPATH /c:COUNT /rd:true /f:xml|text``."""
-    options = {name.lower(): value for name, _, value in (word[1:].partition(":") for word in argv[3:])}
-    if len(argv) < 3 or argv[1].lower() not in ("qe", "query-events"):
+    options = {name.lower(): value for name, _, value in (word[1:].partition(":") for word in arguments[2:])}
+    if len(arguments) < 2 or arguments[0].lower() not in ("qe", "query-events"):
         return process.fail("Invalid command. Use wevtutil /? for usage.", 87)
-    if argv[2].lower() != "system":
+    if arguments[1].lower() != "system":
         return process.fail("Failed to open event query. The specified channel could not be found.", _NO_CHANNEL)
     query = _parse(options.get("q", options.get("query", "*")))
     if query is None:
