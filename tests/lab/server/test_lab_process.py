@@ -157,6 +157,20 @@ def test_start_lab_gives_an_inventory_and_stops() -> None:
     lab.stop()
 
 
+def test_windows_workers_have_winrm_and_are_no_hosts_of_the_inventory() -> None:
+    with start_lab(Lab(workers=1, windowsWorkers=1, zones=["a", "b"])) as lab:
+        hosts = {host["node"]: host for host in lab.facts["hosts"]}
+        assert list(hosts) == ["control-plane", "worker-1", "windows-1"]
+        assert [host["os"] for host in hosts.values()] == ["linux", "linux", "windows"]
+        assert [name for name, host in hosts.items() if "winrm" in host] == ["windows-1"]
+        winrm = hosts["windows-1"]["winrm"]
+        assert winrm["https"].startswith("https://127.0.0.1:")
+        for key in ("passwordFile", "caFile"):
+            assert Path(winrm[key]).is_file()
+        assert Path(winrm["passwordFile"]).stat().st_mode & 0o077 == 0
+        assert list(lab.inventory.hosts) == ["control-plane", "worker-1"]
+
+
 def test_start_lab_reports_why_it_did_not_start() -> None:
     with pytest.raises(NodefallError, match="systemd 1 is not simulated"), start_lab(Lab(systemd=1)):
         pass

@@ -250,6 +250,16 @@ def test_a_reboot_ends_shells_and_the_service_is_back_after_it(own_winrm: WinRm)
     assert _by_pywinrm(protocol, "hostname", [])[:2] == (0, b"win1\r\n")
 
 
+def test_the_bmc_restarts_the_machine_in_order(own_winrm: WinRm) -> None:
+    """EventLog 6006 is the mark of a clean stop; a second request is refused meanwhile."""
+    lab = own_winrm.lab
+    assert lab.redfish("POST", "win1", "GracefulRestart")[0] == 204
+    assert lab.redfish("POST", "win1", "GracefulRestart")[0] == 409
+    lab.wait(120.0)
+    script = ["qe", "System", "/q:*[System[(EventID=6006)]]", "/c:1", "/f:text"]
+    assert b"Event ID: 6006" in _by_pypsrp(own_winrm.wsman(), "wevtutil.exe", script)[1]
+
+
 @pytest.mark.parametrize(
     ("line", "code", "stdout", "stderr"),
     [

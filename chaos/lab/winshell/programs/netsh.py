@@ -27,20 +27,19 @@ _PROBE = "192.0.2.1"
 
 async def netsh(process: WinProcess, arguments: list[str]) -> int:
     """``netsh advfirewall firewall add|delete|show|set rule``, ``netsh advfirewall set|show PROFILE``."""
-
-    lower = [word.lower() for word in words]
+    lower = [word.lower() for word in arguments]
     try:
         if lower[:2] == ["advfirewall", "firewall"] and lower[3:4] == ["rule"]:
             handler: Callable[[WinProcess, dict[str, str]], int] | None = _RULE_VERBS.get(lower[2])
             if handler is not None:
-                return handler(process, _pairs(words[4:]))
+                return handler(process, _pairs(arguments[4:]))
         elif lower[:2] == ["advfirewall", "set"] and len(lower) == 5:
             return _set_profile(process, lower[2:])
         elif lower[:2] == ["advfirewall", "show"] and len(lower) > 2:
             return _show_profile(process, lower[2:])
     except FirewallError as error:
         return _fail(process, f"A specified value is not valid: {error}")
-    process.line(f"The following command was not found: {' '.join(words)}.")
+    process.line(f"The following command was not found: {' '.join(arguments)}.")
     return 1
 
 
