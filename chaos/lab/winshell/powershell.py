@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable
 
+from chaos.lab.winshell.dotnet_process import started_line
 from chaos.lab.winshell.process import ProgramNotFoundError, WinProcess, launch
 
 _STATEMENT = re.compile(r"""((?:'(?:''|[^'])*'|"(?:`.|[^"`])*"|[^;\n'"])+)""")
@@ -61,12 +62,22 @@ class _PowerShell:
 
     async def run(self, text: str) -> int:
         """Run a script; 1 if its last statement failed."""
+        if (line := started_line(text)) is not None:
+            return await self._start(line)
         for statement in _STATEMENT.findall(text.replace("\r", "")):
             if statement.strip():
                 await self._statement(statement.strip())
             if self._exit is not None:
                 return self._exit
         return int(self._failed)
+
+    async def _start(self, line: str) -> int:
+        """Exit code of a program; 1 with .NET's error if it does not exist."""
+        try:
+            return await launch(self._process, line)
+        except ProgramNotFoundError:
+            text = 'Exception calling "Start" with "1" argument(s): "The system cannot find the file specified"'
+            return self._process.fail(text)
 
     async def run_stdin(self) -> int:
         """Run the lines of stdin."""

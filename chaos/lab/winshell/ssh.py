@@ -1,4 +1,4 @@
-"""OpenSSH of a Windows machine, with cmd.exe as default shell."""
+"""OpenSSH of a Windows machine, with cmd.exe as default shell, or what DefaultShell in the registry names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.cmd import run_line
+from chaos.lab.winshell.powershell import powershell
 from chaos.lab.winshell.process import WinHost, WinProcess, default_environment, launch
 from chaos.lab.winshell.programs import PROGRAMS
 
+_OPENSSH = r"HKLM\SOFTWARE\OpenSSH"
 _SYSTEM = r"NT AUTHORITY\SYSTEM"
 
 
 class WindowsSshServer(SshServer):
-    """SSH server whose commands run in cmd.exe. It also starts the tasks of the task scheduler."""
+    """SSH server whose commands run in cmd.exe or PowerShell. It also starts the tasks of the task scheduler."""
 
     server_version = "OpenSSH_for_Windows_8.6"
 
@@ -43,9 +45,15 @@ class WindowsSshServer(SshServer):
             f"C:\\Users\\{self.user}",
             is_foreground=True,
         )
-        code = await run_line(process, channel.command)
+        if self._default_shell().endswith("powershell.exe"):
+            code = await powershell(process, f"-c {channel.command}")
+        else:
+            code = await run_line(process, channel.command)
         # Packer sees 1 over SSH where WinRM has 1115 and 1190; which other codes change is invented
         return code if 0 <= code < 256 else 1
+
+    def _default_shell(self) -> str:
+        return self._win_host().machine.registry.text(_OPENSSH, "DefaultShell").lower()
 
     def _win_host(self) -> WinHost:
         assert isinstance(self._machine, WindowsMachine)  # noqa: S101 - the only one it serves

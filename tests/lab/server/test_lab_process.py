@@ -158,7 +158,7 @@ def test_start_lab_gives_an_inventory_and_stops() -> None:
 
 
 def test_windows_workers_have_winrm_and_are_no_hosts_of_the_inventory() -> None:
-    with start_lab(Lab(workers=1, windowsWorkers=1, zones=["a", "b"])) as lab:
+    with start_lab(Lab(workers=1, windows_workers=1, zones=["a", "b"])) as lab:
         hosts = {host["node"]: host for host in lab.facts["hosts"]}
         assert list(hosts) == ["control-plane", "worker-1", "windows-1"]
         assert [host["os"] for host in hosts.values()] == ["linux", "linux", "windows"]

@@ -276,6 +276,26 @@ def test_the_ssh_port_runs_cmd(winrm: WinRm, line: str, code: int, stdout: str, 
     assert stderr is None or ran.stderr == stderr
 
 
+def _dotnet(program: str, arguments: str) -> str:
+    texts = [base64.b64encode(text.encode("utf-16-le")).decode() for text in (program, arguments)]
+    first, second = (f"[Text.Encoding]::Unicode.GetString([Convert]::FromBase64String('{text}'))" for text in texts)
+    return (
+        f"$i=New-Object Diagnostics.ProcessStartInfo({first},{second});$i.UseShellExecute=$false;"
+        "$p=[Diagnostics.Process]::Start($i);$p.WaitForExit();exit $p.ExitCode"
+    )
+
+
+def test_the_default_shell_of_sshd_is_in_the_registry(own_winrm: WinRm) -> None:
+    lab, key = own_winrm.lab, r"HKLM\SOFTWARE\OpenSSH"
+    assert lab.run("win1", "Get-Help").code == 1
+    assert lab.run("win1", f"reg add {key} /v DefaultShell /d {POWERSHELL} /f").code == 0
+    assert lab.run("win1", "Get-Help").code == 0
+    assert lab.run("win1", "Write-Host 'a b'").stdout == "a b\n"
+    ran = lab.run("win1", _dotnet(r"C:\Windows\System32\cmd.exe", '/c "echo ""x"" & exit 4"'))
+    assert (ran.code, ran.stdout) == (4, '""x"" \r\n')
+    assert lab.run("win1", _dotnet(r"C:\nope.exe", "")).code == 1
+
+
 def test_a_wait_over_ssh_takes_simulated_time(winrm: WinRm) -> None:
     before, began = winrm.lab.clock.now(), time.monotonic()
     assert winrm.lab.run("win1", "ping -n 31 127.0.0.1 >nul").code == 0
