@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from chaos.lab.windows.machine import WINRM
 from chaos.lab.windows.registry import CONTROL, SERVICES, KeyPathError, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceError, ServiceManager
 from tests.kit.win_host import WindowsHost
+from tests.kit.winrm_exchanges import read
 
 PRESHUTDOWN = frozenset({"STOP", "PRESHUTDOWN"})
 
@@ -147,3 +149,21 @@ def test_a_lab_without_windows_nodes_imports_nothing_of_windows() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def _recorded_texts() -> dict[int, str]:
+    """Patterns by event ID; what differs by machine and time is in angle brackets in the recording."""
+    rows = re.findall(r"(?m)^\S[^\n]*? (\d{2,4})   +([A-Z(<].*)$", read("commands/events.txt"))
+    return {int(number): re.sub(r"<[^>]+>", ".+", re.escape(text).replace(r"\<", "<")) for number, text in rows}
+
+
+@pytest.mark.parametrize("event_id", [6005, 6006, 6008, 6009, 13, 41])
+def test_events_have_the_recorded_texts(event_id: int) -> None:
+    host = WindowsHost()
+    host.run("shutdown /r /t 0")
+    host.wait(90.0)
+    host.machine.reset()
+    host.wait(60.0)
+    found = [record.message for record in host.machine.event_log.records if record.event_id == event_id]
+    assert found
+    assert re.fullmatch(_recorded_texts()[event_id], found[-1])
