@@ -24,7 +24,7 @@ from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.model.permission import Permission
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
-from chaos.plan.targets import candidates, select_nodes
+from chaos.plan.targets import candidates, planned_targets, select_nodes
 from chaos.preflight.check import Severity
 from chaos.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
 from chaos.preflight.observations import ClusterObservations, ExperimentNeeds
@@ -148,7 +148,7 @@ def _case(
     loaded: LoadedExperiment, missing: tuple[Permission, ...], view: ClusterView, request: DoctorRequest
 ) -> PreflightCase:
     connection = request.connection
-    targets = loaded.experiment.spec.targets
+    targets = planned_targets(loaded.experiment, request.registry)
     nodes = {name: tuple(candidates(spec, view, connection.inventory)) for name, spec in targets.items()}
     case = PreflightCase(loaded, nodes, missing_permissions=missing, source_errors=_source_errors(loaded, request))
     try:

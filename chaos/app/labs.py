@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 import chaos
 from chaos.app.interrupts import defer_signals
@@ -144,8 +145,7 @@ def make_inventory(facts: dict[str, Any], name: str = "lab") -> Inventory:
             "timeSource": facts["timeSource"],
         },
         "defaults": {"transport": "ssh", "sudo": True, "knownHosts": facts["knownHosts"], "agent": False},
-        # Windows nodes are without a host: an inventory has no operating system but Linux
-        "hosts": {host["node"]: _host(host) for host in facts["hosts"] if host["os"] == "linux"},
+        "hosts": {host["node"]: _host(host) for host in facts["hosts"]},
     }
     return Inventory.model_validate(document)
 
@@ -157,8 +157,10 @@ def _kubeconfig(facts: dict[str, Any]) -> str:
 
 def _host(host: dict[str, Any]) -> dict[str, Any]:
     power = host["power"]
+    connection = _winrm(host["winrm"]) if host["os"] == "windows" else _ssh(host)
     return {
-        **{key: host[key] for key in ("node", "address", "port", "user", "identityFile")},
+        **{key: host[key] for key in ("node", "address", "os")},
+        **connection,
         "power": {
             "kind": "redfish",
             "url": power["url"],
@@ -166,6 +168,19 @@ def _host(host: dict[str, Any]) -> dict[str, Any]:
             "password": {"file": power["passwordFile"]},
             "caFile": power["caFile"],
         },
+    }
+
+
+def _ssh(host: dict[str, Any]) -> dict[str, Any]:
+    return {key: host[key] for key in ("port", "user", "identityFile")}
+
+
+def _winrm(service: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transport": "winrm",
+        "port": urlsplit(service["https"]).port,
+        "user": service["user"],
+        "options": {"password": {"file": service["passwordFile"]}, "caFile": service["caFile"]},
     }
 
 

@@ -18,7 +18,7 @@ from chaos.model.plan import Plan
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
 from chaos.plan.planner import make_plan
-from chaos.plan.targets import select_nodes
+from chaos.plan.targets import planned_targets, select_nodes
 from chaos.plan.workload_nodes import select_workload_nodes
 from chaos.preflight.findings import describe, refuse, run_checks, warnings
 
@@ -45,18 +45,18 @@ def plan(
     """
     refuse_missing(connection.kube, required_permissions(loaded, registry, connection.inventory.cluster))
     seed = secrets.randbits(32) if seed is None else seed
-    spec = loaded.experiment.spec
     for check in source_checks(loaded.experiment, registry, connection).values():
         check()
     view = cluster_view(connection.kube, connection.uid)
-    nodes = select_nodes(spec.targets, view, connection.inventory, seed)
+    targets = planned_targets(loaded.experiment, registry)
+    nodes = select_nodes(targets, view, connection.inventory, seed)
     case = PreflightCase(loaded, nodes, run=run, seed=seed)
     data = collect([case], connection, registry, view, same_run=True)
     findings = run_checks(CHECKS, with_pending_undo(data.observations, connection, reports))
     overridden = refuse(findings, anyway=anyway)
     planned = make_plan(loaded.experiment, registry, data.drafts[case.name])
     messages = tuple(describe(finding) for finding in warnings(findings))
-    confined = select_workload_nodes(spec.targets, nodes, view, connection.inventory, seed)
+    confined = select_workload_nodes(targets, nodes, view, connection.inventory, seed)
     cluster = connection.inventory.cluster
     slack = cluster.slack if cluster else 1.0
     return replace(planned, overridden=overridden, warnings=messages, workload_nodes=confined, slack=slack), view

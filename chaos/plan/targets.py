@@ -6,12 +6,30 @@ import random
 from collections.abc import Mapping
 
 from chaos.model.errors import Refused
-from chaos.model.experiment import TargetSpec
+from chaos.model.experiment import Experiment, TargetSpec
 from chaos.model.inventory import Inventory
 from chaos.model.kube import Node, is_ready
+from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView, os, zone
 from chaos.plan.limits import check_ready_nodes
 from chaos.plan.workload_nodes import is_schedulable
+
+
+def planned_targets(experiment: Experiment, registry: PluginRegistry) -> dict[str, TargetSpec]:
+    """The targets by name; one that leaves it open has the operating system that its steps have commands for.
+
+    A target that names nodes or a system stays as it is: the step that has no commands for them is refused.
+    """
+    return {name: _with_system(name, spec, experiment, registry) for name, spec in experiment.spec.targets.items()}
+
+
+def _with_system(name: str, spec: TargetSpec, experiment: Experiment, registry: PluginRegistry) -> TargetSpec:
+    actions = [registry.actions[step.action] for step in experiment.spec.method if step.target == name]
+    limited = [action.systems for action in actions if action.on_host]
+    systems = frozenset.intersection(*limited) if limited else frozenset()
+    if spec.os or spec.nodes or len(systems) != 1:
+        return spec
+    return spec.model_copy(update={"os": next(iter(systems))})
 
 
 def select_nodes(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
 from chaos.model.kube import Node, is_ready
-from chaos.plan.cluster import ClusterView
+from chaos.plan.cluster import ClusterView, os
 
 SPREAD = 3  # replicas of the bundled workloads
 
@@ -29,11 +29,12 @@ def select_workload_nodes(
     if all(spec.runs is None for spec in specs.values()):
         return ()
     targets = sorted({node for nodes in selected.values() for node in nodes})
+    systems = {os(view.nodes[node]) for node in targets}  # images of one run on no other
     others = sorted(
         name
         for name, node in view.nodes.items()
         if name not in targets and is_schedulable(node) and view.role(name) == "worker"
-        if name not in inventory.protected.nodes
+        if name not in inventory.protected.nodes and os(node) in systems
     )
     wanted = max(0, SPREAD - len(targets))
     if len(others) <= wanted:
