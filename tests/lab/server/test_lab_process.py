@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_start_lab_gives_an_inventory_and_stops() -> None:
     lab.stop()
 
 
-def test_windows_workers_have_winrm_and_are_no_hosts_of_the_inventory() -> None:
+def test_windows_workers_are_hosts_over_winrm() -> None:
     with start_lab(Lab(workers=1, windows_workers=1, zones=["a", "b"])) as lab:
         hosts = {host["node"]: host for host in lab.facts["hosts"]}
         assert list(hosts) == ["control-plane", "worker-1", "windows-1"]
@@ -168,7 +169,10 @@ def test_windows_workers_have_winrm_and_are_no_hosts_of_the_inventory() -> None:
         for key in ("passwordFile", "caFile"):
             assert Path(winrm[key]).is_file()
         assert Path(winrm["passwordFile"]).stat().st_mode & 0o077 == 0
-        assert list(lab.inventory.hosts) == ["control-plane", "worker-1"]
+        found = {name: (host.os, host.transport) for name, host in lab.inventory.hosts.items()}
+        linux = ("linux", None)
+        assert found == {"control-plane": linux, "worker-1": linux, "windows-1": ("windows", "winrm")}
+        assert lab.inventory.hosts["windows-1"].port == urlsplit(winrm["https"]).port
 
 
 def test_start_lab_reports_why_it_did_not_start() -> None:
