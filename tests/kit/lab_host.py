@@ -13,6 +13,7 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
+from tests.kit.program_run import ReadLine, Write, run_program
 
 
 class Host:
@@ -32,22 +33,16 @@ class Host:
 
     def run(self, script: str, stdin: str = "", root: bool = True) -> tuple[int, str, str]:
         """Run a script, as root or not. Returns exit code, stdout and stderr."""
-        out: list[str] = []
-        err: list[str] = []
-        lines = iter(stdin.splitlines(keepends=True))
 
-        async def read_line() -> str:
-            return next(lines, "")
-
-        async def play() -> int:
+        async def play(out: Write, err: Write, read_line: ReadLine) -> int:
             sim = self.cluster.sim
             host = self._system(sim)
-            process = Process(host, "root" if root else "chaos", out.append, err.append, read_line)
-            code = await asyncio.wait_for(Shell(process, ["sh"]).run(script), 10)
+            process = Process(host, "root" if root else "chaos", out, err, read_line)
+            code = await Shell(process, ["sh"]).run(script)
             self._tables = host.tables
             return code
 
-        return asyncio.run(play()), "".join(out), "".join(err)
+        return run_program(play, stdin)
 
     def _system(self, sim: SimClock) -> HostSystem:
         return HostSystem(

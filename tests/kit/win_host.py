@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.cmd import run_line
 from chaos.lab.winshell.process import WinHost, WinProcess, default_environment, launch
 from chaos.lab.winshell.programs import PROGRAMS
+from tests.kit.program_run import ReadLine, Write, run_program
 
 
 class WindowsHost:
@@ -42,22 +42,14 @@ class WindowsHost:
 
     def run(self, line: str, stdin: str = "", *, cmd: bool = True) -> tuple[int, str, str]:
         """Run a line in cmd.exe, or a program itself. Returns exit code, stdout and stderr."""
-        out: list[str] = []
-        err: list[str] = []
-        lines = iter(stdin.splitlines(keepends=True))
 
-        async def read_line() -> str:
-            return next(lines, "")
-
-        async def play() -> int:
+        async def play(out: Write, err: Write, read_line: ReadLine) -> int:
             host = WinHost(self.machine, self.sim, Lockstep(self.sim), PROGRAMS)
             user = f"{self.machine.computer}\\Administrator"
-            process = WinProcess(
-                *(host, user, out.append, err.append, read_line), default_environment(self.machine, "Administrator")
-            )
-            return await asyncio.wait_for(run_line(process, line) if cmd else launch(process, line), 10)
+            process = WinProcess(*(host, user, out, err, read_line), default_environment(self.machine, "Administrator"))
+            return await (run_line(process, line) if cmd else launch(process, line))
 
-        return asyncio.run(play()), "".join(out), "".join(err)
+        return run_program(play, stdin)
 
     def event_ids(self) -> list[int]:
         """IDs of the System log, without those of the services' states."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from chaos.lab.hostshell.process import Process, Program
+from chaos.lab.hostshell.streams import discard
 from chaos.lab.node.machine import Machine
 
 _TOKEN = re.compile(
@@ -242,16 +243,12 @@ def redirect(process: Process, redirects: list[str]) -> Process:
         if text.startswith(("<", "0")):
             continue
         target = text.lstrip("012>")
-        sink: Callable[[str], None] = {"/dev/null": _discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
+        sink: Callable[[str], None] = {"/dev/null": discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
         if text.startswith("2"):
             err = sink
         else:
             out = sink
     return process.replace(out=out, err=err)
-
-
-def _discard(_: str) -> None:
-    """Discard output, as /dev/null."""
 
 
 async def execute(process: Process, argv: list[str], shell: str) -> int:

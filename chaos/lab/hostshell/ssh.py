@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import asyncssh
 
 from chaos.lab.hostshell.process import HostSystem, Process
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell, execute
+from chaos.lab.hostshell.streams import discard, no_input
 from chaos.lab.node.machine import Machine
 from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.clock import SimClock
@@ -124,23 +127,33 @@ class SshServer:
             channel.stderr.write("the lab simulates no interactive shell\n")
             return 1
 
-        async def read_line() -> str:
-            with self._lockstep.suspend_request():
-                return str(await channel.stdin.readline())
-
+        read_line = self._line_reader(channel)
         process = Process(
             self.host, self.user, channel.stdout.write, channel.stderr.write, read_line, _environment(channel)
         )
         return await Shell(process, ["bash"], bash=True).run(channel.command)
 
+    def _line_reader(self, channel: asyncssh.SSHServerProcess[str]) -> Callable[[], Awaitable[str]]:
+        """Reads a line of the channel's stdin; simulated time does not wait for it."""
+
+        async def read_line() -> str:
+            with self._lockstep.suspend_request():
+                return str(await channel.stdin.readline())
+
+        return read_line
+
     def _run_as_root(self, argv: list[str]) -> None:
         """Run the command of a timer now; simulated time waits for it."""
+        process = Process(self.host, "root", discard, discard, no_input)
+        self._start_detached(partial(execute, process, argv, "systemd"))
+
+    def _start_detached(self, program: Callable[[], Awaitable[int]]) -> None:
+        """Run a program without a client; simulated time waits while it computes."""
 
         async def run() -> int:
             with self._lockstep.request():
-                return await execute(process, argv, "systemd")
+                return await program()
 
-        process = Process(self.host, "root", _discard, _discard, _no_input)
         task = asyncio.get_running_loop().create_task(run())
         self._lockstep.hold_for_new_tasks()
         self._tasks.add(task)
@@ -151,11 +164,3 @@ def _environment(channel: asyncssh.SSHServerProcess[str]) -> dict[str, str]:
     """Environment as set by sshd: address and port of the client, then of the server."""
     ends = [*channel.get_extra_info("peername")[:2], *channel.get_extra_info("sockname")[:2]]
     return {"SSH_CONNECTION": " ".join(str(end) for end in ends)}
-
-
-def _discard(_: str) -> None:
-    """Discard output, which systemd would write to the journal."""
-
-
-async def _no_input() -> str:
-    return ""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from chaos.lab.hostshell.streams import discard
 from chaos.lab.windows.files import read_file, write_file
 from chaos.lab.winshell.process import NOT_FOUND, ProgramNotFoundError, WinProcess, launch
 
@@ -155,7 +156,7 @@ def _redirected(
         if target in ("&1", "&2"):
             sink = out if target == "&1" else err
         elif target.lower() == "nul":
-            sink = _discard
+            sink = discard
         else:
             sink = _file_sink(process, target.strip('"'), operator == ">>", ends)
         if handle == "2":
@@ -169,10 +170,6 @@ def _file_sink(process: WinProcess, path: str, append: bool, ends: list[Callable
     parts = [read_file(process.machine.files, path) or ""] if append else []
     ends.append(lambda: write_file(process.machine.files, path, "".join(parts)))
     return parts.append
-
-
-def _discard(_: str) -> None:
-    """Discard output, as NUL."""
 
 
 def _expand(process: WinProcess, line: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import asyncssh
 
 from chaos.lab.hostshell.ssh import SshServer
+from chaos.lab.hostshell.streams import discard, no_input
 from chaos.lab.node.machine import Machine
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.cmd import run_line
@@ -34,10 +34,7 @@ class WindowsSshServer(SshServer):
             channel.stderr.write("the lab simulates no interactive shell\r\n")
             return 1
 
-        async def read_line() -> str:
-            with self._lockstep.suspend_request():
-                return str(await channel.stdin.readline())
-
+        read_line = self._line_reader(channel)
         host = self._win_host()
         process = WinProcess(
             *(host, f"{host.machine.computer}\\{self.user}", channel.stdout.write, channel.stderr.write, read_line),
@@ -64,21 +61,9 @@ class WindowsSshServer(SshServer):
         host = self._win_host()
 
         async def run() -> int:
-            with self._lockstep.request():
-                code = await launch(process, line)
-                done(code)
-                return code
+            code = await launch(process, line)
+            done(code)
+            return code
 
-        process = WinProcess(host, _SYSTEM, _discard, _discard, _no_input, default_environment(host.machine, "SYSTEM"))
-        task = asyncio.get_running_loop().create_task(run())
-        self._lockstep.hold_for_new_tasks()
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def _discard(_: str) -> None:
-    """Discard output, as the task scheduler does."""
-
-
-async def _no_input() -> str:
-    return ""
+        process = WinProcess(host, _SYSTEM, discard, discard, no_input, default_environment(host.machine, "SYSTEM"))
+        self._start_detached(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shlex
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from chaos.lab.hostshell.programs.systemd import parse_timespan
 from chaos.lab.hostshell.shell import Shell
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
+from tests.kit.program_run import ReadLine, Write, run_program
 
 CLUSTER = Cluster(LabSpec(nodes=[NodeSpec(name="host")]))
 CLUSTER.start()
@@ -33,21 +33,15 @@ async def show_argv(process: Process, argv: list[str]) -> int:
 
 def run(script: str, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
-    out: list[str] = []
-    err: list[str] = []
-    lines = iter(stdin.splitlines(keepends=True))
 
-    async def read_line() -> str:
-        return next(lines, "")
-
-    async def play() -> int:
+    async def play(out: Write, err: Write, read_line: ReadLine) -> int:
         lockstep = Lockstep(CLUSTER.sim)
         machine = CLUSTER.machines["host"]
         host = HostSystem(machine, CLUSTER.sim, lockstep, lambda _: None, {**PROGRAMS, "argv": show_argv})
-        process = Process(host, "chaos", out.append, err.append, read_line)
-        return await asyncio.wait_for(Shell(process, ["sh", *arguments]).run(script), 10)
+        process = Process(host, "chaos", out, err, read_line)
+        return await Shell(process, ["sh", *arguments]).run(script)
 
-    return asyncio.run(play()), "".join(out), "".join(err)
+    return run_program(play, stdin)
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
