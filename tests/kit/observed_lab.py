@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ from chaos.observers.cluster import ClusterObservers
 
 KINDS = ("pods", "nodes", "events", "leases")
 PODS = 12
+_LONGEST_LOAD = 20  # times the usual
 EmittedVersion = tuple[str, str, int]  # type, uid, resourceVersion
 
 
@@ -47,17 +49,27 @@ class ObservedLab:
         self.lines: list[RecordingEntry] = []
         self.happened: list[tuple[float, Change]] = []
         self.begun = self.ended = 0  # resourceVersions
+        self._load_ends = math.inf  # simulated time
         self._observers = ClusterObservers(self.api, self.clock).watches
 
-    def run(self, switches: list[ApiMisbehaviour], seconds: float) -> None:
-        """Load for ``seconds`` of simulated time, misbehaving in its middle, then until all is emitted."""
+    def run(self, switches: list[ApiMisbehaviour], seconds: float, is_noticed: Callable[[], bool]) -> None:
+        """Load for ``seconds`` of simulated time, misbehaving in its middle, then until all is emitted.
+
+        It misbehaves longer until ``is_noticed``, as some faults happen by chance and not at once on a busy machine.
+        """
         for observer in self._observers:
             observer.start(self.lines.append)
         with self.clock.participant():
             while not all(observer.has_synced() for observer in self._observers):
                 assert self.clock.sleep(0.2)
             self._loop.call_soon_threadsafe(self._load, switches, seconds)
-            assert self.clock.sleep(seconds + 1)
+            assert self.clock.sleep(0.8 * seconds)
+            for _ in range(_LONGEST_LOAD):
+                if is_noticed():
+                    break
+                assert self.clock.sleep(seconds)
+            self._loop.call_soon_threadsafe(self._end_load, 0.2 * seconds)
+            assert self.clock.sleep(0.2 * seconds + 1)
             for _ in range(400):
                 if self._caught_up():
                     return
@@ -131,12 +143,20 @@ class ObservedLab:
         self.begun = store.version
         store.subscribe(lambda change: self.happened.append((sim.now, change)))
         sim.after(seconds * 0.1, self.lab.api_misbehaviours.update, switches)
-        sim.after(seconds * 0.8, self.lab.api_misbehaviours.clear)
-        for burst in range(int(seconds * 2)):
-            sim.after(burst / 2, self._burst, burst)
+        self._burst(0)
+
+    def _end_load(self, seconds: float) -> None:
+        """Behave well, and stop the load ``seconds`` later."""
+        sim = self.lab.cluster.sim
+        self.lab.api_misbehaviours.clear()
+        self._load_ends = sim.now + seconds
 
     def _burst(self, burst: int) -> None:
-        """Pods come, change and go; a node changes; an event is emitted."""
+        """Pods come, change and go; a node changes; an event is emitted. The next burst follows in half a second."""
+        sim = self.lab.cluster.sim
+        if sim.now >= self._load_ends:
+            return
+        sim.after(0.5, self._burst, burst + 1)
         store, registry = self.lab.cluster.store, self.lab.cluster.registry
         name = f"p{burst % PODS}"
         if store.get("pods", "default", name) is None:
