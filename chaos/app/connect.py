@@ -108,10 +108,10 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
 
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     from chaos.app.nodes import host_address, with_move
-    from chaos.app.registry import load_facts
+    from chaos.app.registry import load_facts, load_windows_facts
     from chaos.hosts.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
     from chaos.hosts.host_key_pin import HostKeyPins
-    from chaos.hosts.pool import Hosts
+    from chaos.hosts.pool import Hosts, WindowsFacts
     from chaos.hosts.power.secrets import SecretContext
     from chaos.hosts.transports.retry import RetryingSession
     from chaos.hosts.transports.settings import LocalUser
@@ -136,7 +136,10 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     def power(node: str) -> PowerControl | None:
         return power_control_of(context(node))
 
-    return Hosts(session, power, kube, load_facts(), clock, pins)
+    def is_windows(node: str) -> bool:
+        return inventory.host_of(node)[1].os == "windows"
+
+    return Hosts(session, power, kube, load_facts(), clock, pins, WindowsFacts(is_windows, load_windows_facts()))
 
 
 def login() -> str:

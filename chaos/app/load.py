@@ -10,13 +10,15 @@ from typing import Any
 from chaos.kube.workload import create_commands, removal, workload_state
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
-from chaos.model.action import Undo
+from chaos.model.action import AnyAction, Undo
 from chaos.model.assertion import HostFactAssertion
-from chaos.model.experiment import Experiment
+from chaos.model.experiment import Experiment, Step
 from chaos.model.inventory import Cluster
+from chaos.model.kube import operating_system
 from chaos.model.labels import LOCK_NAMESPACE
 from chaos.model.permission import Permission
 from chaos.model.registry import PluginRegistry
+from chaos.plan.cluster import ClusterView
 from chaos.plan.permissions import PermissionInputs, compute_permissions
 from chaos.plan.planner import expand_steps
 
@@ -58,7 +60,10 @@ def required_permissions(
 
 
 def host_facts(
-    experiment: Experiment, registry: PluginRegistry, nodes_by_target: Mapping[str, tuple[str, ...]]
+    experiment: Experiment,
+    registry: PluginRegistry,
+    nodes_by_target: Mapping[str, tuple[str, ...]],
+    view: ClusterView,
 ) -> dict[str, frozenset[str] | None]:
     """The facts that the steps need, by node; None for a host that the experiment does not use."""
     spec = experiment.spec
@@ -67,17 +72,27 @@ def host_facts(
     initial: frozenset[str] | None = frozenset() if uses_hosts else None
     needed = {node: initial for nodes in nodes_by_target.values() for node in nodes}
     for step, node in expand_steps(experiment, nodes_by_target):
-        action = registry.actions[step.action]
+        action = action_of(step, node, registry, view)
         facts = action.facts_for(action.params.model_validate(step.with_))
         if node and (action.on_host or facts):
             needed[node] = (needed[node] or frozenset()) | frozenset(facts)
     return needed
 
 
+def action_of(step: Step, node: str, registry: PluginRegistry, view: ClusterView) -> AnyAction:
+    """The form of a step's action for ``node``, "" for a step about the cluster."""
+    system = operating_system(view.nodes[node]) if node else "linux"
+    return registry.action_on(step.action, system)
+
+
 def api_reads(
-    experiment: Experiment, registry: PluginRegistry, nodes_by_target: Mapping[str, tuple[str, ...]], namespace: str
+    experiment: Experiment,
+    registry: PluginRegistry,
+    nodes_by_target: Mapping[str, tuple[str, ...]],
+    namespace: str,
+    view: ClusterView,
 ) -> Iterator[str]:
     """Paths of the API objects that the actions of the steps read."""
     for step, node in expand_steps(experiment, nodes_by_target):
-        action = registry.actions[step.action]
+        action = action_of(step, node, registry, view)
         yield from action.api_reads(node, action.params.model_validate(step.with_), namespace)

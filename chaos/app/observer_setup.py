@@ -71,7 +71,7 @@ def _context(
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
     for step in plan.steps:
-        action = registry.actions[step.action]
+        action = registry.action_on(step.action, connection.hosts.system_of(step.node))
         facts.update(action.proof_facts_for(action.params.model_validate(step.params)))
     return ObserverContext(
         api=connection.kube,

@@ -67,7 +67,7 @@ def collect(
 
     ``same_run``: the nodes are the targets of one run. ``on_host_inspected`` is called with the name of each host.
     """
-    required = _required_facts(cases, registry)
+    required = _required_facts(cases, registry, view)
     proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)
     hosts = inspect_hosts(required, view, connection.hosts, connection.kube, connection.clock, on_host_inspected, proxy)
     lists, list_errors = list_objects(connection.kube, LISTS)
@@ -94,12 +94,14 @@ def collect(
     return PreflightData(observations, drafts)
 
 
-def _required_facts(cases: Sequence[PreflightCase], registry: PluginRegistry) -> dict[str, frozenset[str] | None]:
+def _required_facts(
+    cases: Sequence[PreflightCase], registry: PluginRegistry, view: ClusterView
+) -> dict[str, frozenset[str] | None]:
     """The facts to read, by node; None for a host that no experiment uses."""
     checked = frozenset(fact for check in CHECKS.values() for fact in check.facts)
     required: dict[str, frozenset[str] | None] = {}
     for case in cases:
-        for node, facts in host_facts(case.loaded.experiment, registry, case.nodes).items():
+        for node, facts in host_facts(case.loaded.experiment, registry, case.nodes, view).items():
             earlier = required.get(node)
             required[node] = earlier if facts is None else facts | (earlier or frozenset()) | checked
     return dict(sorted(required.items()))
@@ -123,7 +125,7 @@ def _draft(
         nodes_by_target=case.nodes,
         targets={node: hosts[node].target for nodes in case.nodes.values() for node in nodes},
         namespace=namespace,
-        objects=get_objects(api_reads(experiment, registry, case.nodes, namespace), connection.kube),
+        objects=get_objects(api_reads(experiment, registry, case.nodes, namespace, view), connection.kube),
         source=str(case.loaded.path.absolute()),
     )
 
@@ -153,7 +155,7 @@ def _step_error_func(
         for step in experiment.spec.method:
             if node in (case.nodes[step.target] if step.target else ("",)):
                 try:
-                    plan_step(experiment, step, registry.actions[step.action], node, draft)
+                    plan_step(experiment, step, registry, node, draft)
                 except Refused as refused:
                     return refused.message, refused.hint
         return None

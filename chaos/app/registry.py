@@ -12,12 +12,13 @@ from chaos.model.registry import Group, PluginRegistry, discover, discover_lazil
 @cache
 def load_registry() -> PluginRegistry:
     """Actions and assertions, built in and from other distributions; the former load when used. Raises PluginError."""
-    import chaos.actions  # noqa: PLC0415 - slow
+    import chaos.actions.windows  # noqa: PLC0415 - slow
     import chaos.assertions  # noqa: PLC0415
 
     return PluginRegistry(
         discover_lazily(chaos.actions, "ACTION", Group.ACTIONS),
         discover_lazily(chaos.assertions, "ASSERTION", Group.ASSERTIONS),
+        windows_actions=discover_lazily(chaos.actions.windows, "ACTION", Group.WINDOWS_ACTIONS),
     )
 
 
@@ -27,3 +28,11 @@ def load_facts() -> Mapping[str, HostFact]:
     import chaos.facts  # noqa: PLC0415 - slow
 
     return discover(chaos.facts, "FACT", Group.FACTS)
+
+
+@cache
+def load_windows_facts() -> Mapping[str, HostFact]:
+    """Facts of Windows hosts, built in and from other distributions. Raises PluginError."""
+    import chaos.facts.windows  # noqa: PLC0415 - slow
+
+    return discover(chaos.facts.windows, "FACT", Group.WINDOWS_FACTS)

@@ -18,6 +18,7 @@ from chaos.model.action import AnyAction, FactCheck, Scope, Undo
 from chaos.model.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
 from chaos.model.errors import NodefallError
 from chaos.model.inventory import Inventory
+from chaos.model.kube import operating_system
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.registry import PluginRegistry
 from chaos.model.state_types import Tag
@@ -81,9 +82,9 @@ def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> P
         raise _RejectedError(f"nodefall 0.1 wrote it, with commands, which are never sent from a cluster{sent}")
     if entry.action == WORKLOAD:
         return _pending(entry, _workload_undo(entry, replica))
-    action = rules.registry.actions.get(entry.action)
-    if action is None:
+    if entry.action not in rules.registry.actions:
         raise _RejectedError(f"the action {entry.action} is not installed here")
+    action = rules.registry.action_on(entry.action, _system(entry.node, rules))
     _check_node(entry, action, replica, rules)
     planned = _planned(entry, rules.plan)
     if planned:
@@ -114,6 +115,12 @@ def _workload_undo(entry: ReplicaEntry, replica: PendingRun) -> Undo:
         return removal(msgspec.convert(entry.state, WorkloadState), entry.node, run)
     except (msgspec.ValidationError, ValueError) as error:
         raise _RejectedError(f"invalid state: {error}") from error
+
+
+def _system(node: str, rules: ReplicaRules) -> str:
+    """Operating system of the node's host, by the Node, or by the inventory where a step deleted the Node."""
+    known = rules.view.nodes.get(node)
+    return operating_system(known) if known else rules.inventory.host_of(node)[1].os
 
 
 def _check_node(entry: ReplicaEntry, action: AnyAction, replica: PendingRun, rules: ReplicaRules) -> None:

@@ -42,6 +42,10 @@ class _BootHistory:
         before = [r for r in starts if r.t <= anchor]
         self.start = before[-1] if before else None
         self.starts = [r for r in starts if r.t > anchor]
+        # Containers have a PID 1 each and share a boot ID; Windows has no PID 1.
+        ids = [] if starts else all_readings(timeline, node, "boot-id")
+        self.id_before = next((r for r in reversed(ids) if r.t <= anchor), None)
+        self.ids = [r for r in ids if r.t > anchor]
         readings = all_readings(timeline, node, PseudoFact.MACHINE)
         self.off = [r for r in readings if r.t > anchor and r.value == "off"]
 
@@ -71,6 +75,9 @@ class _BootHistory:
             found = _boot_id(version.object)
             if self.boot_id and found and found != self.boot_id:
                 yield Sample(version.t, True, version.seq, "its boot ID changed")
+        for reading in self.ids if self.id_before else ():
+            if self.id_before and reading.value != self.id_before.value:
+                yield Sample(reading.t, True, reading.seq, "its boot ID changed")
         for reading in self.starts:
             if self.start and reading.value > self.start.value + SAME_BOOT_SECONDS:
                 yield Sample(reading.t, True, reading.seq, "its PID 1 was restarted")
@@ -82,6 +89,9 @@ class _BootHistory:
         for reading in self.starts:
             if self.start and abs(reading.value - self.start.value) <= SAME_BOOT_SECONDS:
                 yield Sample(reading.t, False, reading.seq, "its PID 1 is the same")
+        for reading in self.ids if self.id_before else ():
+            if self.id_before and reading.value == self.id_before.value:
+                yield Sample(reading.t, False, reading.seq, "its host reports the same boot ID")
         yield from self._same_boot_id_samples()
         last = None
         for scrape in self.timeline.metrics.get(self.node, []):

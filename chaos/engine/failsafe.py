@@ -1,13 +1,14 @@
 """Failsafe timer: undoes a fault on its host by itself if nodefall dies or loses the connection.
 
 The timer is armed before the fault and stopped after the undo. It belongs to the host's PID 1 (systemd-run), so it
-survives the end of nodefall and of its session.
+survives the end of nodefall and of its session; Windows hosts have a scheduled task instead.
 """
 
 from __future__ import annotations
 
 import re
 
+from chaos.engine.failsafe_windows import arm_task, disarm_task
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success
@@ -39,6 +40,8 @@ def arm(hosts: Hosts, node: str, timer: FailsafeTimer, left: float) -> float:
     seconds = min(timer.seconds, left)
     if seconds <= 0:
         raise Aborted(f"{node}: failsafe timer {timer.unit} not armed: no time is left of maxDuration")
+    if hosts.system_of(node) == "windows":
+        return arm_task(hosts, node, timer, seconds)
     before = _read_uptime(hosts, node)
     _run(hosts, node, failsafe_command(timer, seconds))
     after = _read_uptime(hosts, node)
@@ -59,7 +62,9 @@ def _read_uptime(hosts: Hosts, node: str) -> float:
 
 
 def disarm(hosts: Hosts, node: str, unit: str) -> str:
-    """Stop the timer ``unit``. Returns "" once systemd no longer has it, otherwise why it may be left."""
+    """Stop the timer ``unit``. Returns "" once the host no longer has it, otherwise why it may be left."""
+    if hosts.system_of(node) == "windows":
+        return disarm_task(hosts, node, unit)
     stop = HostCommand(("systemctl", "stop", f"{unit}.timer"), accept=(0, _NOT_LOADED))
     outcome = hosts.send(node, stop)
     if not is_success(stop, outcome):

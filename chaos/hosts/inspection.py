@@ -17,14 +17,14 @@ from chaos.model.action import Target
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import PowerCapability, PowerState
 from chaos.model.errors import NodefallError
-from chaos.model.kube import Node
+from chaos.model.kube import Node, operating_system
 from chaos.model.ports import Clock, KubeApi, Response
-from chaos.plan.cluster import ClusterView, os
+from chaos.plan.cluster import ClusterView
 from chaos.preflight.observations import HostObservations
 
 # Talos has no shell and no SSH; Bottlerocket's admin container has both, and is not the host.
 SHELL_LESS = ("Talos", "Bottlerocket")
-# Without these neither a host nor a boot can be identified.
+# Without these neither a host nor a boot can be identified. Windows counts its boots, and has no PID 1.
 ESSENTIAL = ("machine-id", "boot-id", "pid1-start")
 USEFUL = (
     "systemd-version",
@@ -58,7 +58,8 @@ def inspect_hosts(
 
     def inspect(name: str) -> HostObservations:
         node = view.nodes[name]
-        target = Target(name, os(node), "", view.static_pods(name), {"configz": read_configz(node, kube, proxy)})
+        configz = {"configz": read_configz(node, kube, proxy)}
+        target = Target(name, operating_system(node), "", view.static_pods(name), configz)
         observations = _inspect_host(node, target, facts[name], hosts, clock)
         done(name)
         return observations
@@ -95,12 +96,16 @@ def _inspect_host(
     if image := _shell_less_image(node):
         error = f"{name} runs {image}, which has no shell for SSH"
         return HostObservations(name, target, error, "use actions through the API, or another node")
-    if target.os == "windows":
-        return _inspect_windows(target, hosts)
+    if target.os != (system := hosts.system_of(name)):
+        error = f"{name} was not contacted: its Node runs {target.os}, and its host in the inventory has os {system}"
+        return HostObservations(name, target, error, f"set os: {target.os} for its host, or correct its node")
     facts: dict[str, Any] = dict(target.facts)
     unknown: dict[str, str] = {}
     observations = HostObservations(name, target)
     for fact in _in_order(requested):
+        if not hosts.has_fact(name, fact):
+            unknown[fact] = f"{target.os.capitalize()} has no such fact"
+            continue
         try:
             before = clock.now()
             facts[fact] = hosts.read(name, fact)
@@ -115,16 +120,6 @@ def _inspect_host(
     with suppress(NodefallError):  # a transport without one
         facts[str(PseudoFact.HOST_KEY)] = hosts.read(name, PseudoFact.HOST_KEY)
     return _inspect_power(replace(observations, target=replace(target, facts=facts, unknown=unknown)), hosts)
-
-
-def _inspect_windows(target: Target, hosts: Hosts) -> HostObservations:
-    """Whether the host can be reached and trusted, and that this does not suffice yet."""
-    try:
-        hosts.session(target.node)
-    except NodefallError as error:
-        return HostObservations(target.node, target, error.message, error.hint)
-    message = f"{target.node} answers, but it runs Windows: its facts cannot be read yet"
-    return HostObservations(target.node, target, message, "use actions through the API, or a Linux node")
 
 
 def _in_order(requested: frozenset[str]) -> Sequence[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -117,7 +117,7 @@ class HostObserver:
         if not may_be_on:
             self._open_window(source, node, "the machine is off", sink)
             return False
-        for fact in self._facts:
+        for fact in self._facts_of(node):
             try:
                 value = self._hosts.read(node, fact)
             except NodefallError as error:
@@ -127,9 +127,15 @@ class HostObserver:
         self._close_window(source, node, sink)
         return True
 
+    def _facts_of(self, node: str) -> Iterator[str]:
+        """Those that the operating system of the host has."""
+        return (fact for fact in self._facts if self._hosts.has_fact(node, fact))
+
     def _read_extras(self, node: str, sink: Sink) -> None:
         now = self._clock.now()
         for fact in self._extras:
+            if not self._hosts.has_fact(node, fact):
+                continue
             if fact == TIME and now - self._time_read_at.get(node, -math.inf) < _TIME_PERIOD:
                 continue
             source = f"{fact}@{node}"

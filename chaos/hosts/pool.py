@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -16,7 +17,7 @@ from chaos.model.action import FactCheck
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.fact import HostFact, find_fact
+from chaos.model.fact import FactRef, HostFact, find_fact
 from chaos.model.ports import (
     Clock,
     KubeApi,
@@ -32,10 +33,18 @@ _log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class WindowsFacts:
+    """Which nodes have a host with Windows, and the facts of such hosts."""
+
+    is_windows: Callable[[str], bool]
+    facts: Mapping[str, HostFact]
+
+
 class Hosts:
     """Thread-safe. ``open_session`` and ``open_power`` are called once per node, when first needed.
 
-    ``pins`` are what ``open_session`` compares the host keys with.
+    ``pins`` are what ``open_session`` compares the host keys with. ``windows`` says which hosts run Windows.
     """
 
     def __init__(
@@ -46,8 +55,10 @@ class Hosts:
         facts: Mapping[str, HostFact],
         clock: Clock,
         pins: HostKeyPins | None = None,
+        windows: WindowsFacts | None = None,
     ) -> None:
-        self._open_session, self._open_power, self._facts = open_session, open_power, facts
+        self._open_session, self._open_power = open_session, open_power
+        self._linux_facts, self._windows = facts, windows or WindowsFacts(lambda _: False, {})
         self._pins = pins or HostKeyPins()
         self._kube, self._api = KubeTransport(kube, clock), ApiFacts(kube)
         self._sessions: dict[str, Session] = {}
@@ -86,7 +97,7 @@ class Hosts:
         if self._api.supports(fact):
             return self._api.read(node, fact)
         try:
-            host_fact = find_fact(self._facts, fact)
+            host_fact = find_fact(self._facts_of(node), fact)
             command = host_fact.command_for(
                 {name: given[name] if name in given else self._cached_fact(node, name) for name in host_fact.needs}
             )
@@ -100,6 +111,19 @@ class Hosts:
         except ValueError as error:
             detail = outcome.stderr.strip().splitlines()[-1:]
             raise UnknownFact(": ".join([f"{fact} of {node}", str(error), *detail])) from error
+
+    def system_of(self, node: str) -> str:
+        """Operating system of the node's host, by the inventory."""
+        return "windows" if self._windows.is_windows(node) else "linux"
+
+    def _facts_of(self, node: str) -> Mapping[str, HostFact]:
+        return self._windows.facts if self._windows.is_windows(node) else self._linux_facts
+
+    def has_fact(self, node: str, fact: str) -> bool:
+        """Whether the operating system of the node's host has such a fact; of all hosts for those of other sources."""
+        if fact in self._pseudo_facts or fact == PseudoFact.BOOT_POSTED or self._api.supports(fact):
+            return True
+        return FactRef.parse(fact).name in self._facts_of(node)
 
     def _cached_fact(self, node: str, fact: str) -> Any:
         """A fact that other facts need, at its first reading."""

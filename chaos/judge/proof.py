@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from chaos.judge.step_matching import StepMatch
-from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
+from chaos.model.action import AnyAction, Proof, ProofResult, ProofStatus, StepRun
 from chaos.model.evidence import is_number
+from chaos.model.kube import operating_system
 from chaos.model.recording import ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import Phases, StepResult
@@ -33,8 +34,8 @@ def proof_result(step: StepMatch, run: StepRun, timeline: Timeline, registry: Pl
     A recorded action that is not in the registry is judged by the proofs of the step's action, then by the evidence
     recorded with phase "proved".
     """
-    known = registry.actions.get(run.action)
-    action = known or registry.actions.get(step.step.action)
+    known = _form(run.action, run.node, timeline, registry)
+    action = known or _form(step.step.action, run.node, timeline, registry)
     undecided = []
     for proof in action.proofs if action else ():
         result = _run_check(proof, timeline, run)
@@ -46,6 +47,14 @@ def proof_result(step: StepMatch, run: StepRun, timeline: Timeline, registry: Pl
         if recorded:
             return recorded
     return ProofResult(ProofStatus.UNPROVEN, "; ".join(dict.fromkeys(undecided)) or "no proof was recorded")
+
+
+def _form(name: str, node: str, timeline: Timeline, registry: PluginRegistry) -> AnyAction | None:
+    """The action's form for the operating system that the recorded Node reports; None if it is not installed."""
+    if name not in registry.actions:
+        return None
+    versions = timeline.nodes.get(node)
+    return registry.action_on(name, operating_system(versions.last.object) if versions else "linux")
 
 
 def _run_check(proof: Proof, timeline: Timeline, run: StepRun) -> ProofResult:

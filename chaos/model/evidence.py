@@ -93,7 +93,7 @@ def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if the boot identity changed: boot ID in the Node object, or start of PID 1 on the host.
+    """Proven if the boot identity changed: boot ID in the Node object and on the host, or start of PID 1 there.
 
     The change is visible only when the machine is back, so readings after ``until`` count too, up to the begin of the
     next step on the node that boots the machine.
@@ -112,6 +112,10 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
             info = version.object.status.node_info if version.object.status else None
             if step.begin < version.t <= end and info and boot_id and info.boot_id not in ("", boot_id):
                 return ProofResult(ProofStatus.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
+    known = last_reading_before(timeline, step, "boot-id")
+    for later in readings_after(timeline, step, "boot-id", end) if known else ():
+        if known and later.value != known.value:
+            return ProofResult(ProofStatus.PROVEN, f"the boot ID of {step.node} changed", (known.seq, later.seq))
     start = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start", end):
         if (
@@ -187,17 +191,29 @@ def holds_until(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
 def same_boot(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
     """Whether the machine did not boot between the step and the reading, by the next reading of PID 1's start.
 
-    True if that start is not read at all.
+    Of the boot ID where there is no PID 1; true if neither is read at all.
     """
     before = last_reading_before(timeline, step, "pid1-start")
+    if before is None:
+        return _same_boot_id(timeline, step, reading)
     later = next((r for r in timeline.readings(step.node, "pid1-start") if r.t >= reading.t), None)
-    if before is None or not is_number(before.value):
+    if not is_number(before.value):
         return True
     return later is not None and is_number(later.value) and abs(later.value - before.value) <= SAME_BOOT_SECONDS
 
 
+def _same_boot_id(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
+    before = last_reading_before(timeline, step, "boot-id")
+    later = next((r for r in timeline.readings(step.node, "boot-id") if r.t >= reading.t), None)
+    return before is None or (later is not None and later.value == before.value)
+
+
 def boot_seen(timeline: Timeline, step: StepRun, what: str) -> ProofResult | None:
     """Disproven if the machine booted after the step and before the next one; None otherwise."""
+    known = last_reading_before(timeline, step, "boot-id")
+    for later in readings_after(timeline, step, "boot-id") if known else ():
+        if known and later.value != known.value:
+            return ProofResult(ProofStatus.DISPROVEN, f"{step.node} booted again: {what}", (known.seq, later.seq))
     before = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start"):
         if before and is_number(before.value) and is_number(later.value) and not same_boot(timeline, step, later):

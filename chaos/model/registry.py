@@ -21,8 +21,10 @@ class Group(StrEnum):
     """Entry point groups; an entry point names a plug-in object, as the built-in modules do in a constant."""
 
     ACTIONS = "nodefall.actions"
+    WINDOWS_ACTIONS = "nodefall.windows_actions"
     ASSERTIONS = "nodefall.assertions"
     FACTS = "nodefall.facts"
+    WINDOWS_FACTS = "nodefall.windows_facts"
     CHECKS = "nodefall.checks"
     OBSERVERS = "nodefall.observers"
     TRANSPORTS = "nodefall.transports"
@@ -32,7 +34,10 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PluginRegistry:
-    """Plug-ins by name. Kinds that a caller does not need may be left empty."""
+    """Plug-ins by name. Kinds that a caller does not need may be left empty.
+
+    ``windows_actions`` are the Windows forms of ``actions`` of the same name, ``windows_facts`` those of ``facts``.
+    """
 
     actions: Mapping[str, AnyAction]
     assertions: Mapping[str, Assertion]
@@ -42,6 +47,19 @@ class PluginRegistry:
     transports: Mapping[str, Any] = field(default_factory=dict)
     power: Mapping[str, Any] = field(default_factory=dict)
     renderers: Mapping[str, Any] = field(default_factory=dict)
+    windows_actions: Mapping[str, AnyAction] = field(default_factory=dict)
+    windows_facts: Mapping[str, HostFact] = field(default_factory=dict)
+
+    def action_on(self, name: str, system: str) -> AnyAction:
+        """The form of an action for hosts with an operating system, else its only one. Raises KeyError."""
+        action = self.actions[name]
+        if action.on_host and system == "windows" and system not in action.systems:
+            return self.windows_actions.get(name, action)
+        return action
+
+    def systems_of(self, name: str) -> frozenset[str]:
+        """Operating systems of the hosts that an action has a form for. Raises KeyError."""
+        return self.actions[name].systems | (frozenset({"windows"}) if name in self.windows_actions else frozenset())
 
 
 def discover(package: ModuleType, attribute: str, group: str = "") -> dict[str, Any]:
@@ -65,7 +83,7 @@ def discover_lazily(package: ModuleType, attribute: str, group: str) -> Mapping[
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for info in pkgutil.iter_modules(package.__path__):
-        if not info.name.startswith("_"):
+        if not info.name.startswith("_") and not info.ispkg:
             module = f"{package.__name__}.{info.name}"
             _add(info.name.replace("_", "-"), f"{module}.{attribute}", _Unloaded(module, attribute), found, origins)
     for origin, plugin in _external(group):

@@ -16,6 +16,7 @@ _DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
 OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
 UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
+WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
 Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
 RunName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,99}\Z")]
 StepName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]

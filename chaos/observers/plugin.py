@@ -22,6 +22,9 @@ class FactReader(Protocol):
     def read(self, node: str, fact: str, given: Mapping[str, Any] = ...) -> Any:
         """The current value of a fact. Raises NodefallError."""
 
+    def has_fact(self, node: str, fact: str) -> bool:
+        """Whether the operating system of the node's host has such a fact."""
+
     def power(self, node: str) -> PowerControl | None: ...
 
 
@@ -30,7 +33,8 @@ class ObserverContext:
     """A planned run, before its first side effect.
 
     ``cluster`` are the observers of the cluster, which have synced when others start. ``nodes`` are the targets,
-    ``reachable`` those whose host has a session. ``facts`` are host facts that steps are proven by; ``sources`` name
+    ``reachable`` those whose host has a session. ``facts`` are host facts that steps are proven by, of those that a
+    host may have; ``sources`` name
     further sources of metrics that assertions use. ``read_secret`` raises Refused.
     """
 

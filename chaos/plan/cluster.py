@@ -61,12 +61,6 @@ class ClusterView:
         return found
 
 
-def os(node: Node) -> str:
-    """``linux`` or ``windows``."""
-    info = node.status.node_info if node.status else None
-    return (info.operating_system if info else "") or "linux"
-
-
 def zone(node: Node) -> str:
     """The node's zone, "" if it has none."""
     return (node.metadata.labels or {}).get(ZONE, "")

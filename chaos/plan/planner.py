@@ -63,7 +63,7 @@ def boot_identity_of(facts: Mapping[str, Any]) -> str:
 
 def _plan_steps(experiment: Experiment, registry: PluginRegistry, inputs: PlanInputs) -> tuple[PlannedStep, ...]:
     steps = tuple(
-        plan_step(experiment, step, registry.actions[step.action], node, inputs)
+        plan_step(experiment, step, registry, node, inputs)
         for step, node in expand_steps(experiment, inputs.nodes_by_target)
     )
     for step in steps:
@@ -100,8 +100,11 @@ def _check_system(step: Step, action: AnyAction, target: Target) -> None:
         )
 
 
-def plan_step(experiment: Experiment, step: Step, action: AnyAction, node: str, inputs: PlanInputs) -> PlannedStep:
+def plan_step(
+    experiment: Experiment, step: Step, registry: PluginRegistry, node: str, inputs: PlanInputs
+) -> PlannedStep:
     """The plan of one step on one node. Raises Unsupported if the action cannot be injected or undone."""
+    action = registry.action_on(step.action, inputs.targets.get(node, Target(node)).os)
     _check_system(step, action, inputs.targets.get(node, Target(node)))
     params = action.params.model_validate(step.with_)
     target = replace(

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from chaos.model.errors import Refused
 from chaos.model.experiment import Experiment, TargetSpec
 from chaos.model.inventory import Inventory
-from chaos.model.kube import Node, is_ready
+from chaos.model.kube import Node, is_ready, operating_system
 from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView, os, zone
+from chaos.plan.cluster import ClusterView, zone
 from chaos.plan.limits import check_ready_nodes
 from chaos.plan.workload_nodes import is_schedulable
 
@@ -24,8 +24,8 @@ def planned_targets(experiment: Experiment, registry: PluginRegistry) -> dict[st
 
 
 def _with_system(name: str, spec: TargetSpec, experiment: Experiment, registry: PluginRegistry) -> TargetSpec:
-    actions = [registry.actions[step.action] for step in experiment.spec.method if step.target == name]
-    limited = [action.systems for action in actions if action.on_host]
+    actions = [step.action for step in experiment.spec.method if step.target == name]
+    limited = [registry.systems_of(action) for action in actions if registry.actions[action].on_host]
     systems = frozenset.intersection(*limited) if limited else frozenset()
     if spec.os or spec.nodes or len(systems) != 1:
         return spec
@@ -88,7 +88,7 @@ def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
         (spec.nodes is None or node.metadata.name in spec.nodes)
         and (spec.role is None or view.role(node.metadata.name) == spec.role)
         and (spec.zone is None or zone(node) == spec.zone)
-        and (spec.os is None or os(node) == spec.os)
+        and (spec.os is None or operating_system(node) == spec.os)
         and (spec.runs is None or is_schedulable(node))
         and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
     )

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from chaos.model.experiment import TargetSpec
 from chaos.model.inventory import Inventory
-from chaos.model.kube import Node, is_ready
-from chaos.plan.cluster import ClusterView, os
+from chaos.model.kube import Node, is_ready, operating_system
+from chaos.plan.cluster import ClusterView
 
 SPREAD = 3  # replicas of the bundled workloads
 
@@ -29,12 +29,12 @@ def select_workload_nodes(
     if all(spec.runs is None for spec in specs.values()):
         return ()
     targets = sorted({node for nodes in selected.values() for node in nodes})
-    systems = {os(view.nodes[node]) for node in targets}  # images of one run on no other
+    systems = {operating_system(view.nodes[node]) for node in targets}  # images of one run on no other
     others = sorted(
         name
         for name, node in view.nodes.items()
         if name not in targets and is_schedulable(node) and view.role(name) == "worker"
-        if name not in inventory.protected.nodes and os(node) in systems
+        if name not in inventory.protected.nodes and operating_system(node) in systems
     )
     wanted = max(0, SPREAD - len(targets))
     if len(others) <= wanted:

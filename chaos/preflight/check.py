@@ -46,14 +46,15 @@ class Diagnosis:
 class Check(ABC):
     """One condition that is checked before a fault. Pure: a check reads what was collected and sends nothing.
 
-    ``facts`` are read on each host for the check. ``--anyway`` does not override a refusal of a check that
-    ``is_final``. A check that ``is_compatibility_check`` decides whether an experiment suits the cluster: bundled
-    experiments that do not suit it only get a note.
+    ``facts`` are read on each host for the check, which sees only the hosts with one of ``systems``. ``--anyway`` does
+    not override a refusal of a check that ``is_final``. A check that ``is_compatibility_check`` decides whether an
+    experiment suits the cluster: bundled experiments that do not suit it only get a note.
     """
 
     name: str
     summary: str
     facts: tuple[str, ...] = ()
+    systems: frozenset[str] = frozenset({"linux", "windows"})
     is_final: bool = False
     is_compatibility_check: bool = False
 

@@ -49,7 +49,7 @@ def run_checks(
     found = [
         _finding(check, _downgrade(check, diagnosis) if bundled else diagnosis, observations.experiments)
         for check in checks.values()
-        for diagnosis in check.run(observations)
+        for diagnosis in check.run(observations.of_systems(check.systems))
     ]
     return sorted(found, key=lambda finding: -_ORDER.index(finding.severity))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -130,6 +130,12 @@ class ClusterObservations:
     stale_marks: tuple[FoundMark, ...] = ()
     connection_risks: tuple[str, ...] = ()
     hosts_are_targets: bool = False
+
+    def of_systems(self, systems: frozenset[str]) -> ClusterObservations:
+        """These observations with only the hosts that have one of the operating systems."""
+        if all(host.target.os in systems for host in self.hosts.values()):
+            return self
+        return replace(self, hosts={name: host for name, host in self.hosts.items() if host.target.os in systems})
 
     def reachable_hosts(self) -> Iterator[HostObservations]:
         """Hosts that answered, by name."""

@@ -15,8 +15,10 @@ from chaos.app.registry import load_registry
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import ControllerManager, Inventory
+from chaos.model.kube import Node, NodeMetadata
 from chaos.model.ports import Response
 from chaos.model.probes import Query
+from chaos.plan.cluster import ClusterView
 
 QUERIES = [Query(name="up", query="up")]
 
@@ -71,7 +73,8 @@ def experiment(action: str, assertion: str, **params: Any) -> Experiment:
     ],
 )
 def test_hosts_are_used_if_an_action_or_assertion_needs_them(action: str, assertion: str, uses_host: bool) -> None:
-    facts_by_node = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")})
+    view = ClusterView("", {name: Node(NodeMetadata(name)) for name in ("n1", "n2")})
+    facts_by_node = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")}, view)
     assert {node: facts is not None for node, facts in facts_by_node.items()} == {"n1": uses_host, "n2": uses_host}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from chaos.model.action import Target
 from chaos.model.kube import Node, Pod
 from chaos.model.node_mark import FoundMark, NodeMark
 from chaos.model.pending_undo import PendingUndoFinding, Source
@@ -338,15 +337,6 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         observed(experiments=(replace(USE, step_error={"n1": ("step s: no", "")}.get),)),
         "refusal",
         "step s: no",
-    ),
-    (
-        "steps",
-        observed(
-            HostObservations("n1", Target("n1", "windows"), "its facts cannot be read yet"),
-            experiments=(replace(USE, step_error={"n1": ("action poweroff has no Windows form yet", "")}.get),),
-        ),
-        "refusal",
-        "action poweroff has no Windows form yet",
     ),
 ]
 

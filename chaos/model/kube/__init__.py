@@ -42,6 +42,7 @@ from chaos.model.kube.node import (
     is_ready,
     last_manager,
     node_condition,
+    operating_system,
 )
 from chaos.model.kube.pod import (
     ClaimSource,
@@ -156,6 +157,7 @@ __all__ = [
     "is_static",
     "last_manager",
     "node_condition",
+    "operating_system",
     "phase",
     "pod_condition",
 ]

@@ -128,6 +128,12 @@ def node_condition(node: Node, type_: str) -> Condition | None:
     return condition(node.status.conditions if node.status else None, type_)
 
 
+def operating_system(node: Node) -> str:
+    """``linux`` or ``windows``."""
+    info = node.status.node_info if node.status else None
+    return (info.operating_system if info else "") or "linux"
+
+
 def is_ready(node: Node) -> bool:
     """Whether the Ready condition is True."""
     ready = node_condition(node, "Ready")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from chaos.model.identity import NodeIdentity, bind
 from chaos.model.inventory import Inventory
-from chaos.plan.cluster import normalize_addresses, os
+from chaos.model.kube import operating_system
+from chaos.plan.cluster import normalize_addresses
 from chaos.plan.identity import HOST_FACTS, host_identity, node_identity
 from chaos.preflight.check import Check, Diagnosis, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
@@ -55,7 +56,7 @@ def _compare(inventory: Inventory, host: HostObservations, nodes: Mapping[str, N
 
 def _system_mismatch(observations: ClusterObservations, name: str) -> Diagnosis | None:
     """A refusal if the host has another operating system than its Node reports."""
-    system = os(observations.view.nodes[name])
+    system = operating_system(observations.view.nodes[name])
     key, host = observations.inventory.host_of(name)
     if host.os == system:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.preflight.check import Check, Diagnosis, experiment_refusal, ok
-from chaos.preflight.observations import ClusterObservations, HostObservations
+from chaos.preflight.observations import ClusterObservations
 
 
 class Steps(Check):
@@ -21,17 +21,12 @@ class Steps(Check):
             experiment_refusal(experiment, *why, host=node)
             for experiment in observations.experiments
             for node in ("", *experiment.nodes)
-            if not node or (node in observations.hosts and _is_prepared(observations.hosts[node]))
+            if not node or (node in observations.hosts and not observations.hosts[node].error)
             if (why := experiment.step_error(node))
         ]
         yield from found
         if not found and observations.experiments:
             yield ok("they can run, and be undone")
-
-
-def _is_prepared(host: HostObservations) -> bool:
-    """Whether its error, if any, does not hide that of the step: no action can do without the facts of a host."""
-    return not host.error or host.target.os == "windows"
 
 
 CHECK = Steps()

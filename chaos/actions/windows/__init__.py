@@ -1,0 +1,1 @@
+"""Windows forms of actions: one file per action, named like the action."""

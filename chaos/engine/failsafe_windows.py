@@ -1,0 +1,144 @@
+"""Failsafe timer of Windows hosts: a scheduled task of SYSTEM, which survives the end of nodefall and of its session.
+
+It starts by the wall clock of the host, at its time or at the next boot, as what it undoes may survive a boot. It also
+starts late if the machine was off at its time. Not for faults that set the clock.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import ceil
+from xml.etree import ElementTree
+
+from chaos.hosts.pool import Hosts
+from chaos.hosts.windows_command_line import quote_argument
+from chaos.model.action import FailsafeTimer
+from chaos.model.command import Delivery, HostCommand, Outcome, is_success
+from chaos.model.errors import Aborted, NodefallError
+from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
+
+_NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
+_SYSTEM_SID = "S-1-5-18"
+_SETTINGS = {
+    "MultipleInstancesPolicy": "IgnoreNew",
+    "DisallowStartIfOnBatteries": "false",
+    "StopIfGoingOnBatteries": "false",
+    "StartWhenAvailable": "true",
+    "Enabled": "true",
+    "ExecutionTimeLimit": "PT1H",
+}
+
+
+def task_xml(timer: FailsafeTimer, start: datetime) -> str:
+    """The task of ``timer`` as Task Scheduler takes it; ``start`` in UTC, of whole seconds."""
+    ElementTree.register_namespace("", _NAMESPACE)
+    task = ElementTree.Element(_tag("Task"), {"version": "1.2"})
+    triggers = _add(task, "Triggers")
+    _add(_add(triggers, "TimeTrigger"), "StartBoundary", _format(start))
+    _add(triggers, "BootTrigger")
+    principal = _add(_add(task, "Principals"), "Principal")
+    principal.set("id", "Author")
+    _add(principal, "UserId", _SYSTEM_SID)
+    _add(principal, "RunLevel", "HighestAvailable")
+    settings = _add(task, "Settings")
+    for name, value in _SETTINGS.items():
+        _add(settings, name, value)
+    actions = _add(task, "Actions")
+    actions.set("Context", "Author")
+    program = _add(actions, "Exec")
+    _add(program, "Command", timer.argv[0])
+    _add(program, "Arguments", _arguments(timer))
+    return ElementTree.tostring(task, encoding="unicode")
+
+
+def register_command(timer: FailsafeTimer, start: datetime) -> HostCommand:
+    """The command that registers the task. Its XML comes on standard input: schtasks.exe takes only a file."""
+    script = f"Register-ScheduledTask -TaskName '{timer.unit}' -Xml ([Console]::In.ReadToEnd()) -Force | Out-Null"
+    return HostCommand(powershell(script), stdin=task_xml(timer, start))
+
+
+def arm_task(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
+    """Register the task to start after ``seconds``, rounded up, and read it back; returns its seconds. Raises Aborted.
+
+    The host's clock is read before and after, so that a clock that was set meanwhile is noticed.
+    """
+    before = _read_clock(hosts, node)
+    start = datetime.fromtimestamp(ceil(before + seconds), UTC)
+    _run(hosts, node, register_command(timer, start))
+    found = _read_task(hosts, node, timer.unit)
+    expected = (_format(start), timer.argv[0], _arguments(timer), _SYSTEM_SID)
+    if found != expected:
+        raise Aborted(f"{node}: the task {timer.unit} reads back as {found}, not as {expected}")
+    after = _read_clock(hosts, node)
+    if not before <= after < start.timestamp():
+        left = start.timestamp() - after
+        raise Aborted(f"{node}: the task {timer.unit} starts in {left:.1f} s by the host's clock, not in {seconds:.1f}")
+    return start.timestamp() - before
+
+
+def disarm_task(hosts: Hosts, node: str, unit: str) -> str:
+    """Delete the task ``unit``. Returns "" once Task Scheduler no longer lists it, otherwise why it may be left."""
+    outcome = hosts.send(node, HostCommand((system_program("schtasks"), "/delete", "/tn", unit, "/f"), accept=(0, 1)))
+    if outcome.delivery is not Delivery.ANSWERED:
+        return f"the task {unit} was not deleted: {_failure_reason(outcome)}"
+    try:
+        is_left = unit in parse_task_names(_run(hosts, node, LIST_TASKS).stdout)
+    except NodefallError as error:
+        return f"the task {unit} may be left: {error.message}"
+    return f"the task {unit} is still there: {_failure_reason(outcome)}" if is_left else ""
+
+
+def _read_clock(hosts: Hosts, node: str) -> float:
+    try:
+        return float(hosts.read(node, "host-time"))
+    except NodefallError as error:
+        raise Aborted(f"{node}: failsafe timer not armed: {error.message}", hint=error.hint) from error
+
+
+def _read_task(hosts: Hosts, node: str, unit: str) -> tuple[str, str, str, str]:
+    """Start, program, arguments and user of a task. Raises Aborted."""
+    text = _run(hosts, node, HostCommand((system_program("schtasks"), "/query", "/tn", unit, "/xml"))).stdout
+    try:
+        task = ElementTree.fromstring(text[text.index("<Task") :])  # noqa: S314 - of a host that obeys us
+    except (ValueError, ElementTree.ParseError) as error:
+        raise Aborted(f"{node}: the task {unit} cannot be read back: {error}") from error
+    paths = (
+        "Triggers/TimeTrigger/StartBoundary",
+        "Actions/Exec/Command",
+        "Actions/Exec/Arguments",
+        "Principals/Principal/UserId",
+    )
+    start, program, arguments, user = (
+        task.findtext("/".join(map(_tag, path.split("/"))), default="") for path in paths
+    )
+    return start, program, arguments, user
+
+
+def _arguments(timer: FailsafeTimer) -> str:
+    return " ".join(map(quote_argument, timer.argv[1:]))
+
+
+def _format(start: datetime) -> str:
+    return start.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _add(parent: ElementTree.Element, name: str, text: str | None = None) -> ElementTree.Element:
+    child = ElementTree.SubElement(parent, _tag(name))
+    child.text = text
+    return child
+
+
+def _tag(name: str) -> str:
+    return f"{{{_NAMESPACE}}}{name}"
+
+
+def _run(hosts: Hosts, node: str, command: HostCommand) -> Outcome:
+    outcome = hosts.send(node, command)
+    if not is_success(command, outcome):
+        raise Aborted(f"{node}: {command.argv[0]}: {_failure_reason(outcome)}")
+    return outcome
+
+
+def _failure_reason(outcome: Outcome) -> str:
+    reason = outcome.error or outcome.stderr.strip() or outcome.stdout.strip()
+    return reason or (f"exit code {outcome.exit}" if outcome.delivery is Delivery.ANSWERED else "connection lost")
