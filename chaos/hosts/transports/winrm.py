@@ -66,9 +66,12 @@ class WinRmTransport(TransportDriver):
     systems = frozenset({"windows"})
 
     def open_session(self, host: HostContext) -> WinRmSession:
-        from chaos.hosts.winrm.session import WinRmSession  # noqa: PLC0415 - slow
+        from chaos.hosts.winrm.login_pause import LoginPause  # noqa: PLC0415 - slow
+        from chaos.hosts.winrm.session import WinRmSession  # noqa: PLC0415
 
-        session = WinRmSession(self.endpoint(host), host.pin)
+        endpoint = self.endpoint(host)
+        logins = host.shared.get(("winrm-logins", endpoint.url, endpoint.user), LoginPause)
+        session = WinRmSession(endpoint, host.pin, logins)
         session.connect()
         return session
 

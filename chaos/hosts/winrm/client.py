@@ -16,6 +16,7 @@ from chaos.hosts.windows_command_line import CommandLine
 from chaos.hosts.winrm.connection import VerifyCertificate, VerifyingAdapter
 from chaos.hosts.winrm.endpoint import Endpoint
 from chaos.hosts.winrm.faults import RequestFailure, UnexpectedAnswer, translate
+from chaos.hosts.winrm.login_pause import LoginPause, RejectedLogin
 from chaos.model.errors import NodefallError
 
 _T = TypeVar("_T")
@@ -81,12 +82,12 @@ class WinRmClient:
     """Operations on one host, of one thread; each takes the seconds that are left. They raise RequestFailure.
 
     ``verify`` gets the SHA-256 of the host's certificate before anything is sent on a connection; it may raise Refused.
-    The connection is opened by the first operation. After a failure that ``breaks_connection`` make another client: a
-    session of NTLM, and messages that are encrypted, belong to the former connection.
+    The connection is opened by the first operation, unless ``logins`` pause. After a failure that ``breaks_connection``
+    make another client: a session of NTLM, and messages that are encrypted, belong to the former connection.
     """
 
-    def __init__(self, endpoint: Endpoint, verify: VerifyCertificate) -> None:
-        self._endpoint, self._verify = endpoint, verify
+    def __init__(self, endpoint: Endpoint, verify: VerifyCertificate, logins: LoginPause) -> None:
+        self._endpoint, self._verify, self._logins = endpoint, verify, logins
         self._protocol: CheckedProtocol | None = None
 
     def create_shell(self, seconds: float) -> str:
@@ -148,21 +149,29 @@ class WinRmClient:
             whole = max(1, min(OPERATION_TIMEOUT, int(seconds)))
             protocol.operation_timeout_sec = whole
             _set_timeouts(protocol, self._endpoint.connect_timeout, whole + NETWORK_DELAY)
-            return do(protocol)
+            answer = do(protocol)
         except NodefallError as error:
             raise RequestFailure(error, had_no_effect=True) from error
         except Exception as error:
-            raise translate(error, self._endpoint, operation) from error
+            raise self._noted(translate(error, self._endpoint, operation)) from error
+        self._logins.accept()
+        return answer
 
     def _opened(self, operation: str) -> CheckedProtocol:
         """Ready to send. A failure has had no effect, whatever the operation was to be."""
         try:
+            self._logins.check()
             return self._connect()
         except NodefallError as error:
             raise RequestFailure(error, had_no_effect=True) from error
         except Exception as error:
-            failure = translate(error, self._endpoint, operation)
+            failure = self._noted(translate(error, self._endpoint, operation))
             raise RequestFailure(failure.error, had_no_effect=True) from error
+
+    def _noted(self, failure: RequestFailure) -> RequestFailure:
+        if isinstance(failure.error, RejectedLogin):
+            self._logins.reject(failure.error)
+        return failure
 
     def _connect(self) -> CheckedProtocol:
         """A session that reads no proxy, certificate or .netrc of the environment, and follows no redirection."""

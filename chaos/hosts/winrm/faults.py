@@ -22,6 +22,7 @@ from winrm.exceptions import (
 
 from chaos.hosts.winrm.connection import ConnectionFailed
 from chaos.hosts.winrm.endpoint import Endpoint
+from chaos.hosts.winrm.login_pause import RejectedLogin
 from chaos.model.errors import NodefallError, Refused, Unreachable
 
 OPERATIONS_QUOTA = 2150859174
@@ -148,9 +149,8 @@ def _of_fault(fault: WSManFaultError, label: str, operation: str) -> RequestFail
     )
 
 
-def _login_error(endpoint: Endpoint) -> NodefallError:
-    """Refused, so that it is not tried again: some domains lock an account after a few wrong passwords."""
-    return Refused(
+def _login_error(endpoint: Endpoint) -> RejectedLogin:
+    return RejectedLogin(
         f"{endpoint.label} rejected the login by {endpoint.auth} (401): the user or password is wrong, or messages must"
         f" be encrypted, or {endpoint.auth} is switched off there",
         hint=_hint_of_login(endpoint),

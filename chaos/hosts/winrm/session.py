@@ -10,6 +10,7 @@ from chaos.hosts.windows_command_line import CommandLine, process_command_line
 from chaos.hosts.winrm.client import WinRmClient
 from chaos.hosts.winrm.endpoint import Endpoint
 from chaos.hosts.winrm.jobs import Job
+from chaos.hosts.winrm.login_pause import LoginPause
 from chaos.hosts.winrm.worker import WinRmWorker
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Unreachable
@@ -23,11 +24,12 @@ class WinRmSession:
 
     Commands run as the login user, who must be an administrator, without cmd.exe: argv[0] is a full path. A command
     without stdin gets no end of file. Commands end with the shell: what must outlive the session is for the host's task
-    scheduler. Each connection over TLS must present the certificate of ``pin``.
+    scheduler. Each connection over TLS must present the certificate of ``pin``; none is
+    opened during a pause of ``logins``, which sessions of one account share.
     """
 
-    def __init__(self, endpoint: Endpoint, pin: HostKeyPin | None = None) -> None:
-        self._endpoint, self._pin = endpoint, pin or HostKeyPin()
+    def __init__(self, endpoint: Endpoint, pin: HostKeyPin | None = None, logins: LoginPause | None = None) -> None:
+        self._endpoint, self._pin, self._logins = endpoint, pin or HostKeyPin(), logins or LoginPause()
         self._worker: WinRmWorker | None = None
         self._lock = Lock()
 
@@ -80,4 +82,4 @@ class WinRmSession:
         return job
 
     def _client(self) -> WinRmClient:
-        return WinRmClient(self._endpoint, lambda key: self._pin.verify(key, self.label))
+        return WinRmClient(self._endpoint, lambda key: self._pin.verify(key, self.label), self._logins)

@@ -13,6 +13,7 @@ import yaml
 from chaos.hosts.windows_command_line import process_command_line
 from chaos.hosts.winrm.client import Received, WinRmClient
 from chaos.hosts.winrm.faults import RequestFailure
+from chaos.hosts.winrm.login_pause import LoginPause
 from tests.kit.wsman_server import RECORDINGS, Answer, WsManServer, recorded
 
 LINE = process_command_line([r"C:\Windows\System32\hostname.exe"])
@@ -39,7 +40,7 @@ def receive_all(service: WsManServer, client: WinRmClient, name: str) -> Receive
 
 @pytest.fixture
 def client(service: WsManServer) -> Iterator[WinRmClient]:
-    found = WinRmClient(service.endpoint(), lambda _: None)
+    found = WinRmClient(service.endpoint(), lambda _: None, LoginPause())
     yield found
     found.close()
 
