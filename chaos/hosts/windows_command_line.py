@@ -89,7 +89,9 @@ def _for_powershell(line: CommandLine, program: str) -> str:
     """
     text = (
         f"$i=New-Object Diagnostics.ProcessStartInfo({_text(program)},{_text(line.arguments)});"
-        "$i.UseShellExecute=$false;$p=[Diagnostics.Process]::Start($i);$p.WaitForExit();exit $p.ExitCode"
+        # exit $null is exit 0: a program that does not exist must not pass for one that succeeded
+        "$i.UseShellExecute=$false;$p=[Diagnostics.Process]::Start($i);"
+        "if($p){$p.WaitForExit();exit $p.ExitCode};exit 1"
     )
     _check_length(text, PROCESS_LIMIT, program)
     return text

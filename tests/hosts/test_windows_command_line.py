@@ -66,7 +66,7 @@ def test_powershell_passes_them_on(program: str, arguments: list[str]) -> None:
 
 def test_powershell_ends_with_the_exit_code_of_the_program() -> None:
     line = shell_command_line([EXE, "/a"], WindowsShell.POWERSHELL)
-    assert line.endswith("$p.WaitForExit();exit $p.ExitCode")
+    assert line.endswith("if($p){$p.WaitForExit();exit $p.ExitCode};exit 1")
     assert read_by_powershell(line) == (EXE, "/a")
 
 
