@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from chaos.lab.cluster import Cluster
@@ -14,7 +16,11 @@ from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.cmd import run_line
 from chaos.lab.winshell.process import WinHost, WinProcess, default_environment, launch
 from chaos.lab.winshell.programs import PROGRAMS
-from tests.kit.program_run import ReadLine, Write, run_program
+from chaos.lab.winshell.task_runner import TaskRunner
+
+_ROUNDS = 20  # of the event loop, in which programs compute between two moments of simulated time
+_LIMIT = 3600.0  # simulated seconds that a program may take
+POWERSHELL = "powershell.exe -NoProfile -NonInteractive -EncodedCommand "
 
 
 class WindowsHost:
@@ -24,8 +30,10 @@ class WindowsHost:
         nodes = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="win1", os="windows", **settings)]
         self.cluster = Cluster(LabSpec(nodes=nodes, seed=seed))
         self.cluster.start()
-        self.wait(5.0)
-        self.machine.tasks.run = self._run_task
+        self.sim.run_until(self.sim.now + 5.0)
+        self._loop = asyncio.new_event_loop()
+        weakref.finalize(self, self._loop.close)
+        self._lockstep: Lockstep | None = None  # until the first program runs
 
     @property
     def sim(self) -> SimClock:
@@ -38,24 +46,90 @@ class WindowsHost:
         return machine
 
     def wait(self, seconds: float) -> None:
-        self.sim.run_until(self.sim.now + seconds)
+        """Let time pass, with what programs do meanwhile."""
+        end = self.sim.now + seconds
+        if self._lockstep is None:
+            self.sim.run_until(end)
+            return
+        while (due := self.sim.next_due()) is not None and due <= end:
+            self._step(due)
+        self._step(end)
 
     def run(self, line: str, stdin: str = "", *, cmd: bool = True) -> tuple[int, str, str]:
-        """Run a line in cmd.exe, or a program itself. Returns exit code, stdout and stderr."""
+        """Run a line in cmd.exe, or a program itself, to its end. Returns exit code, stdout and stderr."""
+        started = self.start(line, stdin, cmd=cmd)
+        end = self.sim.now + _LIMIT
+        self._settle()
+        while not started.task.done() and self.sim.now < end:
+            due = self.sim.next_due()
+            assert due is not None, f"{line} waits for nothing"
+            self._step(due)
+        self._settle()
+        return started.task.result(), "".join(started.out), "".join(started.err)
 
-        async def play(out: Write, err: Write, read_line: ReadLine) -> int:
-            host = WinHost(self.machine, self.sim, Lockstep(self.sim), PROGRAMS)
-            user = f"{self.machine.computer}\\Administrator"
-            process = WinProcess(*(host, user, out, err, read_line), default_environment(self.machine, "Administrator"))
-            return await (run_line(process, line) if cmd else launch(process, line))
+    def powershell(self, script: str, stdin: str = "") -> tuple[int, str, str]:
+        """Run a script as nodefall sends it."""
+        encoded = base64.b64encode(script.encode("utf-16-le")).decode()
+        return self.run(POWERSHELL + encoded, stdin)
 
-        return run_program(play, stdin)
+    def start(self, line: str, stdin: str = "", *, cmd: bool = True) -> Started:
+        """Start a line; it goes on while time passes."""
+        return Started(self, line, stdin, cmd=cmd)
+
+    def create_task(self, play: Callable[[WinHost], Any]) -> asyncio.Task[int]:
+        """A task in the loop of the host."""
+        if self._lockstep is None:
+            self._lockstep = self._play(self._make_lockstep())
+        host = WinHost(self.machine, self.sim, self._lockstep, PROGRAMS)
+        return self._loop.create_task(play(host))
 
     def event_ids(self) -> list[int]:
         """IDs of the System log, without those of the services' states."""
         return [record.event_id for record in self.machine.event_log.records if record.event_id != 7036]
 
-    def _run_task(self, line: str, done: Callable[[int], None]) -> None:
-        """At once, in another loop: a program may have started the task."""
-        with ThreadPoolExecutor(1) as pool:
-            done(pool.submit(self.run, line, cmd=False).result()[0])
+    async def _make_lockstep(self) -> Lockstep:
+        lockstep = Lockstep(self.sim)
+        await TaskRunner(self.machine, self.sim, lockstep, PROGRAMS).start()
+        return lockstep
+
+    def _play(self, coroutine: Any) -> Any:
+        return self._loop.run_until_complete(coroutine)
+
+    def _step(self, until: float) -> None:
+        async def move() -> None:  # in the loop: a timer may start a program
+            self.sim.run_until(until)
+
+        self._play(move())
+        self._settle()
+
+    def _settle(self) -> None:
+        if asyncio.all_tasks(self._loop):
+            self._play(_rounds())
+
+
+class Started:
+    """A program that runs: its output so far."""
+
+    def __init__(self, host: WindowsHost, line: str, stdin: str, *, cmd: bool) -> None:
+        self.out: list[str] = []
+        self.err: list[str] = []
+        lines = iter(stdin.splitlines(keepends=True))
+
+        async def read_line() -> str:
+            return next(lines, "")
+
+        async def play(found: WinHost) -> int:
+            computer = found.machine.computer
+            process = WinProcess(
+                *(found, f"{computer}\\Administrator", self.out.append, self.err.append, read_line),
+                default_environment(found.machine, "Administrator"),
+            )
+            with found.lockstep.request():
+                return await (run_line(process, line) if cmd else launch(process, line))
+
+        self.task = host.create_task(play)
+
+
+async def _rounds() -> None:
+    for _ in range(_ROUNDS):
+        await asyncio.sleep(0)

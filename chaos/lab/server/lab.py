@@ -142,8 +142,10 @@ class Lab:
         return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls, self.directory)
 
     def _machine_servers(self) -> list[MachineServer]:
-        windows = self._windows.servers if self._windows else []
-        return [*self._kubelets, *(host for host, _ in self._hosts), *windows]
+        servers: list[MachineServer] = [*self._kubelets, *(host for host, _ in self._hosts)]
+        if self._windows:
+            servers += [*self._windows.servers, *self._windows.task_runners]
+        return servers
 
     async def _serve(self, app: web.Application, tls: ssl.SSLContext, port: int = 0) -> int:
         """Serve ``app`` on a loopback port, a free one for 0, and return the port. Raises PortError."""

@@ -16,6 +16,8 @@ from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winrm.authentication import Account
 from chaos.lab.winrm.server import WinRmServer
+from chaos.lab.winshell.programs import PROGRAMS
+from chaos.lab.winshell.task_runner import TaskRunner
 
 WINRM_USER = "Administrator"  # other local administrators need LocalAccountTokenFilterPolicy
 
@@ -30,11 +32,12 @@ class WindowsHosts:
         self._password_file = directory / "winrm-password"
         write_private(self._password_file, password.encode())
         account = Account(WINRM_USER, password, directory / "winrm-accounts")
+        found = [machine for machine in machines if isinstance(machine, WindowsMachine)]
         self.servers = [
             WinRmServer(machine, (PortReservation(), PortReservation()), lockstep, sim, tls, account)
-            for machine in machines
-            if isinstance(machine, WindowsMachine)
+            for machine in found
         ]
+        self.task_runners = [TaskRunner(machine, sim, lockstep, PROGRAMS) for machine in found]
 
     def describe(self, node: str, ca_file: Path) -> dict[str, Any]:
         """How to reach WinRM of a node: ``winrm`` with its URLs and login; empty for a Linux node."""

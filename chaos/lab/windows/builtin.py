@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from chaos.lab.node.kubelet.node_status import WINDOWS_BUILD
 from chaos.lab.spec import NodeSpec
 from chaos.lab.windows.firewall import FirewallRule
@@ -15,6 +17,11 @@ _PRESHUTDOWN = frozenset({"STOP", "PRESHUTDOWN"})
 _SHUTDOWN = frozenset({"STOP", "SHUTDOWN"})
 _FAILURE_RESTART, _NSSM_RESTART = 10.0, 5.0  # seconds; the GCE scripts' failure action, nssm's AppRestartDelay
 _NSSM_STOP = 1.5
+_POLICIES = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Policies\System"
+_SERVICING = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing"
+_UPDATE = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update"
+# What sets the clock right, and after how many seconds. Invented: the seconds. w32time waits for its next poll.
+TIME_SERVICES = {"vmictimesync": 5.0, "w32time": 30.0}
 # invented: the entries are of services that exist on every Server; the default order itself is not documented
 _PRESHUTDOWN_ORDER = ("UsoSvc", "gpsvc", "trustedinstaller")
 
@@ -28,6 +35,12 @@ def builtin_services(node: NodeSpec) -> list[Service]:
         Service("wuauserv", "Windows Update", f"{_SVCHOST} netsvcs", _PRESHUTDOWN, start_type="demand"),
         Service("Schedule", "Task Scheduler", f"{_SVCHOST} netsvcs", frozenset({"SHUTDOWN"})),
         Service("w32time", "Windows Time", f"{_SVCHOST} LocalService", _SHUTDOWN),
+        Service(
+            *("vmictimesync", "Hyper-V Time Synchronization Service", f"{_SVCHOST} LocalServiceNetworkRestricted"),
+            accepts=_SHUTDOWN,
+            start_type="demand",
+            is_triggered=True,
+        ),
         Service(
             *("WinRM", "Windows Remote Management (WS-Management)", f"{_SVCHOST} NetworkService", _SHUTDOWN),
             start_type="delayed-auto",
@@ -70,8 +83,13 @@ def builtin_rules() -> list[FirewallRule]:
     ]
 
 
-def fill_registry(registry: WindowsRegistry, computer: str, guid: str, boot_id: int) -> None:
-    """Write the values that tools read, and ``boot_id`` of the last boot."""
+def fill_registry(registry: WindowsRegistry, computer: str, system_uuid: str, boot_id: int) -> None:
+    """Write the values that tools read, and ``boot_id`` of the last boot.
+
+    ``LastConfig`` is where the kubelet reads the UUID of the firmware (winstats); MachineGuid is another one.
+    """
+    guid = str(uuid.uuid5(uuid.UUID(system_uuid), "MachineGuid"))
+    registry.set(r"HKLM\SYSTEM\HardwareConfig", "LastConfig", "REG_SZ", f"{{{system_uuid.lower()}}}")
     registry.set(PREFETCH, "BootId", "REG_DWORD", boot_id)
     registry.set(PREFETCH, "EnablePrefetcher", "REG_DWORD", 3)
     registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", _PRESHUTDOWN_ORDER)
@@ -83,3 +101,6 @@ def fill_registry(registry: WindowsRegistry, computer: str, guid: str, boot_id: 
     registry.set(WINDOWS_NT, "CurrentBuild", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])
     registry.set(WINDOWS_NT, "CurrentBuildNumber", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])
     registry.set(r"HKLM\SOFTWARE\Microsoft\Cryptography", "MachineGuid", "REG_SZ", guid)
+    registry.create(_POLICIES)  # without LocalAccountTokenFilterPolicy
+    for key in (_SERVICING, _UPDATE):  # without a reboot that is pending
+        registry.create(key)

@@ -1,4 +1,7 @@
-"""The System event log of one Windows machine, on disk. Texts as Windows writes them; Event IDs by source."""
+"""The System event log of one Windows machine, on disk. Texts as Windows writes them; Event IDs by source.
+
+Records have the time of the machine's clock.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.windows.clock import Now
 
 EVENT_LOG = "EventLog"
 USER32 = "User32"
@@ -41,16 +44,21 @@ class EventRecord:
 class EventLog:
     """Records of the log System, the oldest first."""
 
-    def __init__(self, sim: SimClock, computer: str) -> None:
+    def __init__(self, clock: Now, computer: str) -> None:
         self.computer = computer
         self.records: list[EventRecord] = []
-        self._sim, self._numbers = sim, count(1)
+        self._clock, self._numbers = clock, count(1)
         self.on_write: list[Callable[[EventRecord], None]] = []
+
+    @property
+    def now(self) -> float:
+        """The time by the machine's clock."""
+        return self._clock.now
 
     def write(self, source: str, event_id: int, message: str, *data: tuple[str, str]) -> None:
         """Append a record."""
         level = _LEVELS.get((source, event_id), INFORMATION)
-        record = EventRecord(next(self._numbers), self._sim.now, source, event_id, level, message, data)
+        record = EventRecord(next(self._numbers), self._clock.now, source, event_id, level, message, data)
         self.records.append(record)
         for call in self.on_write:
             call(record)
@@ -68,7 +76,7 @@ class EventLog:
 
     def log_boot(self, *, clean: bool, bug_check: bool, stopped_at: float) -> None:
         """The events of a start; after an unclean stop also Kernel-Power 41 and EventLog 6008."""
-        now = self._stamp(self._sim.now)
+        now = self._stamp(self._clock.now)
         self.write(KERNEL_GENERAL, 12, f"The operating system started at system time {now}.", ("StartTime", now))
         if not clean:
             self.write(
@@ -95,12 +103,18 @@ class EventLog:
 
     def log_stop(self) -> None:
         """The last events before a clean stop."""
-        now = self._stamp(self._sim.now)
+        now = self._stamp(self._clock.now)
         self.write(
             KERNEL_GENERAL, 13, f"The operating system is shutting down at system time {now}.", ("StopTime", now)
         )
         self.write(KERNEL_POWER, 109, "The kernel power manager has initiated a shutdown transition.")
         self.write(EVENT_LOG, 6006, "The Event log service was stopped.")
+
+    def log_time_change(self, before: float, after: float) -> None:
+        """Kernel-General 1: the clock was set."""
+        new, old = self._stamp(after), self._stamp(before)
+        data = (("NewTime", new), ("OldTime", old))
+        self.write(KERNEL_GENERAL, 1, f"The system time has changed to {new} from {old}.", *data)
 
     @staticmethod
     def _stamp(t: float) -> str:

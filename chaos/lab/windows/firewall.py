@@ -9,6 +9,7 @@ loopback, which Windows does not filter.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from chaos.lab.node.network import Direction, Family, Network
@@ -17,6 +18,7 @@ API_PORT = 6443
 PROFILES = ("Domain", "Private", "Public")
 ACTIVE_PROFILE = "Public"  # invented: a machine outside a domain
 _TCP = ("tcp", "6", "any")
+_EPHEMERAL = 49152  # port of a client: Windows takes 49152 to 65535
 
 
 class FirewallError(ValueError):
@@ -40,27 +42,35 @@ class FirewallRule:
     program: str = ""
 
     def covers(self, direction: Direction, address: str, port: int) -> bool:
-        """Whether the rule matches a TCP flow to or from ``port`` of the API server at ``address``."""
+        """Whether the rule matches TCP flows with the peer ``address``: to its ``port``, or ``in`` to our own one."""
+        ports, others = (
+            (self.remote_port, self.local_port) if direction == "out" else (self.local_port, self.remote_port)
+        )
         return (
             self.enabled
             and self.direction == direction
             and ACTIVE_PROFILE in self.profiles
-            and not self.program  # only kubelet.exe makes this flow, and no rule names it
+            and not self.program  # the lab does not know which program has a flow
             and self.protocol.lower() in _TCP
             and any(covers_address(text, address) for text in self.remote_ip)
-            and any(covers_port(text, port) for text in self.remote_port)
+            and any(covers_port(text, port) for text in ports)
+            and any(covers_port(text, _EPHEMERAL) for text in others)
         )
 
 
 @dataclass
 class Firewall:
-    """Rules in order of creation; ``state`` by profile; ``outbound_block`` by profile: the default policy."""
+    """Rules in order of creation; ``state`` by profile; ``outbound_block`` by profile: the default policy.
+
+    ``on_change``: called after a change of any of them.
+    """
 
     network: Network
     node: str
     rules: list[FirewallRule] = field(default_factory=list)
     state: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(PROFILES, True))
     outbound_block: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(PROFILES, False))
+    on_change: list[Callable[[], None]] = field(default_factory=list)
 
     def add(self, rule: FirewallRule) -> None:
         """Add a rule; other rules may have its name."""
@@ -98,15 +108,23 @@ class Firewall:
         """Drop the packets that the rules block."""
         dropped: set[tuple[Family, Direction]] = set()
         for family, address in self.network.server_addresses.items():
-            if self._blocks_outbound(address):
+            if self.blocks("out", address, API_PORT):
                 dropped.add((family, "out"))
         self.network.set_drops(dropped)
+        for call in list(self.on_change):
+            call()
 
-    def _blocks_outbound(self, address: str) -> bool:
+    def blocks(self, direction: Direction, address: str, port: int) -> bool:
+        """Whether a TCP flow with the peer ``address`` is blocked: to its ``port``, or ``in`` to our own ``port``.
+
+        What no rule matches goes by the default policy. Inbound, the lab has no rule for every program that listens,
+        so there only a block rule blocks.
+        """
         if not self.state[ACTIVE_PROFILE]:
             return False
-        actions = {rule.action for rule in self.rules if rule.covers("out", address, API_PORT)}
-        return "block" in actions or (self.outbound_block[ACTIVE_PROFILE] and "allow" not in actions)
+        actions = {rule.action for rule in self.rules if rule.covers(direction, address, port)}
+        is_default = direction == "out" and self.outbound_block[ACTIVE_PROFILE]
+        return "block" in actions or (is_default and "allow" not in actions)
 
 
 def covers_address(text: str, address: str) -> bool:

@@ -15,7 +15,8 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import Addresses
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, OperatingSystem
-from chaos.lab.windows.builtin import builtin_rules, builtin_services, fill_registry
+from chaos.lab.windows.builtin import TIME_SERVICES, builtin_rules, builtin_services, fill_registry
+from chaos.lab.windows.clock import MachineClock, TimeSync
 from chaos.lab.windows.event_log import EventLog
 from chaos.lab.windows.firewall import Firewall
 from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
@@ -39,12 +40,15 @@ class WindowsMachine(Machine):
     ) -> None:
         self.computer = spec.nodes[index].name.upper()[:15]
         self.registry = WindowsRegistry()
-        self.event_log = EventLog(sim, self.computer)
+        self.clock = MachineClock(sim)
+        self.event_log = EventLog(self.clock, self.computer)
         self.services = ServiceManager(sim, self.registry, self.event_log)
-        self.tasks = TaskScheduler(sim)
+        self.tasks = TaskScheduler(sim, self.clock)
+        self.clients: set[tuple[int, str, int]] = set()  # of WinRM and SSH: our port, their address and port
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
-        self.machine_id = self.name  # winstats has the host name there
+        self.machine_id = self.name  # winstats has the host name there, and the UUID in capitals
+        self.system_uuid = self.system_uuid.upper()
         self.power = Power(sim, self.event_log, self._stop_services, self._complete)
         self.firewall = Firewall(self.network, self.name, builtin_rules())
         fill_registry(self.registry, self.computer, self.system_uuid, _FIRST_BOOT_ID)
@@ -53,6 +57,11 @@ class WindowsMachine(Machine):
         for service in builtin_services(self.spec):
             self.services.add(service)
         self._connect_services()
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the kernel's start, which do not depend on the clock."""
+        return self._sim.now - self.pid1_start
 
     @property
     def runs_kubelet_as_service(self) -> bool:
@@ -74,7 +83,7 @@ class WindowsMachine(Machine):
     def boot_at_once(self) -> None:
         super().boot_at_once()
         for service in self.services.all():
-            if service.start_type in ("auto", "delayed-auto") and service.name != KUBELET:
+            if service.starts_at_boot and service.name != KUBELET:
                 self.services.run_at_once(service)
 
     def crash(self) -> None:
@@ -99,10 +108,16 @@ class WindowsMachine(Machine):
         sshd = self.services.get(SSHD)
         sshd.on_start, sshd.on_stop = self._start_sshd, self._stop_sshd
         self.services.on_change.append(self._on_service_change)
+        self.clock.on_change.append(self.event_log.log_time_change)
+        self._time_sync = TimeSync(
+            self._sim, self.clock, TIME_SERVICES, lambda name: self.services.get(name).is_running
+        )
 
     def _on_service_change(self, service: Service) -> None:
         if service.name == WINRM:
             self._call_listeners()
+        elif service.name in TIME_SERVICES:
+            self._time_sync.check()
 
     def _stop_sshd(self) -> None:
         self.is_reachable = False
@@ -136,7 +151,7 @@ class WindowsMachine(Machine):
         self._complete_shutdown(kind)
 
     def _clear_memory(self) -> None:
-        self._is_up, self._stopped_at = False, self._sim.now
+        self._is_up, self._stopped_at = False, self.clock.now
         self.power.lose_power()
         self.services.lose_power()
         self.tasks.lose_power()

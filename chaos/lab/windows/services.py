@@ -38,9 +38,10 @@ class ServiceError(Exception):
 class Service:
     """One service. ``own_process`` is false for one in a shared process.
 
+    ``is_triggered``: started on demand, by a trigger that fires at each boot.
     ``on_start``, ``on_stop``: run what the service is. ``on_preshutdown``: its handler, which calls its argument once
     at the end; without one the service stops at once. ``restart_after``: seconds after its process died, None for no
-    failure action.
+    failure action. ``started_at``: by the machine's clock.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Service:
     depends: tuple[str, ...] = ()
     start_type: StartType = "auto"
     own_process: bool = False
+    is_triggered: bool = False
     restart_after: float | None = None
     stop_seconds: float = _STOP_TIME
     on_start: Callable[[], None] = lambda: None
@@ -58,11 +60,17 @@ class Service:
     state: int = STOPPED
     exit_code: int = NEVER_STARTED
     pid: int = 0
+    started_at: float = 0.0
     timer: Timer | None = field(default=None)
 
     @property
     def is_running(self) -> bool:
         return self.state == RUNNING
+
+    @property
+    def starts_at_boot(self) -> bool:
+        """Whether a boot starts it, at once or later."""
+        return self.start_type in ("auto", "delayed-auto") or (self.is_triggered and self.start_type == "demand")
 
 
 class ServiceManager:
@@ -124,9 +132,9 @@ class ServiceManager:
 
     def start_at_boot(self, delayed: bool) -> None:
         """Start every automatic service that is stopped, those with delayed start or the others."""
-        wanted = "delayed-auto" if delayed else "auto"
         for service in self.all():
-            if service.start_type == wanted and service.state == STOPPED:
+            is_delayed = service.start_type == "delayed-auto"
+            if service.starts_at_boot and is_delayed is delayed and service.state == STOPPED:
                 self.start(service)
 
     def run_at_once(self, service: Service) -> None:
@@ -218,7 +226,7 @@ class ServiceManager:
 
     def _run(self, service: Service) -> None:
         self._pids += 4
-        service.pid, service.exit_code = self._pids, 0
+        service.pid, service.exit_code, service.started_at = self._pids, 0, self._log.now
         self._set(service, RUNNING)
         service.on_start()
 

@@ -1,38 +1,55 @@
-"""Task scheduler of one Windows machine: tasks on disk, with time triggers and a trigger at boot."""
+"""Task scheduler of one Windows machine: tasks on disk, with time triggers and a trigger at boot.
+
+Time triggers follow the machine's clock: one whose time a change of the clock skips fires at once.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
-from xml.etree import ElementTree
+from typing import Literal
 
 from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.windows.clock import MachineClock
 
-NEVER_RAN, RUNNING = 267011, 267009
-NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
+NEVER_RAN, RUNNING, TERMINATED = 267011, 267009, 267014
+DEFAULT_LIMIT = 259_200.0  # seconds: PT72H
 _BOOT_DELAY = 1.0  # invented: seconds from the start of the service to tasks with a boot trigger
-_SPAN = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+Policy = Literal["IgnoreNew", "Parallel", "Queue", "StopExisting"]
+Stop = Callable[[], None]
 
 
-class TaskXmlError(ValueError):
-    """The XML is not a task, or needs what the lab does not simulate."""
+@dataclass(frozen=True, slots=True)
+class TimeTrigger:
+    """``start`` and ``end`` by the machine's clock, in epoch seconds; after ``end`` the trigger is off."""
+
+    start: float
+    end: float | None = None
+
+    def is_over(self, now: float) -> bool:
+        """Whether the trigger is off for ever."""
+        return self.end is not None and now >= self.end
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """``times``: start boundaries in epoch seconds; ``boot_delay``: seconds after a boot, None without that trigger."""
+    """``boot_delay``: seconds after a boot, None without that trigger. ``limit``: ExecutionTimeLimit, 0 for none.
+
+    ``source``: the XML that it was registered from, empty for none.
+    """
 
     command: str
     arguments: str = ""
     user: str = "SYSTEM"
-    times: tuple[float, ...] = ()
+    triggers: tuple[TimeTrigger, ...] = ()
     boot_delay: float | None = None
     start_when_available: bool = False
     enabled: bool = True
     author: str = ""
+    limit: float = DEFAULT_LIMIT
+    policy: Policy = "IgnoreNew"
+    source: str = ""
 
     @property
     def command_line(self) -> str:
@@ -41,34 +58,54 @@ class TaskDefinition:
 
 
 @dataclass(slots=True, eq=False)
+class Instance:
+    """A running instance. ``stop`` ends its program."""
+
+    stop: Stop
+    timer: Timer | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Task:
-    """A registered task. ``last_result``: exit code, or NEVER_RAN or RUNNING. ``done``: times that are over."""
+    """A registered task. ``last_result``: exit code, or NEVER_RAN, RUNNING or TERMINATED.
+
+    ``done``: time triggers that have fired or were missed. ``last_run``: by the machine's clock.
+    """
 
     name: str
     definition: TaskDefinition
     last_run: float | None = None
     last_result: int = NEVER_RAN
-    done: set[float] = field(default_factory=set)
+    done: set[TimeTrigger] = field(default_factory=set)
     timers: list[Timer] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
+    is_queued: bool = False
 
     def next_run(self, now: float) -> float | None:
         """Next time of a time trigger."""
-        return min((t for t in self.definition.times if t > now and t not in self.done), default=None)
+        waiting = [item.start for item in self.definition.triggers if item.start > now and item not in self.done]
+        return min(waiting, default=None)
 
 
 class TaskScheduler:
-    """Tasks by path, which ignores case. ``run`` starts a command line and calls back with its exit code."""
+    """Tasks by path, which ignores case.
 
-    def __init__(self, sim: SimClock) -> None:
-        self._sim = sim
+    ``run`` starts a command line, calls back with its exit code, and returns what ends the program.
+    """
+
+    def __init__(self, sim: SimClock, clock: MachineClock) -> None:
+        self._sim, self._clock = sim, clock
         self._tasks: dict[str, Task] = {}
         self._is_running = False
-        self.run: Callable[[str, Callable[[int], None]], None] | None = None
+        self.run: Callable[[str, Callable[[int], None]], Stop] | None = None
+        clock.on_change.append(lambda *_: self._on_clock_change())
 
     def register(self, name: str, definition: TaskDefinition) -> Task:
-        """Register a task in place of its namesake."""
+        """Register a task in place of its namesake, whose running instances go on."""
         self.delete(name)
         task = self._tasks[_path(name).lower()] = Task(_path(name), definition)
+        # a time that is over when the task is registered was not missed
+        task.done.update(item for item in definition.triggers if item.start <= self._clock.now)
         if self._is_running:
             self._plan(task)
         return task
@@ -97,13 +134,13 @@ class TaskScheduler:
         """Start with the machine: missed times run now where StartWhenAvailable is set, and boot triggers fire."""
         self._is_running = True
         for task in self._tasks.values():
-            missed = [t for t in task.definition.times if t <= self._sim.now and t not in task.done]
+            definition, now = task.definition, self._clock.now
+            missed = [item for item in definition.triggers if item.start <= now and item not in task.done]
             task.done.update(missed)
-            if missed and task.definition.start_when_available and task.definition.enabled:
+            if any(not item.is_over(now) for item in missed) and definition.start_when_available and definition.enabled:
                 task.timers.append(self._sim.after(_BOOT_DELAY, self.run_now, task))
-            if task.definition.boot_delay is not None and task.definition.enabled:
-                delay = _BOOT_DELAY + task.definition.boot_delay
-                task.timers.append(self._sim.after(delay, self.run_now, task))
+            if definition.boot_delay is not None and definition.enabled:
+                task.timers.append(self._sim.after(_BOOT_DELAY + definition.boot_delay, self.run_now, task))
             self._plan(task)
 
     def lose_power(self) -> None:
@@ -111,28 +148,67 @@ class TaskScheduler:
         self._is_running = False
         for task in self._tasks.values():
             _cancel(task)
-            if task.last_result == RUNNING:
-                task.last_result = 0x40010004  # DBG_TERMINATE_PROCESS
+            task.is_queued = False
+            self._stop(task, 0x40010004)  # DBG_TERMINATE_PROCESS
 
     def run_now(self, task: Task) -> None:
-        """Start an instance now, as ``schtasks /run``."""
-        task.last_run, task.last_result = self._sim.now, RUNNING
-        if self.run is not None:
-            self.run(task.definition.command_line, partial(self._ended, task))
+        """Start an instance now, as ``schtasks /run``, if the policy for several instances permits it."""
+        if task.instances and task.definition.policy == "IgnoreNew":
+            return
+        if task.instances and task.definition.policy == "Queue":
+            task.is_queued = True
+            return
+        if task.definition.policy == "StopExisting":
+            self._stop(task, TERMINATED)
+        task.last_run, task.last_result = self._clock.now, RUNNING
+        if self.run is None:
+            return
+        instance = Instance(lambda: None)
+        task.instances.append(instance)
+        if task.definition.limit:
+            instance.timer = self._sim.after(task.definition.limit, self.end, task)
+        instance.stop = self.run(task.definition.command_line, partial(self._ended, task, instance))
 
-    def _ended(self, task: Task, code: int) -> None:
+    def end(self, task: Task) -> None:
+        """End all instances, as ``schtasks /end`` and the time limit do."""
+        self._stop(task, TERMINATED)
+
+    def _stop(self, task: Task, result: int) -> None:
+        instances, task.instances = task.instances, []
+        for instance in instances:
+            task.last_result = result
+            if instance.timer is not None:
+                instance.timer.cancel()
+            instance.stop()
+
+    def _ended(self, task: Task, instance: Instance, code: int) -> None:
+        if instance not in task.instances:
+            return
+        task.instances.remove(instance)
+        if instance.timer is not None:
+            instance.timer.cancel()
         task.last_result = code
+        if task.is_queued:
+            task.is_queued = False
+            self.run_now(task)
+
+    def _on_clock_change(self) -> None:
+        """Replace the waits, which are in simulated time, for the times of the machine's clock."""
+        if self._is_running:
+            for task in self._tasks.values():
+                _cancel(task)
+                self._plan(task)
 
     def _plan(self, task: Task) -> None:
-        """Set the timers of the time triggers that are still to come."""
-        if task.definition.enabled:
-            for t in task.definition.times:
-                if t > self._sim.now and t not in task.done:
-                    task.timers.append(self._sim.at(t, self._on_time, task, t))
+        """Set the timers of the time triggers that have not fired; of one whose time is over it is due at once."""
+        for item in task.definition.triggers if task.definition.enabled else ():
+            if item not in task.done:
+                task.timers.append(self._sim.after(max(item.start - self._clock.now, 0.0), self._on_time, task, item))
 
-    def _on_time(self, task: Task, t: float) -> None:
-        task.done.add(t)
-        self.run_now(task)
+    def _on_time(self, task: Task, item: TimeTrigger) -> None:
+        task.done.add(item)
+        if not item.is_over(self._clock.now):
+            self.run_now(task)
 
 
 def _cancel(task: Task) -> None:
@@ -143,76 +219,3 @@ def _cancel(task: Task) -> None:
 
 def _path(name: str) -> str:
     return name if name.startswith("\\") else f"\\{name}"
-
-
-def parse_task_xml(text: str) -> TaskDefinition:
-    """Parse the XML of a task. Raises TaskXmlError."""
-    try:
-        root = ElementTree.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", text.lstrip("\ufeff")))  # noqa: S314 - the lab's own user wrote it
-    except ElementTree.ParseError as error:
-        raise TaskXmlError(str(error)) from error
-    if root.tag != f"{{{NAMESPACE}}}Task":
-        raise TaskXmlError(f"(1,1):{root.tag}:")
-    names = {"t": NAMESPACE}
-    command = root.findtext("t:Actions/t:Exec/t:Command", "", names)
-    if not command:
-        raise TaskXmlError("Actions")
-    boots = root.findall("t:Triggers/t:BootTrigger", names)
-    delay = boots[0].findtext("t:Delay", "PT0S", names) if boots else None
-    return TaskDefinition(
-        command,
-        root.findtext("t:Actions/t:Exec/t:Arguments", "", names),
-        root.findtext("t:Principals/t:Principal/t:UserId", "SYSTEM", names),
-        tuple(parse_local_time(item.text or "") for item in root.findall(".//t:TimeTrigger/t:StartBoundary", names)),
-        None if delay is None else parse_span(delay),
-        root.findtext("t:Settings/t:StartWhenAvailable", "false", names) == "true",
-        root.findtext("t:Settings/t:Enabled", "true", names) == "true",
-        root.findtext("t:RegistrationInfo/t:Author", "", names),
-    )
-
-
-def parse_local_time(text: str) -> float:
-    """Parse an ISO time; local time is UTC here. Raises TaskXmlError."""
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise TaskXmlError(f"StartBoundary:{text}") from error
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
-def parse_span(text: str) -> float:
-    """Parse an XML duration in days, hours, minutes, seconds; in seconds. Raises TaskXmlError."""
-    match = _SPAN.fullmatch(text)
-    if not match or not any(match.groups()):
-        raise TaskXmlError(f"Delay:{text}")
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-def format_task_xml(task: Task) -> str:
-    """Format a task as ``schtasks /query /xml`` does: the elements that the lab knows."""
-    root = ElementTree.Element("Task", {"version": "1.2", "xmlns": NAMESPACE})
-    info = ElementTree.SubElement(root, "RegistrationInfo")
-    definition = task.definition
-    if definition.author:
-        ElementTree.SubElement(info, "Author").text = definition.author
-    ElementTree.SubElement(info, "URI").text = task.name
-    principal = ElementTree.SubElement(ElementTree.SubElement(root, "Principals"), "Principal", {"id": "Author"})
-    ElementTree.SubElement(principal, "UserId").text = definition.user
-    settings = ElementTree.SubElement(root, "Settings")
-    ElementTree.SubElement(settings, "Enabled").text = str(definition.enabled).lower()
-    ElementTree.SubElement(settings, "StartWhenAvailable").text = str(definition.start_when_available).lower()
-    triggers = ElementTree.SubElement(root, "Triggers")
-    for t in definition.times:
-        boundary = ElementTree.SubElement(ElementTree.SubElement(triggers, "TimeTrigger"), "StartBoundary")
-        boundary.text = datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    if definition.boot_delay is not None:
-        boot = ElementTree.SubElement(triggers, "BootTrigger")
-        if definition.boot_delay:
-            ElementTree.SubElement(boot, "Delay").text = f"PT{definition.boot_delay:g}S"
-    execution = ElementTree.SubElement(ElementTree.SubElement(root, "Actions", {"Context": "Author"}), "Exec")
-    ElementTree.SubElement(execution, "Command").text = definition.command
-    if definition.arguments:
-        ElementTree.SubElement(execution, "Arguments").text = definition.arguments
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-16"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'

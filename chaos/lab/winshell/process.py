@@ -96,10 +96,16 @@ class WinProcess:
         return self.host.machine
 
     def replace(
-        self, *, out: Callable[[str], None] | None = None, err: Callable[[str], None] | None = None
+        self,
+        *,
+        out: Callable[[str], None] | None = None,
+        err: Callable[[str], None] | None = None,
+        read_line: Callable[[], Awaitable[str]] | None = None,
     ) -> WinProcess:
-        """The same process with other outputs."""
-        return dataclasses.replace(self, out=out or self.out, err=err or self.err)
+        """The same process with other streams."""
+        return dataclasses.replace(
+            self, out=out or self.out, err=err or self.err, read_line=read_line or self.read_line
+        )
 
     def line(self, text: str = "") -> None:
         """Write a line to stdout."""

@@ -281,7 +281,7 @@ def _dotnet(program: str, arguments: str) -> str:
     first, second = (f"[Text.Encoding]::Unicode.GetString([Convert]::FromBase64String('{text}'))" for text in texts)
     return (
         f"$i=New-Object Diagnostics.ProcessStartInfo({first},{second});$i.UseShellExecute=$false;"
-        "$p=[Diagnostics.Process]::Start($i);$p.WaitForExit();exit $p.ExitCode"
+        "$p=[Diagnostics.Process]::Start($i);if($p){$p.WaitForExit();exit $p.ExitCode};exit 1"
     )
 
 

@@ -11,6 +11,7 @@ from chaos.lab.winshell.programs.sc import sc
 from chaos.lab.winshell.programs.schtasks import schtasks
 from chaos.lab.winshell.programs.shutdown import shutdown
 from chaos.lab.winshell.programs.small import hostname, ping, taskkill, timeout, whoami
+from chaos.lab.winshell.programs.w32tm import w32tm
 from chaos.lab.winshell.programs.wevtutil import wevtutil
 
 PROGRAMS: dict[str, Program] = {
@@ -25,6 +26,7 @@ PROGRAMS: dict[str, Program] = {
     "shutdown": with_arguments(shutdown),
     "taskkill": with_arguments(taskkill),
     "timeout": with_arguments(timeout),
+    "w32tm": with_arguments(w32tm),
     "wevtutil": with_arguments(wevtutil),
     "whoami": with_arguments(whoami),
 }

@@ -1,4 +1,4 @@
-"""schtasks.exe: create, query, run, delete, change. Messages as recorded; exit code 1 on errors."""
+"""schtasks.exe: create, query, run, end, delete, change. Messages as recorded; exit code 1 on errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from chaos.lab.windows.files import read_file
-from chaos.lab.windows.tasks import RUNNING, Task, TaskDefinition, TaskXmlError, format_task_xml, parse_task_xml
+from chaos.lab.windows.task_xml import TaskXmlError, format_task_xml, parse_task_xml
+from chaos.lab.windows.tasks import RUNNING, Task, TaskDefinition, TimeTrigger
 from chaos.lab.winshell.command_line import split_program
 from chaos.lab.winshell.process import WinProcess
 
@@ -33,7 +34,7 @@ class _SyntaxError(ValueError):
 
 
 async def schtasks(process: WinProcess, arguments: list[str]) -> int:
-    """``schtasks /create|/query|/run|/delete|/change ...``."""
+    """``schtasks /create|/query|/run|/end|/delete|/change ...``."""
     verb = arguments[0].lower() if arguments else "/query"
     handler = _VERBS.get(verb)
     try:
@@ -111,7 +112,7 @@ def _definition(process: WinProcess, options: dict[str, str]) -> TaskDefinition:
         raise _SyntaxError("Invalid Schedule Type specified.")
     if "/z" in options:
         raise _SyntaxError("The task XML is missing a required element or attribute.")
-    return replace(base, times=(_start(process, options),))
+    return replace(base, triggers=(TimeTrigger(_start(process, options)),))
 
 
 def _start(process: WinProcess, options: dict[str, str]) -> float:
@@ -119,12 +120,12 @@ def _start(process: WinProcess, options: dict[str, str]) -> float:
     match = re.fullmatch(r"([01]\d|2[0-3]):([0-5]\d)", options.get("/st", ""))
     if not match:
         raise _SyntaxError("Invalid Starttime value.")
-    now = datetime.fromtimestamp(process.host.sim.now, UTC)
+    now = datetime.fromtimestamp(process.machine.clock.now, UTC)
     day = re.fullmatch(r"(\d\d)/(\d\d)/(\d{4})", options.get("/sd", now.strftime("%m/%d/%Y")))
     if not day:
         raise _SyntaxError("Invalid Startdate value.")
     at = datetime(int(day[3]), int(day[1]), int(day[2]), int(match[1]), int(match[2]), tzinfo=UTC).timestamp()
-    if at < process.host.sim.now:
+    if at < process.machine.clock.now:
         process.line("WARNING: The task may not run because /ST is earlier than current time.")
     return at
 
@@ -169,7 +170,7 @@ def _rows(process: WinProcess, task: Task) -> list[dict[str, str]]:
     definition = task.definition
     status = "Running" if task.last_result == RUNNING else "Ready" if definition.enabled else "Disabled"
     result = task.last_result - (1 << 32) if task.last_result >= 1 << 31 else task.last_result
-    next_run = task.next_run(process.host.sim.now)
+    next_run = task.next_run(process.machine.clock.now)
     common = dict.fromkeys(_COLUMNS, "N/A") | {
         "HostName": process.machine.computer,
         "TaskName": task.name,
@@ -185,16 +186,21 @@ def _rows(process: WinProcess, task: Task) -> list[dict[str, str]]:
         "Power Management": "Stop On Battery Mode, No Start On Batteries",
         "Run As User": definition.user,
         "Delete Task If Not Rescheduled": "Disabled",
-        "Stop Task If Runs X Hours and X Mins": "72:00:00",
+        "Stop Task If Runs X Hours and X Mins": _limit(definition.limit),
         "Schedule": "Scheduling data is not available in this format.",
     }
     rows = []
-    for t in definition.times:
-        date, _, time = _date_time(t).partition(" ")
+    for item in definition.triggers:
+        date, _, time = _date_time(item.start).partition(" ")
         rows.append(common | {"Schedule Type": "One Time Only", "Start Time": time, "Start Date": date})
     if definition.boot_delay is not None:
         rows.append(common | {"Schedule Type": "At system start up"})
     return rows or [common]
+
+
+def _limit(seconds: float) -> str:
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours:02}:{rest // 60:02}:{rest % 60:02}" if seconds else "Disabled"
 
 
 def _date_time(t: float) -> str:
@@ -206,6 +212,14 @@ def _run(process: WinProcess, options: dict[str, str]) -> int:
     """Success says nothing of the result of the task. Raises _SyntaxError."""
     process.machine.tasks.run_now(_task(process, options))
     process.line(f'SUCCESS: Attempted to run the scheduled task "{options["/tn"]}".')
+    return 0
+
+
+def _end(process: WinProcess, options: dict[str, str]) -> int:
+    """Raises _SyntaxError."""
+    process.machine.tasks.end(_task(process, options))
+    # no recording: the text
+    process.line(f'SUCCESS: The scheduled task "{options["/tn"]}" has been terminated successfully.')
     return 0
 
 
@@ -232,6 +246,7 @@ _VERBS: dict[str, Callable[[WinProcess, dict[str, str]], int]] = {
     "/create": _create,
     "/query": _query,
     "/run": _run,
+    "/end": _end,
     "/delete": _delete,
     "/change": _change,
 }

@@ -34,7 +34,7 @@ async def wevtutil(process: WinProcess, arguments: list[str]) -> int:
         for record in process.machine.event_log.records
         if (not ids or record.event_id in ids)
         and (not providers or record.source in providers)
-        and (seconds is None or process.host.sim.now - record.t <= seconds)
+        and (seconds is None or process.machine.clock.now - record.t <= seconds)
     ]
     if options.get("rd", options.get("reversedirection", "false")).lower() == "true":
         found.reverse()
