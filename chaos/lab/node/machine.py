@@ -173,6 +173,11 @@ class Machine:
         else:
             self.logind.power_off()
 
+    @property
+    def is_kubelet_port_open(self) -> bool:
+        """Whether packets of the API server reach the kubelet's port."""
+        return True
+
     def notify(self) -> None:
         """Call ``on_change``; for the kubelet, when its process starts, stops or ends."""
         self._call_listeners()

@@ -16,6 +16,7 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
+_QUEUE = 2  # a queue of length 0 holds one connection; one more, as the kernel counts loosely
 ListenFunc = Callable[[socket.socket], Awaitable[Listener]]
 
 
@@ -28,8 +29,16 @@ def _bind_socket(port: int = 0) -> socket.socket:
     return sock
 
 
+def _fill(port: int) -> socket.socket:
+    """A connection that waits to be accepted, or is not answered."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    sock.connect_ex(("127.0.0.1", port))
+    return sock
+
+
 class PortReservation:
-    """A reserved port: a server listens on it, or connections are refused."""
+    """A reserved port: a server listens on it, connections are refused, or, while it is blocked, SYNs are dropped."""
 
     def __init__(self) -> None:
         self._socket = _bind_socket()
@@ -37,11 +46,38 @@ class PortReservation:
         self._listener: Listener | None = None
         self._listen_task: asyncio.Task[None] | None = None
         self._should_listen = False
+        self._resume: tuple[ListenFunc, Lockstep] | None = None  # what listens again after a block
+        self._fillers: list[socket.socket] = []
+
+    def block(self) -> None:
+        """Drop the SYNs of new connections; those that exist are left to the server. No effect when blocked."""
+        if self._fillers:
+            return
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        else:
+            self._socket.close()
+        self._socket = _bind_socket(self.port)
+        self._socket.listen(0)
+        # nobody accepts: once the queue is full, the kernel drops SYNs
+        self._fillers = [_fill(self.port) for _ in range(_QUEUE)]
+
+    def unblock(self) -> None:
+        """End the block: the server listens again, or connections are refused. No effect without a block."""
+        if not self._fillers:
+            return
+        for sock in (*self._fillers, self._socket):
+            sock.close()
+        self._fillers = []
+        self._socket = _bind_socket(self.port)
+        if self._should_listen and self._resume is not None:
+            self.start_listening(*self._resume)
 
     def start_listening(self, listen: ListenFunc, lockstep: Lockstep) -> None:
         """Start to listen in a task; simulated time waits for it."""
-        self._should_listen = True
-        if self._listener is None and self._listen_task is None:
+        self._should_listen, self._resume = True, (listen, lockstep)
+        if not self._fillers and self._listener is None and self._listen_task is None:
             self._listen_task = asyncio.get_running_loop().create_task(self._start(listen, lockstep))
 
     def stop_listening(self) -> None:
@@ -63,7 +99,8 @@ class PortReservation:
             self._listen_task.cancel()
         if self._listener is not None:
             self._listener.close()
-        self._socket.close()
+        for sock in (*self._fillers, self._socket):
+            sock.close()
 
     async def _start(self, listen: ListenFunc, lockstep: Lockstep) -> None:
         with lockstep.request():

@@ -1,9 +1,9 @@
-"""Windows Defender Firewall of one machine: rules on disk, and their effect on the traffic with the API server.
+"""Windows Defender Firewall of one machine: rules on disk, and their effect on traffic.
 
 An explicit block beats any allow. Rules act only where the profile's firewall is on. They persist over a reboot.
 A rule judges a flow by the direction of its first packet: ``out`` cuts the kubelet off the API server, also on
-connections that exist. What ``in`` rules cut is traffic that the lab does not simulate: the lab's ports are on
-loopback, which Windows does not filter.
+connections that exist; ``in`` cuts the clients of WinRM, SSH and the kubelet's port. The lab's clients come from
+127.0.0.1, which stands for the address of a remote one: Windows itself does not filter loopback.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
 from chaos.lab.windows.tasks import TaskScheduler
 
 KUBELET, SSHD, WINRM = "kubelet", "sshd", "WinRM"
+KUBELET_PORT, SSH_PORT, WINRM_PORT, WINRM_TLS_PORT = 10250, 22, 5985, 5986
 _FIRST_BOOT_ID = 31
 _AUTO_START = (3.0, 5.0)  # invented: seconds from the kernel's start to the automatic services
 _DELAYED_START = (4.0, 8.0)  # invented: from those to the services with delayed start; Windows waits up to 120 s
@@ -44,13 +45,15 @@ class WindowsMachine(Machine):
         self.event_log = EventLog(self.clock, self.computer)
         self.services = ServiceManager(sim, self.registry, self.event_log)
         self.tasks = TaskScheduler(sim, self.clock)
-        self.clients: set[tuple[int, str, int]] = set()  # of WinRM and SSH: our port, their address and port
+        # of WinRM and SSH: what lists their clients, each with our port, the peer's address and its port
+        self.client_lists: list[Callable[[], list[tuple[int, str, int]]]] = []
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
         self.machine_id = self.name  # winstats has the host name there, and the UUID in capitals
         self.system_uuid = self.system_uuid.upper()
         self.power = Power(sim, self.event_log, self._stop_services, self._complete)
         self.firewall = Firewall(self.network, self.name, builtin_rules())
+        self.firewall.on_change.append(self._call_listeners)
         fill_registry(self.registry, self.computer, self.system_uuid, _FIRST_BOOT_ID)
         self._is_up, self._was_clean, self._bug_check = False, True, False
         self._stopped_at = sim.now
@@ -67,6 +70,14 @@ class WindowsMachine(Machine):
     def runs_kubelet_as_service(self) -> bool:
         """Whether the kubelet itself speaks to the service control manager."""
         return self.spec.kubelet_service == "service"
+
+    @property
+    def is_kubelet_port_open(self) -> bool:
+        return any(self.accepts(address, KUBELET_PORT) for address in self.network.server_addresses.values())
+
+    def accepts(self, peer: str, port: int) -> bool:
+        """Whether packets of ``peer`` reach a port of this machine."""
+        return not self._is_up or not self.firewall.blocks("in", peer, port)
 
     def make_shutdown_manager(
         self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers

@@ -6,9 +6,17 @@ from typing import NamedTuple
 
 from chaos.lab.node.network import Family
 from chaos.lab.windows.firewall import API_PORT
-from chaos.lab.windows.machine import KUBELET, SSHD, WINRM, WindowsMachine
+from chaos.lab.windows.machine import (
+    KUBELET,
+    KUBELET_PORT,
+    SSH_PORT,
+    SSHD,
+    WINRM,
+    WINRM_PORT,
+    WINRM_TLS_PORT,
+    WindowsMachine,
+)
 
-KUBELET_PORT, SSH_PORT, WINRM_PORTS = 10250, 22, (5985, 5986)
 INTERFACE = "Ethernet"
 _LOOPBACK = "Loopback Pseudo-Interface 1"
 _SYSTEM_PID = 4  # http.sys listens for WinRM
@@ -41,13 +49,13 @@ def list_sockets(machine: WindowsMachine) -> list[Socket]:
     kubelet, sshd = machine.services.get(KUBELET), machine.services.get(SSHD)
     found = []
     if machine.services.get(WINRM).is_running:
-        found += [Socket(_ANY, port, _ANY, 0, "Listen", _SYSTEM_PID) for port in WINRM_PORTS]
+        found += [Socket(_ANY, port, _ANY, 0, "Listen", _SYSTEM_PID) for port in (WINRM_PORT, WINRM_TLS_PORT)]
     if sshd.is_running:
         found.append(Socket(_ANY, SSH_PORT, _ANY, 0, "Listen", sshd.pid))
     if machine.kubelet.is_running:
         found.append(Socket(_ANY, KUBELET_PORT, _ANY, 0, "Listen", kubelet.pid))
     local = next(iter(machine.network.resolve(machine.name).values()))
-    for port, address, remote_port in sorted(machine.clients):
+    for port, address, remote_port in sorted(client for clients in machine.client_lists for client in clients()):
         pid = sshd.pid if port == SSH_PORT else _SYSTEM_PID
         found.append(Socket(local, port, address, remote_port, "Established", pid))
     if (family := machine.kubelet.connection_family) is not None:

@@ -17,9 +17,10 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.windows.machine import WINRM, WindowsMachine
+from chaos.lab.windows.machine import WINRM, WINRM_PORT, WINRM_TLS_PORT, WindowsMachine
 from chaos.lab.winrm.authentication import CONTENT_TYPE, PROTOCOL, Account, Logins, NegotiateContext, SealError
 from chaos.lab.winrm.service import Client, WsmanService
+from chaos.lab.winshell.inbound_gate import InboundGate
 from chaos.lab.winshell.process import WinHost
 from chaos.lab.winshell.programs import PROGRAMS
 
@@ -43,6 +44,7 @@ class WinRmServer:
     ) -> None:
         self._machine, self._lockstep = machine, lockstep
         self.http, self.https = ports
+        self._gates = (InboundGate(machine, WINRM_PORT, self.http), InboundGate(machine, WINRM_TLS_PORT, self.https))
         self._tls, self._logins = tls, Logins(account)
         self.service = WsmanService(WinHost(machine, sim, lockstep, PROGRAMS))
         app = web.Application(client_max_size=2 * _MAX_BODY)
@@ -56,6 +58,7 @@ class WinRmServer:
     async def start(self) -> None:
         await self._runner.setup()
         self._machine.on_change.append(self._on_machine_change)
+        self._machine.client_lists.append(self._clients)
         self._on_machine_change(self._machine)
         for port in (self.http, self.https):
             await port.wait_started()
@@ -68,6 +71,8 @@ class WinRmServer:
 
     def _on_machine_change(self, machine: Machine) -> None:
         assert isinstance(machine, WindowsMachine)  # noqa: S101 - the only one it listens to
+        for gate in self._gates:
+            gate.update()
         if machine.services.get(WINRM).is_running:
             self.http.start_listening(functools.partial(self._listen, None), self._lockstep)
             self.https.start_listening(functools.partial(self._listen, self._tls), self._lockstep)
@@ -83,7 +88,23 @@ class WinRmServer:
         assert self._runner.server is not None  # noqa: S101 - set up in start
         return await asyncio.get_running_loop().create_server(self._runner.server, sock=sock, ssl=tls)
 
+    def _clients(self) -> list[tuple[int, str, int]]:
+        """Port, peer and its port of every connection."""
+        found = []
+        for connection in self._runner.server.connections if self._runner.server else ():
+            if connection.transport and (peer := connection.transport.get_extra_info("peername")):
+                own = connection.transport.get_extra_info("sockname")
+                found.append((WINRM_PORT if own[1] == self.http.port else WINRM_TLS_PORT, peer[0], peer[1]))
+        return found
+
     async def _handle(self, request: web.Request) -> web.Response:
+        gate = self._gates[request.secure]
+        await gate.wait()
+        response = await self._respond(request)
+        await gate.wait()
+        return response
+
+    async def _respond(self, request: web.Request) -> web.Response:
         with self._lockstep.request():
             transport = request.transport
             if transport is None:

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import asyncssh
 
 from chaos.lab.hostshell.ssh import SshServer
-from chaos.lab.windows.machine import WindowsMachine
+from chaos.lab.node.machine import Machine
+from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
 from chaos.lab.winshell.cmd import run_line
+from chaos.lab.winshell.inbound_gate import InboundGate
 from chaos.lab.winshell.powershell import powershell
-from chaos.lab.winshell.process import WinHost, WinProcess, default_environment
+from chaos.lab.winshell.process import Environment, WinHost, WinProcess, default_environment
 from chaos.lab.winshell.programs import PROGRAMS
 
 _OPENSSH = r"HKLM\SOFTWARE\OpenSSH"
 
 
 class WindowsSshServer(SshServer):
-    """SSH server whose commands run in cmd.exe or PowerShell."""
+    """SSH server whose commands run in cmd.exe or PowerShell. Behind a block rule its connections fall silent."""
 
     server_version = "OpenSSH_for_Windows_8.6"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        machine = self._win_host().machine
+        self._gate = InboundGate(machine, SSH_PORT, self._port)
+        machine.client_lists.append(self._clients)
+
+    def _on_machine_change(self, machine: Machine) -> None:
+        self._gate.update()
+        super()._on_machine_change(machine)
+
+    def _clients(self) -> list[tuple[int, str, int]]:
+        """Port, peer and its port of every connection."""
+        peers = [connection.get_extra_info("peername") for connection in self.connections]
+        return [(SSH_PORT, peer[0], peer[1]) for peer in peers if peer]
+
+    async def _serve(self, channel: asyncssh.SSHServerProcess[str]) -> None:
+        await self._gate.wait()
+        await super()._serve(channel)
 
     async def _run(self, channel: asyncssh.SSHServerProcess[str]) -> int:
         if channel.command is None:
@@ -25,10 +50,11 @@ class WindowsSshServer(SshServer):
             return 1
 
         read_line = self._line_reader(channel)
-        host = self._win_host()
+        host, waiting = self._win_host(), list[Callable[[], None]]()
+        out, err = (partial(self._write, stream.write, waiting) for stream in (channel.stdout, channel.stderr))
         process = WinProcess(
-            *(host, f"{host.machine.computer}\\{self.user}", channel.stdout.write, channel.stderr.write, read_line),
-            default_environment(host.machine, self.user),
+            *(host, f"{host.machine.computer}\\{self.user}", out, err, read_line),
+            self._environment(channel),
             f"C:\\Users\\{self.user}",
             is_foreground=True,
         )
@@ -36,8 +62,29 @@ class WindowsSshServer(SshServer):
             code = await powershell(process, f"-c {channel.command}")
         else:
             code = await run_line(process, channel.command)
+        if not self._gate.is_open:
+            with self._lockstep.suspend_request():
+                await self._gate.wait()
+        for write in waiting:
+            write()
         # Packer sees 1 over SSH where WinRM has 1115 and 1190; which other codes change is invented
         return code if 0 <= code < 256 else 1
+
+    def _write(self, write: Callable[[str], None], waiting: list[Callable[[], None]], text: str) -> None:
+        """Write, or while packets do not pass, and after it, keep what is written for the end."""
+        if self._gate.is_open and not waiting:
+            write(text)
+        else:
+            waiting.append(lambda: write(text))
+
+    def _environment(self, channel: asyncssh.SSHServerProcess[str]) -> Environment:
+        """With SSH_CONNECTION: the client's address and port, then the machine's own."""
+        machine = self._win_host().machine
+        environment = default_environment(machine, self.user)
+        peer = channel.get_extra_info("peername")
+        own = next(iter(machine.network.resolve(machine.name).values()))
+        environment.set("SSH_CONNECTION", f"{peer[0]} {peer[1]} {own} {SSH_PORT}")
+        return environment
 
     def _default_shell(self) -> str:
         return self._win_host().machine.registry.text(_OPENSSH, "DefaultShell").lower()

@@ -52,7 +52,7 @@ class KubeletServer:
         return app
 
     def _on_machine_change(self, machine: Machine) -> None:
-        if machine.kubelet.is_frozen:
+        if machine.kubelet.is_frozen or not machine.is_kubelet_port_open:
             self._responsive.clear()
         else:
             self._responsive.set()
@@ -71,7 +71,8 @@ class KubeletServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        await self._responsive.wait()  # a process stopped by SIGSTOP does not respond; simulated time continues
+        # a process stopped by SIGSTOP, or behind a firewall, does not respond; simulated time continues
+        await self._responsive.wait()
         with self._lockstep.request():
             try:
                 user = self._access.authenticate(request.headers.get("Authorization", ""))

@@ -5,7 +5,8 @@ Output is as recorded. No recording: the texts of ``show allprofiles`` and of er
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+from collections.abc import Callable, Iterable
 
 from chaos.lab.windows.firewall import API_PORT, PROFILES, FirewallError, FirewallRule, covers_address, covers_port
 from chaos.lab.winshell.process import WinProcess
@@ -149,29 +150,45 @@ def _show(process: WinProcess, pairs: dict[str, str]) -> int:
         return _fail(process, _NO_MATCH)
     for rule in rules:
         process.line()
-        for line in _describe(rule):
+        for line in _describe(rule, verbose="verbose" in pairs):
             process.line(line)
     return _succeed(process)
 
 
-def _describe(rule: FirewallRule) -> list[str]:
-    """Rows of one rule; the value begins at column 38, and the rule of dashes follows the name."""
+def _describe(rule: FirewallRule, *, verbose: bool) -> list[str]:
+    """Rows of one rule; the value begins at column 38, and the rule of dashes follows the name.
+
+    No recording: the values of what ``verbose`` adds.
+    """
     rows = [
         ("Enabled:", "Yes" if rule.enabled else "No"),
         ("Direction:", rule.direction.capitalize()),
         ("Profiles:", ",".join(rule.profiles)),
         ("Grouping:", ""),
-        ("LocalIP:", _joined(rule.local_ip)),
-        ("RemoteIP:", _joined(rule.remote_ip)),
+        ("LocalIP:", _joined(map(_shown_address, rule.local_ip))),
+        ("RemoteIP:", _joined(map(_shown_address, rule.remote_ip))),
         ("Protocol:", rule.protocol.capitalize() if rule.protocol.lower() == "any" else rule.protocol.upper()),
     ]
     if rule.protocol.lower() != "any":
         rows += [("LocalPort:", _joined(rule.local_port)), ("RemotePort:", _joined(rule.remote_port))]
-    rows += [("Edge traversal:", "No"), ("Action:", rule.action.capitalize())]
+    rows.append(("Edge traversal:", "No"))
+    if verbose:
+        program = [("Program:", rule.program)] if rule.program else []
+        rows += [*program, ("InterfaceTypes:", "Any"), ("Security:", "NotRequired"), ("Rule source:", "Local Setting")]
+    rows.append(("Action:", rule.action.capitalize()))
     return [f"{'Rule Name:':<38}{rule.name}", _RULE, *(f"{label:<38}{value}".rstrip() for label, value in rows)]
 
 
-def _joined(items: tuple[str, ...]) -> str:
+def _shown_address(text: str) -> str:
+    """A single address with the length of its prefix. No recording."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    return f"{address}/{address.max_prefixlen}"
+
+
+def _joined(items: Iterable[str]) -> str:
     return ",".join("Any" if item.lower() == "any" else item for item in items)
 
 
