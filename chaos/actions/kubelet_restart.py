@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from chaos.actions._params import NoParams
+from chaos.actions._process_proof import PROCESS_REPLACED
 from chaos.actions._service import KubeletState, canceled_job, capture_kubelet_state, restore_kubelet, systemctl
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.command import Command, Delivery
@@ -16,23 +17,10 @@ from chaos.model.evidence import (
     power_lost,
     readings_after,
     returned_entries,
-    same_boot,
 )
 from chaos.model.timeline import Timeline
 
 _GRACE_SECONDS = 5.0
-
-
-def _check_process_replaced(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a process ID that differs from the one before the step."""
-    before = last_reading_before(timeline, step, "kubelet-process")
-    old = before.value.get("pid") if before and isinstance(before.value, dict) else None
-    for reading in readings_after(timeline, step, "kubelet-process"):
-        new = reading.value.get("pid") if isinstance(reading.value, dict) else None
-        if before and old and new and new != old and same_boot(timeline, step, reading):
-            because = f"the kubelet of {step.node} is another process ({old}, then {new})"
-            return ProofResult(ProofStatus.PROVEN, because, (before.seq, reading.seq))
-    return no_proof(f"no new process of the kubelet of {step.node} was seen")
 
 
 def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -84,7 +72,7 @@ class KubeletRestart(Action[NoParams, KubeletState]):
     undo_kind = UndoKind.SELF_RESTORING
     keeps_pods_running = True
     proofs = (
-        Proof("another-process", _check_process_replaced),
+        PROCESS_REPLACED,
         Proof("canceled-by-shutdown", _check_canceled),
         Proof("accepted", _check_accepted, weak=True),
     )

@@ -39,6 +39,7 @@ API_TIMEOUT = 30.0  # seconds that a due step waits for an API server that does 
 START_LEAD = 0.12  # seconds from the writes that release many hosts to their common start; a host waits longer at most
 _GRACE = 0.5  # wall seconds in which most commands respond; also granted to pending ones when the run ends
 _POLL = 0.25
+_SHOWN_OUTPUT = 200  # characters of a failed program's output
 _log = logging.getLogger(__name__)
 R = TypeVar("R")
 Moments = dict[str, tuple[float, float]]  # begin and return of each step
@@ -272,7 +273,10 @@ def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes
 
 
 def _failure_reason(outcome: Outcome) -> str:
-    return outcome.error or outcome.stderr.strip() or f"exit code {outcome.exit}"
+    """Programs of Windows write their errors to standard output."""
+    code = f"exit code {outcome.exit}"
+    shown = " ".join(outcome.stdout.split())[:_SHOWN_OUTPUT]
+    return outcome.error or outcome.stderr.strip() or (f"{code}: {shown}" if shown else code)
 
 
 def await_proofs(context: RunContext) -> None:

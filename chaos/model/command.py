@@ -13,7 +13,8 @@ from msgspec import Struct
 class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
     """A program on a host. ``timeout`` in seconds of wall time; ``accept``: the exit codes of success.
 
-    ``undecided``: parts of standard error with which a failure leaves open what happened, so that the proof decides.
+    ``undecided``: parts of standard error, or of the output of Windows' sc.exe, with which a failure leaves open what
+    happened, so that the proof decides.
     """
 
     argv: tuple[str, ...]
@@ -195,9 +196,9 @@ def is_success(command: Command, outcome: Outcome) -> bool:
 
 
 def undecided_answer(command: Command, outcome: Outcome) -> str:
-    """The part of a failure's standard error that leaves open what happened; "" if the outcome is decided."""
+    """The part of a failure's output that leaves open what happened; "" if the outcome is decided."""
     if not isinstance(command, HostCommand) or outcome.delivery is not Delivery.ANSWERED:
         return ""
     if outcome.exit in command.accept:
         return ""
-    return next((text for text in command.undecided if text in outcome.stderr), "")
+    return next((text for text in command.undecided if text in outcome.stderr or text in outcome.stdout), "")

@@ -6,11 +6,14 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-import chaos.actions
+import chaos.actions.windows
 from chaos.model.action import AnyAction, Target, UndoStep
+from chaos.model.command import Command, HostCommand
 from chaos.model.registry import discover
+from chaos.model.windows import decode_script
 
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
 LOCKED = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
 BARE = Target("n1", facts={"shared-kernel": False}, tag="run-step")
 NODE = Target("n1", power="redfish", facts=LOCKED, tag="run-step")
@@ -18,14 +21,31 @@ STATIC = Target("n1", power="redfish", static_pods=("etcd-n1",), tag="run-step")
 UP = ["preparing-for-shutdown is b false", "node-ready is True"]
 
 
+def action_for(name: str, target: Target) -> AnyAction:
+    """The action's form for the target's operating system."""
+    return (WINDOWS_ACTIONS if target.os == "windows" else ACTIONS)[name]
+
+
 def prepare(name: str, given: dict[str, Any], target: Target) -> Any:
-    """The action's state for parameters as in YAML."""
-    action = ACTIONS[name]
+    """The state for parameters as in YAML, of the action's form for the target's operating system."""
+    action = action_for(name, target)
     return action.prepare(target, action.params.model_validate(given))
 
 
 def _when(step: UndoStep) -> str:
     return f" when {' and '.join(map(str, step.when))}" if step.when else ""
+
+
+def command_text(command: Command) -> str:
+    """The command in words; of a program of Windows without its directory, of PowerShell its script."""
+    return _argv_text(command.argv) if isinstance(command, HostCommand) else str(command)
+
+
+def _argv_text(argv: tuple[str, ...]) -> str:
+    if script := decode_script(argv):
+        return script
+    program, *rest = argv
+    return shlex.join((program.removeprefix("C:\\Windows\\System32\\"), *rest))
 
 
 @dataclass(frozen=True)
@@ -42,13 +62,13 @@ class ActionDescription:
 
 def describe(name: str, given: dict[str, Any], target: Target) -> ActionDescription:
     """What the action would send with these parameters on this target, and its undo."""
-    action, state = ACTIONS[name], prepare(name, given, target)
+    action, state = action_for(name, target), prepare(name, given, target)
     timer, undo = action.failsafe_timer(state), action.undo(state)
     return ActionDescription(
-        inject=[str(command) for command in action.inject(state)],
+        inject=[command_text(command) for command in action.inject(state)],
         preconditions=[str(check) for check in action.preconditions(state)],
-        failsafe=f"{timer.unit} after {timer.seconds:g}s: {shlex.join(timer.argv)}" if timer else "",
-        undo=[f"{step.command} unless {step.unless}{_when(step)}" for step in undo.steps],
+        failsafe=f"{timer.unit} after {timer.seconds:g}s: {_argv_text(timer.argv)}" if timer else "",
+        undo=[f"{command_text(step.command)} unless {step.unless}{_when(step)}" for step in undo.steps],
         proof=[str(check) for check in undo.proof],
         disarm=undo.disarm,
     )

@@ -1,4 +1,7 @@
-"""Parts shared by actions that stop the kubelet's service: the failsafe task that starts it, and undo."""
+"""Parts shared by actions on services: control codes, the failsafe task that starts the service, and undo.
+
+sc.exe returns when a service has received a control; the cmdlets of PowerShell wait until it has stopped or started.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep,
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
 from chaos.model.state_types import Tag, WindowsService
-from chaos.model.windows import system_program
+from chaos.model.windows import powershell, system_program
 
 ALREADY_RUNNING, NOT_STARTED = 1056, 1062
+_NO_ANSWER = " 1053:"  # in sc.exe's output: the service did not answer in 30 s, and may still do what it was sent
+_WAIT = 100.0  # seconds for a service to stop and start
 
 
 class ServiceState(Struct, frozen=True):
-    """The stopped service; ``seconds`` until the failsafe task starts it, ``tag`` for the task's name."""
+    """The service; ``seconds`` until the failsafe task starts it, ``tag`` for the task's name."""
 
     service: WindowsService
     tag: Tag
@@ -28,18 +33,34 @@ def capture_kubelet_state(target: Target, why: str) -> ServiceState:
 
 
 def stop_service(service: str) -> HostCommand:
-    """``sc.exe stop``, which returns when the service has received it, not when it has stopped."""
-    return HostCommand((system_program("sc"), "stop", service))
+    """``sc.exe stop``, also of a service that is stopped. 1051: running services depend on it; 1061: it starts."""
+    argv = (system_program("sc"), "stop", service)
+    return HostCommand(argv, accept=(0, NOT_STARTED), undecided=(_NO_ANSWER,))
 
 
 def start_service(service: str) -> HostCommand:
-    """``sc.exe start``, also of a service that runs."""
-    return HostCommand((system_program("sc"), "start", service), accept=(0, ALREADY_RUNNING))
+    """``sc.exe start``, which starts what the service depends on first; also of a service that runs."""
+    argv = (system_program("sc"), "start", service)
+    return HostCommand(argv, accept=(0, ALREADY_RUNNING), undecided=(_NO_ANSWER,))
 
 
-def start_failsafe(state: ServiceState) -> FailsafeTimer:
+def stop_services_and_wait(*services: str) -> HostCommand:
+    """Stop services in this order, each once the one before it has stopped; fails if others that run depend on one."""
+    return _wait_for("Stop-Service", services)
+
+
+def restart_service(service: str) -> HostCommand:
+    """Stop and start a service; ``sc.exe start`` would be refused (1056) while it stops."""
+    return _wait_for("Restart-Service", (service,))
+
+
+def _wait_for(cmdlet: str, services: tuple[str, ...]) -> HostCommand:
+    return HostCommand(powershell(";".join(f"{cmdlet} -Name '{service}'" for service in services)), timeout=_WAIT)
+
+
+def start_failsafe(tag: str, seconds: float, service: str) -> FailsafeTimer:
     """The task that starts the service if nodefall does not."""
-    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, start_service(state.service).argv)
+    return FailsafeTimer(failsafe_unit(tag), seconds, start_service(service).argv)
 
 
 def restore_kubelet(state: ServiceState, disarm: str = "") -> Undo:

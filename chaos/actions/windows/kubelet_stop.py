@@ -35,7 +35,7 @@ class KubeletStop(Action[NoParams, ServiceState]):
         return (stop_service(state.service),)
 
     def failsafe_timer(self, state: ServiceState) -> FailsafeTimer:
-        return start_failsafe(state)
+        return start_failsafe(state.tag, state.seconds, state.service)
 
     def undo(self, state: ServiceState) -> Undo:
         return restore_kubelet(state, disarm=failsafe_unit(state.tag))

@@ -30,3 +30,8 @@ def parse_number(stdout: str, exit_code: int, name: str) -> int:
         return int(data, 16)
     except ValueError as error:
         raise ValueError(f"the value {name} of the registry is no number: {data}") from error
+
+
+def parse_strings(stdout: str, exit_code: int, name: str) -> list[str]:
+    """As :func:`parse_value`, of a REG_MULTI_SZ."""
+    return [text for text in parse_value(stdout, exit_code, name).split("\\0") if text]

@@ -1,0 +1,24 @@
+"""Service of the container runtime."""
+
+from __future__ import annotations
+
+from chaos.facts.windows._services import RUNTIME, UNKNOWN_SERVICE, query_service
+from chaos.model.fact import HostFact
+
+
+class RuntimeUnit(HostFact):
+    """Text: the service's name, ``containerd``: the only runtime of the kubelet on Windows that nodefall knows."""
+
+    name = "runtime-unit"
+    summary = "service of the container runtime"
+    command = query_service(RUNTIME)
+
+    def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - only whether it is there
+        if exit_code == UNKNOWN_SERVICE:
+            raise ValueError(f"there is no service {RUNTIME}")
+        if exit_code:
+            raise ValueError("sc.exe is not understood")
+        return RUNTIME
+
+
+FACT = RuntimeUnit()

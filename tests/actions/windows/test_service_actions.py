@@ -1,0 +1,113 @@
+"""Windows services: what stops, starts and restores kubelet and runtime, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos.engine.rejection import had_no_effect
+from chaos.model.action import Target
+from chaos.model.command import Delivery, HostCommand, Outcome, is_success, undecided_answer
+from chaos.model.errors import Unsupported
+from tests.kit.actionkit import WINDOWS_ACTIONS, describe, prepare
+
+FACTS: dict[str, Any] = {"kubelet-unit": "kubelet", "runtime-unit": "containerd", "kubelet-dependencies": []}
+BOTH = FACTS | {"kubelet-dependencies": ["containerd"]}
+READY = "node-ready is True"
+START_KUBELET = "sc.exe start kubelet unless kubelet-state is active"
+START_RUNTIME = "sc.exe start containerd unless runtime-state is active"
+
+
+def target(facts: dict[str, Any]) -> Target:
+    return Target("w1", "windows", facts=facts, tag="run-step", max_duration=300.0)
+
+
+TABLE = [
+    ("kubelet-start", FACTS, ["sc.exe start kubelet"], "", []),
+    (
+        "kubelet-stop",
+        FACTS,
+        ["sc.exe stop kubelet"],
+        "nodefall-run-step after 300s: sc.exe start kubelet",
+        [START_KUBELET],
+    ),
+    ("kubelet-restart", FACTS, ["Restart-Service -Name 'kubelet'"], "", [START_KUBELET]),
+    (
+        "runtime-stop",
+        FACTS,
+        ["sc.exe stop containerd"],
+        "nodefall-run-step after 300s: sc.exe start containerd",
+        [START_RUNTIME],
+    ),
+    (
+        "runtime-stop",
+        BOTH,
+        ["Stop-Service -Name 'kubelet'", "sc.exe stop containerd"],
+        "nodefall-run-step after 300s: sc.exe start kubelet",
+        [START_RUNTIME, START_KUBELET],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "facts", "inject", "failsafe", "undo"), TABLE)
+def test_commands(name: str, facts: dict[str, Any], inject: list[str], failsafe: str, undo: list[str]) -> None:
+    described = describe(name, {}, target(facts))
+    assert (described.inject, described.failsafe, described.undo) == (inject, failsafe, undo)
+    assert described.disarm == failsafe.partition(" ")[0]
+    assert described.proof == ([*(step.partition(" unless ")[2] for step in undo), READY] if undo else [])
+
+
+@pytest.mark.parametrize("missing", ["runtime-unit", "kubelet-dependencies", "kubelet-unit"])
+def test_a_runtime_is_not_stopped_without_its_facts(missing: str) -> None:
+    facts = {name: value for name, value in BOTH.items() if name != missing}
+    with pytest.raises(Unsupported, match=missing):
+        prepare("runtime-stop", {}, target(facts))
+
+
+@pytest.mark.parametrize("name", ["kubelet-stop", "kubelet-start", "kubelet-restart"])
+def test_a_kubelet_that_is_no_service_is_refused(name: str) -> None:
+    with pytest.raises(Unsupported, match="kubelet-unit"):
+        prepare(name, {}, target({}))
+
+
+def command(name: str) -> HostCommand:
+    action = WINDOWS_ACTIONS[name]
+    found = action.inject(prepare(name, {}, target(FACTS)))[-1]
+    assert isinstance(found, HostCommand)
+    return found
+
+
+CODES = [
+    ("kubelet-stop", 0, "accepted"),
+    ("kubelet-stop", 1062, "accepted"),
+    ("kubelet-stop", 1051, "no effect"),
+    ("kubelet-stop", 1060, "no effect"),
+    ("kubelet-stop", 1061, "no effect"),
+    ("kubelet-stop", 1053, "undecided"),
+    ("kubelet-stop", 5, "failed"),
+    ("kubelet-start", 1056, "accepted"),
+    ("kubelet-start", 1058, "no effect"),
+    ("kubelet-start", 1053, "undecided"),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "expected"), CODES)
+def test_codes_of_the_service_control_manager(name: str, code: int, expected: str) -> None:
+    """The word before the code is translated, as FEHLER in German."""
+    sent = command(name)
+    outcome = Outcome(Delivery.ANSWERED, code, f"[SC] ControlService FEHLER {code}:\r\n\r\nText\r\n" if code else "")
+    found = {
+        "accepted": is_success(sent, outcome),
+        "no effect": had_no_effect(sent, outcome),
+        "undecided": bool(undecided_answer(sent, outcome)),
+    }
+    assert [word for word, holds in found.items() if holds] == ([expected] if expected != "failed" else [])
+
+
+@pytest.mark.parametrize("service", ["lsass", "kubelet;calc", "kubelet' -Force;'", "", "-kubelet"])
+@pytest.mark.parametrize("name", ["kubelet-stop", "runtime-stop"])
+def test_a_state_names_no_other_service(name: str, service: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        WINDOWS_ACTIONS[name].decode_state({"service": service, "tag": "a", "seconds": 1.0})
