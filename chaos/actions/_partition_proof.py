@@ -10,6 +10,7 @@ from chaos.model.timeline import Timeline, Version
 
 _PROBE_TIMEOUT = 3.0  # seconds; see the fact api-reachable
 _MIN_RENEWALS = 2
+_RULES = ("nft-rules", "firewall-rules")  # facts on Linux and Windows; false or empty without rules
 
 
 def blocks_api(from_: str, traffic: str | None) -> bool:
@@ -31,8 +32,8 @@ def _partition_begin(step: StepRun) -> float:
 
 def _check_rules_removed(timeline: Timeline, step: StepRun) -> ProofResult | None:
     """Disproven by removed rules, as after ``nft flush ruleset``: later readings do not show the partition."""
-    for reading in readings_after(timeline, step, "nft-rules", _partition_end(step)):
-        if reading.value is False and reading.t > _partition_begin(step):
+    for reading in (r for fact in _RULES for r in readings_after(timeline, step, fact, _partition_end(step))):
+        if not reading.value and reading.t > _partition_begin(step):
             because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
     return None

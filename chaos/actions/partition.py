@@ -6,60 +6,29 @@ proof on the node is the only evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, Self
-
 from msgspec import Struct
-from pydantic import Field, field_validator, model_validator
 
-from chaos.actions._packetfilter import TABLE, BlockRule, merge_networks, parse_network, ruleset
+from chaos.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
+from chaos.actions._partition_params import Params
 from chaos.actions._partition_proof import blocks_api, check_partitioned
+from chaos.actions._peers import (
+    NODES,
+    addresses_of,
+    capture_reachability,
+    control_plane,
+    other_nodes,
+    own_node,
+    pod_networks,
+    require_peers,
+)
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.labels import CONTROL_PLANE_LABELS
 from chaos.model.state_types import Tag
 
-_NODES = "/api/v1/nodes"
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
-
-
-class Params(Model):
-    """Which traffic is dropped, always on both address families: a dual-stack node would use the other one."""
-
-    from_: Literal["control-plane", "nodes", "everything-but-us", "cidr", "port"] = Field("control-plane", alias="from")
-    cidrs: list[str] = Field([], description="with from: cidr; networks of either family")
-    ports: list[int] = Field([], description="with from: port; destination ports of TCP and UDP")
-    families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only to match recordings of others")
-    direction: Literal["both", "in", "out"] | None = Field(None, description="as the node sees it; default both")
-    traffic: Literal["host", "pods", "all"] | None = Field(None, description="whose traffic; default all")
-    duration: DurationText | None = Field(
-        None, description="when the node removes the rules by itself; default: maxDuration"
-    )
-
-    @field_validator("cidrs")
-    @classmethod
-    def _validate_cidrs(cls, value: list[str]) -> list[str]:
-        for text in value:
-            parse_network(text)
-        return value
-
-    @field_validator("ports")
-    @classmethod
-    def _validate_ports(cls, value: list[int]) -> list[int]:
-        if any(not 1 <= port <= 65535 for port in value):
-            raise ValueError("a port is a number from 1 to 65535")
-        return value
-
-    @model_validator(mode="after")
-    def _validate_from(self) -> Self:
-        for kind, given in (("cidr", self.cidrs), ("port", self.ports)):
-            if (self.from_ == kind) != bool(given):
-                raise ValueError(f"{kind}s and from: {kind} require each other")
-        return self
 
 
 class PartitionState(Struct, frozen=True):
@@ -86,7 +55,7 @@ class Partition(Action[Params, PartitionState]):
     facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers", "api-reachable")
 
     def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
-        return (_NODES,)
+        return (NODES,)
 
     def prepare(self, target: Target, params: Params) -> PartitionState:
         target.require_fact("nft", "a partition is made with nft")
@@ -98,7 +67,7 @@ class Partition(Action[Params, PartitionState]):
             raise Unsupported(why, hint="leave families out")
         return PartitionState(
             rules=_rules(target, params),
-            reachable=_capture_reachability(target, params),
+            reachable=capture_reachability(target) if blocks_api(params.from_, params.traffic) else None,
             tag=target.tag,
             seconds=parse_duration(params.duration) if params.duration else target.max_duration,
         )
@@ -120,22 +89,6 @@ class Partition(Action[Params, PartitionState]):
         return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=failsafe_unit(state.tag))
 
 
-def _capture_reachability(target: Target, params: Params) -> dict[str, bool] | None:
-    """Reachability of the API by address family; None where the rules do not affect it. Raises Unsupported."""
-    if not blocks_api(params.from_, params.traffic):
-        return None
-    reachable: dict[str, bool] = target.require_fact("api-reachable", "it proves the partition")
-    if not any(reachable.values()):
-        raise Unsupported(
-            f"{target.node} does not reach the API server now", hint="restore its connection to the API server first"
-        )
-    servers = {*target.facts["server-addresses"], *(address for address, _ in target.facts["api-peers"])}
-    if servers & set(_addresses(_own_node(target))):
-        why = f"{target.node} runs the API server that it uses, and no packet filter can block that"
-        raise Unsupported(why, hint="choose a node without a control plane, or from: nodes")
-    return reachable
-
-
 def _rules(target: Target, params: Params) -> str:
     """The nft rules. Raises Unsupported, also for an invalid address in the cluster's objects."""
     try:
@@ -153,59 +106,19 @@ def _block_rule(target: Target, params: Params) -> BlockRule:
         directions=("in", "out") if params.direction in (None, "both") else (params.direction,),
         host=traffic in ("host", "all"),
         pods=traffic in ("pods", "all"),
-        own_networks=merge_networks(_pod_networks(_own_node(target))),
+        own_networks=merge_networks(pod_networks(own_node(target))),
         exempt_connection=(peer["address"], peer["port"]) if peer else None,
     )
 
 
 def _peers(target: Target, params: Params) -> list[str]:
     """The networks to block; empty for everything, and for ports. Raises Unsupported where none is known."""
-    others = [node for node in _cluster_nodes(target) if node["metadata"]["name"] != target.node]
-    own = set(_addresses(_own_node(target)))
     if params.from_ == "cidr":
         return merge_networks(params.cidrs)
     if params.from_ == "nodes":
-        return _require_peers(target, own, [*_addresses(others), *_pod_networks(others)], "another node")
-    if params.from_ == "control-plane":
-        known = [
-            *target.require_fact("server-addresses", "the control plane must be found"),
-            *(address for address, _ in target.require_fact("api-peers", "the control plane must be found")),
-        ]
-        planes = [
-            node for node in others if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)
-        ]
-        return _require_peers(target, own, [*known, *_addresses(planes)], "the control plane")
-    return []
-
-
-def _require_peers(target: Target, own: set[str], found: Iterable[str], whose: str) -> list[str]:
-    peers = merge_networks(text for text in found if text not in own and not parse_network(text).is_loopback)
-    if not peers:
-        raise Unsupported(f"no address of {whose} is known that is not {target.node}'s own", hint="use from: cidr")
-    return peers
-
-
-def _cluster_nodes(target: Target) -> list[dict[str, Any]]:
-    nodes = target.objects.get(_NODES) or {}
-    return list(nodes.get("items") or [])
-
-
-def _own_node(target: Target) -> list[dict[str, Any]]:
-    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] == target.node]
-
-
-def _addresses(nodes: Iterable[dict[str, Any]]) -> list[str]:
-    kinds = ("InternalIP", "ExternalIP")
-    return [
-        address["address"]
-        for node in nodes
-        for address in node.get("status", {}).get("addresses") or []
-        if address["type"] in kinds
-    ]
-
-
-def _pod_networks(nodes: Iterable[dict[str, Any]]) -> list[str]:
-    return [network for node in nodes for network in node.get("spec", {}).get("podCIDRs") or []]
+        others = other_nodes(target)
+        return require_peers(target, [*addresses_of(others), *pod_networks(others)], "another node")
+    return control_plane(target) if params.from_ == "control-plane" else []
 
 
 ACTION = Partition()

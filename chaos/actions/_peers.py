@@ -1,0 +1,85 @@
+"""Peers of a node in the cluster's objects, for partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from chaos.actions._packetfilter import merge_networks, parse_network
+from chaos.model.action import Target
+from chaos.model.errors import Unsupported
+from chaos.model.labels import CONTROL_PLANE_LABELS
+
+NODES = "/api/v1/nodes"
+
+
+def own_node(target: Target) -> list[dict[str, Any]]:
+    """The target's Node, if it is known."""
+    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] == target.node]
+
+
+def other_nodes(target: Target) -> list[dict[str, Any]]:
+    """The other Nodes."""
+    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] != target.node]
+
+
+def addresses_of(nodes: Iterable[dict[str, Any]]) -> list[str]:
+    """Internal and external addresses of Nodes."""
+    kinds = ("InternalIP", "ExternalIP")
+    return [
+        address["address"]
+        for node in nodes
+        for address in node.get("status", {}).get("addresses") or []
+        if address["type"] in kinds
+    ]
+
+
+def pod_networks(nodes: Iterable[dict[str, Any]]) -> list[str]:
+    """Pod networks of Nodes, in CIDR."""
+    return [network for node in nodes for network in node.get("spec", {}).get("podCIDRs") or []]
+
+
+def known_servers(target: Target) -> list[str]:
+    """Addresses of the API server, by its name and by the kubelet's connections. Raises Unsupported."""
+    why = "the control plane must be found"
+    return [
+        *target.require_fact("server-addresses", why),
+        *(address for address, _ in target.require_fact("api-peers", why)),
+    ]
+
+
+def control_plane(target: Target) -> list[str]:
+    """Addresses of the control plane besides the target's own. Raises Unsupported where none is known."""
+    planes = [
+        node
+        for node in other_nodes(target)
+        if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)
+    ]
+    return require_peers(target, [*known_servers(target), *addresses_of(planes)], "the control plane")
+
+
+def require_peers(target: Target, found: Iterable[str], whose: str) -> list[str]:
+    """Those of ``found`` that are not the target's own, merged. Raises Unsupported if none is left."""
+    own = set(addresses_of(own_node(target)))
+    peers = merge_networks(text for text in found if text not in own and not parse_network(text).is_loopback)
+    if not peers:
+        raise Unsupported(f"no address of {whose} is known that is not {target.node}'s own", hint="use from: cidr")
+    return peers
+
+
+def capture_reachability(target: Target) -> dict[str, bool]:
+    """Reachability of the API by address family. Raises Unsupported where no partition from it is possible."""
+    reachable: dict[str, bool] = target.require_fact("api-reachable", "it proves the partition")
+    if not any(reachable.values()):
+        raise Unsupported(
+            f"{target.node} does not reach the API server now", hint="restore its connection to the API server first"
+        )
+    if set(known_servers(target)) & set(addresses_of(own_node(target))):
+        why = f"{target.node} runs the API server that it uses, and no packet filter can block that"
+        raise Unsupported(why, hint="choose a node without a control plane, or from: nodes")
+    return reachable
+
+
+def _cluster_nodes(target: Target) -> list[dict[str, Any]]:
+    nodes = target.objects.get(NODES) or {}
+    return list(nodes.get("items") or [])

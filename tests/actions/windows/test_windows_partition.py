@@ -1,0 +1,135 @@
+"""Partition of a Windows node: the rules, what stays reachable, refusals, failsafe task and undo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.model.action import Target
+from chaos.model.command import HostCommand
+from chaos.model.errors import Unsupported
+from tests.kit.actionkit import WINDOWS_ACTIONS, describe, prepare
+
+
+def node(name: str, addresses: list[str], pods: list[str], *, plane: bool = False) -> dict[str, Any]:
+    labels = {"node-role.kubernetes.io/control-plane": ""} if plane else {}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"podCIDRs": pods},
+        "status": {"addresses": [{"type": "InternalIP", "address": a} for a in addresses]},
+    }
+
+
+NODES = {
+    "items": [
+        node("cp", ["10.0.0.1", "fd00::1"], [], plane=True),
+        node("w1", ["10.0.0.2", "fd00::2"], ["10.244.1.0/24"]),
+        node("w2", ["10.0.0.3", "fd00::3"], ["10.244.2.0/24"]),
+    ]
+}
+FACTS: dict[str, Any] = {
+    "firewall-state": {"Public": "on"},
+    "firewall-rules": [],
+    "connection-peers": ["10.9.9.9"],
+    "server-addresses": ["10.0.0.100"],
+    "api-peers": [["10.0.0.1", 6443]],
+    "api-reachable": {"ipv4": True, "ipv6": True},
+}
+WINDOWS = Target("w1", "windows", facts=FACTS, objects={"/api/v1/nodes": NODES}, tag="run-cut", max_duration=600.0)
+DELETE = "netsh.exe advfirewall firewall delete rule name=nodefall-run-cut"
+ADD = "netsh.exe advfirewall firewall add rule name=nodefall-run-cut dir={} action=block profile=any protocol=any"
+
+
+def changed(**facts: Any) -> Target:
+    names = {name.replace("_", "-"): value for name, value in facts.items()}
+    return replace(WINDOWS, facts=FACTS | names)
+
+
+def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_last() -> None:
+    described = describe("partition", {"duration": "100s"}, WINDOWS)
+    ranges = "enable=yes remoteip=10.0.0.1,10.0.0.100,fd00::1"
+    assert described.inject == [f"{ADD.format('in')} {ranges}", f"{ADD.format('out')} {ranges}"]
+    assert described.preconditions == ["firewall-rules is []", "firewall-state is {'Public': 'on'}"]
+    assert described.failsafe == f"nodefall-run-cut after 100s: {DELETE}"
+    assert described.undo == [f"{DELETE} unless firewall-rules is []"]
+    assert described.proof == [
+        "firewall-rules is []",
+        "api-reachable is {'ipv4': True, 'ipv6': True}",
+        "node-ready is True",
+    ]
+    assert described.disarm == "nodefall-run-cut"
+
+
+def test_one_direction() -> None:
+    assert [" dir=out " in command for command in describe("partition", {"direction": "out"}, WINDOWS).inject] == [True]
+
+
+def test_everything_but_us_leaves_out_the_operator_and_the_own_pods() -> None:
+    ranges = prepare("partition", {"from": "everything-but-us"}, WINDOWS).ranges
+    assert "10.9.9.10-10.244.0.255" in ranges
+    assert any(text.endswith("-10.9.9.8") for text in ranges)
+    assert "10.244.2.0-126.255.255.255" in ranges
+    assert not any(text.lower().startswith(("fe80", "ff")) for text in ranges)
+
+
+REFUSED: list[tuple[dict[str, Any], Target, str]] = [
+    ({"traffic": "pods"}, WINDOWS, "does not see the traffic of pods"),
+    ({"from": "nodes"}, WINDOWS, "from: nodes cannot be proven"),
+    ({"from": "cidr", "cidrs": ["10.0.0.0/8"]}, WINDOWS, "from: cidr cannot be proven"),
+    ({"from": "port", "ports": [443]}, WINDOWS, "from: port cannot be proven"),
+    ({"direction": "in"}, WINDOWS, "judges a connection by its first packet"),
+    ({"families": ["ipv4"]}, WINDOWS, "one address family"),
+    ({}, changed(firewall_state={"Domain": "on", "Public": "off"}), "firewall is off in profile Public"),
+    ({}, changed(firewall_state={"Domain": "policy"}), "ignores local rules"),
+    ({}, changed(firewall_rules=["nodefall-x"]), "rules of an earlier partition"),
+    ({}, changed(connection_peers=["10.0.0.100"]), "comes from 10.0.0.100, the address of the API server"),
+    ({"from": "everything-but-us"}, changed(connection_peers=["10.0.0.1"]), "the address of the API server"),
+    ({}, changed(api_reachable={"ipv4": False}), "does not reach the API server now"),
+    ({}, changed(server_addresses=["10.0.0.2"]), "runs the API server that it uses"),
+    ({}, changed(connection_peers=["x"]), "no rules can be made"),
+]
+
+
+@pytest.mark.parametrize(("given_", "target", "why"), REFUSED)
+def test_refused(given_: dict[str, Any], target: Target, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        prepare("partition", given_, target)
+
+
+@pytest.mark.parametrize("missing", sorted(FACTS))
+def test_an_unknown_fact_is_a_refusal_and_its_name_is_in_it(missing: str) -> None:
+    facts = {name: value for name, value in FACTS.items() if name != missing}
+    with pytest.raises(Unsupported, match=missing):
+        prepare("partition", {}, replace(WINDOWS, facts=facts))
+
+
+@given(st.integers(1, 2000))
+def test_no_command_line_is_longer_than_cmd_takes(count: int) -> None:
+    """Every second address of a network, so that no two of them are one range."""
+    planes = {
+        "items": [
+            *NODES["items"],
+            node("cp2", [f"10.1.{n // 128}.{n % 128 * 2}" for n in range(count)], [], plane=True),
+        ]
+    }
+    target = replace(WINDOWS, objects={"/api/v1/nodes": planes})
+    action = WINDOWS_ACTIONS["partition"]
+    commands = action.inject(prepare("partition", {}, target))
+    assert all(isinstance(command, HostCommand) and len(str(command)) < 8000 for command in commands)
+    listed = " ".join(map(str, commands))
+    assert all(f"10.1.{n // 128}.{n % 128 * 2}" in listed for n in range(count))
+
+
+@pytest.mark.parametrize("key", ["ranges", "directions", "tag"])
+def test_a_state_names_no_other_rule(key: str) -> None:
+    action = WINDOWS_ACTIONS["partition"]
+    encoded = action.encode_state(prepare("partition", {}, WINDOWS))
+    assert action.decode_state(encoded)
+    bad: Any = "all & calc" if key == "tag" else ["any", "& calc"]
+    with pytest.raises(msgspec.ValidationError):
+        action.decode_state(encoded | {key: bad})

@@ -1,0 +1,125 @@
+"""Facts of a Windows host's network: scripts, and their output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.app.registry import load_windows_facts
+from chaos.facts.windows._addresses import parse_address
+from chaos.model.windows import decode_script
+from tests.kit.actionkit import command_text
+
+FACTS = load_windows_facts()
+SERVER = {"kubelet-server": "https://cp.example:6443"}
+KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [["10.0.0.1", 6443]]}
+COMMANDS = [
+    ("server-addresses", SERVER, "[Net.Dns]::GetHostAddresses('cp.example')|%{$_.IPAddressToString}"),
+    ("server-addresses", {"kubelet-server": "https://[fd00::1]:6443"}, "GetHostAddresses('fd00::1')"),
+    ("api-peers", SERVER, "-RemotePort 443,6443 -ErrorAction"),
+    ("api-peers", {"kubelet-server": "https://lb:8443"}, "-RemotePort 443,6443,8443 "),
+    (
+        "api-reachable",
+        KNOWN,
+        "$c0=New-Object Net.Sockets.TcpClient('InterNetwork');$t0=$c0.ConnectAsync('10.0.0.1',6443)",
+    ),
+    ("api-reachable", KNOWN, "TcpClient('InterNetworkV6');$t1=$c1.ConnectAsync('fd00::1',6443);$e="),
+    ("firewall-rules", {}, r"\FirewallPolicy\FirewallRules' /f Name=nodefall- /d"),
+]
+
+
+@pytest.mark.parametrize(("name", "known", "part"), COMMANDS)
+def test_commands(name: str, known: dict[str, Any], part: str) -> None:
+    assert part in command_text(FACTS[name].command_for(known))
+
+
+@pytest.mark.parametrize("server", ["https://", "https://a'b:6443", "https://a$(x)", "https://a;b"])
+def test_no_script_is_made_of_a_name_that_is_none(server: str) -> None:
+    with pytest.raises(ValueError, match="has no host"):
+        FACTS["server-addresses"].command_for({"kubelet-server": server})
+
+
+def test_no_probe_without_an_address() -> None:
+    with pytest.raises(ValueError, match="no address of an API server"):
+        FACTS["api-reachable"].command_for(SERVER | {"server-addresses": [], "api-peers": []})
+
+
+@given(st.lists(st.ip_addresses().map(str), min_size=1, max_size=8, unique=True))
+def test_every_address_is_tried_at_once_and_fits_a_command_line(addresses: list[str]) -> None:
+    known = SERVER | {"server-addresses": addresses, "api-peers": []}
+    command = FACTS["api-reachable"].command_for(known)
+    begin, end = decode_script(command.argv).split("$e=", 1)
+    assert all(f"ConnectAsync('{address}',6443)" in begin and f'"{address} $r"' in end for address in addresses)
+    assert ".Wait(" not in begin
+    assert len(str(command)) < 8191
+
+
+KEY = "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\...\\FirewallPolicy\\FirewallRules\r\n"
+RULE = "v2.31|Action=Block|Active=TRUE|Dir={}|RA4=10.0.0.1|Name=nodefall-{}|"
+RULES = KEY + "".join(
+    f"    {{5C01}}    REG_SZ    {RULE.format(direction, 'r1-cut')}\r\n" for direction in ("In", "Out")
+)
+OTHER = f"{KEY}    {{5C03}}    REG_SZ    v2.31|Action=Allow|Active=TRUE|Dir=In|Name=x|Desc=Name=nodefall-1|\r\n"
+PROFILES = "profile Domain True True\r\nprofile Private True NotConfigured\r\nprofile Public True False\r\n"
+GOOD: list[tuple[str, str, int, Any]] = [
+    ("kubelet-server", "    server: https://10.0.0.1:6443\r\n", 0, "https://10.0.0.1:6443"),
+    ("kubelet-server", '    server: "https://cp:6443/"\r\n', 0, "https://cp:6443"),
+    ("server-addresses", "fd00::1\r\n10.0.0.1\r\n127.0.0.1\r\n::1\r\n::ffff:10.0.0.1\r\n", 0, ["10.0.0.1", "fd00::1"]),
+    ("api-peers", "", 0, []),
+    (
+        "api-peers",
+        "fd00::1 6443\r\n10.0.0.1 6443\r\n10.0.0.1 6443\r\n127.0.0.1 6443\r\n",
+        0,
+        [["10.0.0.1", 6443], ["fd00::1", 6443]],
+    ),
+    ("api-reachable", "10.0.0.1 True\r\nfd00::1 False\r\n", 0, {"ipv4": True, "ipv6": False}),
+    ("api-reachable", "10.0.0.1 False\r\n10.0.0.2 True\r\n10.0.0.3 False\r\n", 0, {"ipv4": True}),
+    ("connection-peers", "ssh 192.0.2.1 40000 10.0.0.9 22\r\n", 0, ["192.0.2.1"]),
+    ("connection-peers", "ssh fe80::1%4 40000 fe80::2%4 22\r\n", 0, ["fe80::1"]),
+    ("connection-peers", "winrm 10.0.0.9\r\nwinrm ::ffff:10.0.0.8\r\nwinrm 10.0.0.9\r\n", 0, ["10.0.0.8", "10.0.0.9"]),
+    ("firewall-rules", "End of search: 0 match(es) found.\r\n", 1, []),
+    ("firewall-rules", "Suche abgeschlossen: 0 Übereinstimmung(en) gefunden.\r\n", 1, []),
+    ("firewall-rules", f"{RULES}\r\nEnd of search: 2 match(es) found.\r\n", 0, ["nodefall-r1-cut"]),
+    ("firewall-rules", f"{OTHER}\r\nEnd of search: 1 match(es) found.\r\n", 0, []),
+    ("firewall-state", f"{PROFILES}network Public\r\n", 0, {"Public": "policy"}),
+    ("firewall-state", f"{PROFILES}network DomainAuthenticated\r\n", 0, {"Domain": "on"}),
+    ("firewall-state", PROFILES, 0, {"Domain": "on", "Private": "on", "Public": "policy"}),
+    ("firewall-state", "profile Public False NotConfigured\r\n", 0, {"Public": "off"}),
+]
+BAD = [
+    ("kubelet-server", "", 0, "names a server"),
+    ("kubelet-server", "server: http://10.0.0.1", 0, "names a server"),
+    ("server-addresses", "", 1, "not resolved"),
+    ("server-addresses", "cp", 0, "cp"),
+    ("api-peers", "", 1, "not listed"),
+    ("api-peers", "10.0.0.1", 0, "invalid literal"),
+    ("api-reachable", "", 0, "did not run"),
+    ("api-reachable", "10.0.0.1 maybe", 0, "'10.0.0.1 maybe'"),
+    ("api-reachable", "10.0.0.1 True", 1, "did not run"),
+    ("connection-peers", "", 0, "neither to SSH nor"),
+    ("connection-peers", "rdp 10.0.0.9", 0, "not listed"),
+    ("connection-peers", "winrm x", 0, "x"),
+    ("firewall-rules", "", 1, "no firewall rules"),
+    ("firewall-state", "", 0, "not listed"),
+    ("firewall-state", "profile Public True True\r\nnetwork Private\r\n", 0, "not listed"),
+]
+
+
+@pytest.mark.parametrize(("name", "stdout", "code", "value"), GOOD)
+def test_parsed(name: str, stdout: str, code: int, value: Any) -> None:
+    assert FACTS[name].parse(stdout, code) == value
+
+
+@pytest.mark.parametrize(("name", "stdout", "code", "why"), BAD)
+def test_output_that_is_not_understood(name: str, stdout: str, code: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        FACTS[name].parse(stdout, code)
+
+
+@given(st.ip_addresses(), st.sampled_from(["", "%4"]))
+def test_addresses_lose_their_zone_only(address: Any, zone: str) -> None:
+    expected = getattr(address, "ipv4_mapped", None) or address
+    assert parse_address(f"{str(address).partition('%')[0]}{zone}") == expected
