@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 from msgspec import Struct
-from pydantic import AfterValidator, Field
 
+from chaos.actions._clock import CLOCK_IS_WRONG, Params, signed_seconds
 from chaos.facts.clock_skew import BOOT_TIME_SCRIPT, MARK_FILE
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import (
     Action,
     FactCheck,
     FailsafeTimer,
-    Proof,
-    ProofResult,
-    ProofStatus,
-    StepRun,
     Target,
     Undo,
     UndoKind,
@@ -25,14 +19,9 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import is_number, no_proof, readings_after
 from chaos.model.state_types import Tag, UnitName
-from chaos.model.timeline import Timeline
 
-_MAX_SECONDS = 600.0
 _SET_SCRIPT = (
     f"test -e {MARK_FILE} || {{ {BOOT_TIME_SCRIPT} > {MARK_FILE}.new && mv {MARK_FILE}.new {MARK_FILE}; }}"
     ' && date --set="$1 seconds"'
@@ -40,30 +29,6 @@ _SET_SCRIPT = (
 # Computed from the machine's uptime: correct when run twice, and after other changes of the clock.
 _TRUE_TIME_SCRIPT = f"cat {MARK_FILE} /proc/uptime | awk '{{ now += $1 }} END {{ printf \"@%.2f\", now }}'"
 _RESTORE_SCRIPT = f'! test -e {MARK_FILE} || {{ date --set="$({_TRUE_TIME_SCRIPT})" && rm {MARK_FILE}; }}'
-
-
-def _validate_bounds(text: str) -> str:
-    if not 2 <= parse_duration(text) <= _MAX_SECONDS or parse_duration(text) % 1:
-        raise ValueError(f"{text!r} is not a whole number of seconds from 2s to {_MAX_SECONDS:g}s")
-    return text
-
-
-class Params(Model):
-    """How far, and which way."""
-
-    by: Annotated[DurationText, AfterValidator(_validate_bounds)] = Field(
-        "60s", description="how far the clock is set wrong, 2s to 10m"
-    )
-    direction: Literal["ahead", "behind"] = Field("ahead", description="ahead of the right time, or behind it")
-
-
-def _check_skew(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by the difference to the machine's uptime, which does not depend on the clock."""
-    for reading in readings_after(timeline, step, "clock-skew"):
-        if is_number(reading.value) and abs(reading.value) > 1:
-            because = f"the clock of {step.node} was {reading.value:+d} s wrong"
-            return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
-    return no_proof(f"the clock of {step.node} was not seen to be wrong")
 
 
 class ClockState(Struct, frozen=True):
@@ -93,7 +58,7 @@ class ClockSkew(Action[Params, ClockState]):
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     exclusive_timer_reason = "it sets the clock, which identifies boots and starts logind's scheduled shutdown"
-    proofs = (Proof("clock-skew", _check_skew),)
+    proofs = (CLOCK_IS_WRONG,)
     proof_facts = ("clock-skew", "time-sync-state")
     facts = ("shared-kernel", "time-sync-unit", "time-sync-state", "clock-skew")
 
@@ -114,8 +79,7 @@ class ClockSkew(Action[Params, ClockState]):
             )
         unit = target.require_fact("time-sync-unit", "it would correct the clock at once, and must do so afterwards")
         active = target.require_fact("time-sync-state", "undo restores it") == "active"
-        seconds = int(parse_duration(params.by)) * (1 if params.direction == "ahead" else -1)
-        return ClockState(seconds, unit, active, target.tag, target.max_duration)
+        return ClockState(signed_seconds(params), unit, active, target.tag, target.max_duration)
 
     def inject(self, state: ClockState) -> tuple[Command, ...]:
         stop = HostCommand(("systemctl", "stop", state.sync_unit))

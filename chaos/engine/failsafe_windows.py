@@ -1,21 +1,24 @@
 """Failsafe timer of Windows hosts: a scheduled task of SYSTEM, which survives the end of nodefall and of its session.
 
 It starts by the wall clock of the host, at its time or at the next boot, as what it undoes may survive a boot. It also
-starts late if the machine was off at its time. Not for faults that set the clock.
+starts late if the machine was off at its time. For faults that set the clock it starts at once, and waits by itself.
 """
 
 from __future__ import annotations
 
+import csv
 from datetime import UTC, datetime
 from math import ceil
 from xml.etree import ElementTree
+
+from msgspec import structs
 
 from chaos.hosts.pool import Hosts
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success
 from chaos.model.errors import Aborted, NodefallError
-from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
+from chaos.model.windows import LIST_TASKS, decode_script, parse_task_names, powershell, system_program
 
 _NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _SYSTEM_SID = "S-1-5-18"
@@ -25,23 +28,25 @@ _SETTINGS = {
     "StopIfGoingOnBatteries": "false",
     "StartWhenAvailable": "true",
     "Enabled": "true",
-    "ExecutionTimeLimit": "PT1H",
 }
+_RUNNING, _LAST_RESULT = "267009", 6  # SCHED_S_TASK_RUNNING, and its column in a detailed listing
+_RUN_READS = 10  # readings until a task runs that was started
 
 
-def task_xml(timer: FailsafeTimer, start: datetime) -> str:
-    """The task of ``timer`` as Task Scheduler takes it; ``start`` in UTC, of whole seconds."""
+def task_xml(timer: FailsafeTimer, start: datetime | None) -> str:
+    """The task of ``timer`` as Task Scheduler takes it; ``start`` in UTC, of whole seconds, None for no such time."""
     ElementTree.register_namespace("", _NAMESPACE)
     task = ElementTree.Element(_tag("Task"), {"version": "1.2"})
     triggers = _add(task, "Triggers")
-    _add(_add(triggers, "TimeTrigger"), "StartBoundary", _format(start))
+    if start is not None:
+        _add(_add(triggers, "TimeTrigger"), "StartBoundary", _format(start))
     _add(triggers, "BootTrigger")
     principal = _add(_add(task, "Principals"), "Principal")
     principal.set("id", "Author")
     _add(principal, "UserId", _SYSTEM_SID)
     _add(principal, "RunLevel", "HighestAvailable")
     settings = _add(task, "Settings")
-    for name, value in _SETTINGS.items():
+    for name, value in (_SETTINGS | {"ExecutionTimeLimit": "PT1H" if start else "PT0S"}).items():
         _add(settings, name, value)
     actions = _add(task, "Actions")
     actions.set("Context", "Author")
@@ -51,24 +56,24 @@ def task_xml(timer: FailsafeTimer, start: datetime) -> str:
     return ElementTree.tostring(task, encoding="unicode")
 
 
-def register_command(timer: FailsafeTimer, start: datetime) -> HostCommand:
+def register_command(timer: FailsafeTimer, start: datetime | None) -> HostCommand:
     """The command that registers the task. Its XML comes on standard input: schtasks.exe takes only a file."""
     script = f"Register-ScheduledTask -TaskName '{timer.unit}' -Xml ([Console]::In.ReadToEnd()) -Force | Out-Null"
     return HostCommand(powershell(script), stdin=task_xml(timer, start))
 
 
 def arm_task(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
-    """Register the task to start after ``seconds``, rounded up, and read it back; returns its seconds. Raises Aborted.
+    """Register the task to act after ``seconds``, rounded up, and read it back; returns its seconds. Raises Aborted."""
+    return (
+        _arm_by_uptime(hosts, node, timer, seconds) if timer.by_uptime else _arm_by_clock(hosts, node, timer, seconds)
+    )
 
-    The host's clock is read before and after, so that a clock that was set meanwhile is noticed.
-    """
+
+def _arm_by_clock(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
+    """The host's clock is read before and after, so that a clock that was set meanwhile is noticed."""
     before = _read_clock(hosts, node)
     start = datetime.fromtimestamp(ceil(before + seconds), UTC)
-    _run(hosts, node, register_command(timer, start))
-    found = _read_task(hosts, node, timer.unit)
-    expected = (_format(start), timer.argv[0], _arguments(timer), _SYSTEM_SID)
-    if found != expected:
-        raise Aborted(f"{node}: the task {timer.unit} reads back as {found}, not as {expected}")
+    _register(hosts, node, timer, start)
     after = _read_clock(hosts, node)
     if not before <= after < start.timestamp():
         left = start.timestamp() - after
@@ -76,9 +81,44 @@ def arm_task(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> f
     return start.timestamp() - before
 
 
+def _arm_by_uptime(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
+    """The task is started, and is seen to run: nothing else shows that it waits."""
+    whole = float(ceil(seconds))
+    _register(hosts, node, structs.replace(timer, argv=waiting_argv(timer, whole)), None)
+    schtasks = system_program("schtasks")
+    _run(hosts, node, HostCommand((schtasks, "/run", "/tn", timer.unit)))
+    query = HostCommand((schtasks, "/query", "/tn", timer.unit, "/fo", "csv", "/v", "/nh"))
+    for _ in range(_RUN_READS):
+        rows = csv.reader(_run(hosts, node, query).stdout.splitlines())
+        if any(row[_LAST_RESULT : _LAST_RESULT + 1] == [_RUNNING] for row in rows):
+            return whole
+    raise Aborted(f"{node}: the task {timer.unit} was started and does not run")
+
+
+def waiting_argv(timer: FailsafeTimer, seconds: float) -> tuple[str, ...]:
+    """The script of the timer after a wait, which Windows measures by the uptime."""
+    script = decode_script(timer.argv)
+    assert script, "a timer by uptime runs a script"  # noqa: S101 - an error of an action
+    return powershell(f"Start-Sleep -Seconds {seconds:.0f};{script}")
+
+
+def _register(hosts: Hosts, node: str, timer: FailsafeTimer, start: datetime | None) -> None:
+    """Register the task and read it back. Raises Aborted."""
+    _run(hosts, node, register_command(timer, start))
+    found = _read_task(hosts, node, timer.unit)
+    expected = (_format(start) if start else "", timer.argv[0], _arguments(timer), _SYSTEM_SID)
+    if found != expected:
+        raise Aborted(f"{node}: the task {timer.unit} reads back as {found}, not as {expected}")
+
+
 def disarm_task(hosts: Hosts, node: str, unit: str) -> str:
-    """Delete the task ``unit``. Returns "" once Task Scheduler no longer lists it, otherwise why it may be left."""
-    outcome = hosts.send(node, HostCommand((system_program("schtasks"), "/delete", "/tn", unit, "/f"), accept=(0, 1)))
+    """Delete the task ``unit``. Returns "" once Task Scheduler no longer lists it, otherwise why it may be left.
+
+    It is ended before: a task that is deleted while it waits would go on, and undo the fault of a later run.
+    """
+    schtasks = system_program("schtasks")
+    hosts.send(node, HostCommand((schtasks, "/end", "/tn", unit), accept=(0, 1)))
+    outcome = hosts.send(node, HostCommand((schtasks, "/delete", "/tn", unit, "/f"), accept=(0, 1)))
     if outcome.delivery is not Delivery.ANSWERED:
         return f"the task {unit} was not deleted: {_failure_reason(outcome)}"
     try:

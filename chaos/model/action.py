@@ -66,8 +66,11 @@ def failsafe_unit(tag: str) -> str:
     return f"nodefall-{tag}"
 
 
-class FailsafeTimer(Struct, frozen=True):
+class FailsafeTimer(Struct, frozen=True, omit_defaults=True):
     """A timer of the host's PID 1, armed before the fault, that runs ``argv`` as root after ``seconds``.
+
+    On Windows a scheduled task, which follows the clock. ``by_uptime``: a task that waits by itself instead, for faults
+    that set the clock; its ``argv`` is a script of PowerShell.
 
     The engine shortens ``seconds`` to the rest of maxDuration and verifies the timer on the host before the fault.
     ``unit`` is :func:`failsafe_unit` of the target's tag, without suffix.
@@ -76,6 +79,7 @@ class FailsafeTimer(Struct, frozen=True):
     unit: str
     seconds: float
     argv: tuple[str, ...]
+    by_uptime: bool = False
 
 
 @dataclass(frozen=True, slots=True)
