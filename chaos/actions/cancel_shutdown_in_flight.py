@@ -38,6 +38,7 @@ class CancelShutdownInFlight(Action[NoParams, KubeletState]):
     example = "{name: cancel, action: cancel-shutdown-in-flight, target: victim, after: power-off + 4s}"
     params = NoParams
     state = KubeletState
+    no_windows_reason = "Windows cannot cancel a shutdown that has begun"
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     requires_logind = True

@@ -18,6 +18,7 @@ class DbusRestart(Action[NoParams, BusState]):
     example = "{name: restart, action: dbus-restart, target: victim}"
     params = NoParams
     state = BusState
+    no_windows_reason = "Windows has no D-Bus"
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     requires_logind = True

@@ -40,6 +40,7 @@ class KubeletFreeze(Action[NoParams, KubeletState]):
     example = "{name: freeze, action: kubelet-freeze, target: victim}"
     params = NoParams
     state = KubeletState
+    no_windows_reason = "Windows has no signal that stops a process"
     undo_kind = UndoKind.RESTORES
     proofs = (holds_until("kubelet-process", _is_stopped, "the kernel shows the kubelet as stopped"),)
     proof_facts = ("kubelet-process", "kubelet-state")

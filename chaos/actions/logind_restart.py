@@ -19,6 +19,7 @@ class LogindRestart(Action[NoParams, BusState]):
     example = "{name: restart, action: logind-restart, target: victim}"
     params = NoParams
     state = BusState
+    no_windows_reason = "Windows has no logind"
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     requires_logind = True

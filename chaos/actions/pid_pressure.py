@@ -52,6 +52,7 @@ class PidPressure(Action[Params, PidState]):
     example = "{name: fill, action: pid-pressure, target: victim, with: {duration: 5m}}"
     params = Params
     state = PidState
+    no_windows_reason = "a kubelet on Windows does not watch process IDs"
     undo_kind = UndoKind.RESTORES
     may_crash = True
     proofs = (prove_condition("PIDPressure"), prove_eviction("pids"))

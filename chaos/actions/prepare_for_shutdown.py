@@ -96,6 +96,7 @@ class PrepareForShutdown(Action[Params, SignalState]):
     example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
     params = Params
     state = SignalState
+    no_windows_reason = "Windows has no logind"
     undo_kind = UndoKind.RESTORES
     requires_logind = True
     proofs = (

@@ -195,6 +195,7 @@ class Action(ABC, Generic[P, S]):
     proofs: tuple[Proof, ...]  # strongest first
     scope: Scope = Scope.NODE
     systems: frozenset[str] = frozenset({"linux"})  # of hosts that it has commands for, if it acts on the machine
+    no_windows_reason: str = ""  # why it cannot have a form for Windows; "" where it has one, or may get one
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
     may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
     takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that

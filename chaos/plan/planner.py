@@ -92,12 +92,15 @@ def expand_steps(experiment: Experiment, nodes_by_target: Mapping[str, tuple[str
 
 def _check_system(step: Step, action: AnyAction, target: Target) -> None:
     """Raises Unsupported for an action that has no commands for the operating system of the node."""
-    if action.on_host and target.node and target.os not in action.systems:
-        name = target.os.capitalize()
-        raise Unsupported(
-            f"step {step.name}: action {action.name} has no {name} form yet, and {target.node} runs {name}",
-            hint="use an action through the API, such as drain, or a node with another operating system",
-        )
+    if not (action.on_host and target.node and target.os not in action.systems):
+        return
+    name = target.os.capitalize()
+    reason = action.no_windows_reason if target.os == "windows" else ""
+    has_none = f"can have no {name} form, as {reason}" if reason else f"has no {name} form yet"
+    raise Unsupported(
+        f"step {step.name}: action {action.name} {has_none}, and {target.node} runs {name}",
+        hint="use an action through the API, such as drain, or a node with another operating system",
+    )
 
 
 def plan_step(

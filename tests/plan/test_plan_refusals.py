@@ -129,7 +129,9 @@ def test_an_action_on_the_host_needs_a_windows_form(name: str) -> None:
     inputs = PlanInputs("r", 0.0, 1, b"", view(system="windows"), {"victim": ("n1",)}, targets, "")
     with pytest.raises(Unsupported) as refused:
         plan_step(load_experiment(EXPERIMENT, REGISTRY), step, REGISTRY, "n1", inputs)
-    assert refused.value.message == f"step s: action {name} has no Windows form yet, and n1 runs Windows"
+    why = f"can have no Windows form, as {action.no_windows_reason}"
+    expected = why if action.no_windows_reason else "has no Windows form yet"
+    assert refused.value.message == f"step s: action {name} {expected}, and n1 runs Windows"
     assert refused.value.hint
 
 
@@ -139,3 +141,9 @@ def test_an_action_through_the_api_is_planned_for_windows() -> None:
     targets = {"n1": Target("n1", "windows")}
     inputs = PlanInputs("r", 0.0, 1, b"", view(system="windows"), {"victim": ("n1",)}, targets, "", objects)
     assert plan_step(load_experiment(EXPERIMENT, REGISTRY), step, REGISTRY, "n1", inputs).commands
+
+
+def test_what_can_have_no_windows_form_has_a_reason_and_none() -> None:
+    reasons = {name: action.no_windows_reason for name, action in REGISTRY.actions.items() if action.no_windows_reason}
+    assert reasons["kubelet-freeze"] == "Windows has no signal that stops a process"
+    assert not [name for name in reasons if "windows" in REGISTRY.systems_of(name)]

@@ -156,6 +156,12 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ("leftovers", observed(host(memory_filler="deactivating")), "refusal", "nodefall-memory-filler.service"),
     ("leftovers", observed(host(pid_filler="active")), "refusal", "which is active"),
     ("leftovers", observed(host(clock_skew=-30)), "refusal", "n1 has a clock that an earlier run has set off by -30 s"),
+    (
+        "leftovers",
+        observed(host(firewall_rules=["nodefall-r1-cut"])),
+        "refusal",
+        "n1 has the firewall rules nodefall-r1-cut of an earlier run",
+    ),
     ("leftovers", observed(host(kubelet_stopped_state=True)), "refusal", "n1 has a kubelet that SIGSTOP has stopped"),
     (
         "kubelet-unit",
@@ -424,10 +430,9 @@ def test_what_an_experiment_requires(text: str, value: str | None, why: str) -> 
 
 def test_contract_of_all_checks() -> None:
     """Names as files are named, sentences that go into a table, and facts that exist."""
-    import chaos.facts  # noqa: PLC0415
-    from chaos.model.registry import discover  # noqa: PLC0415
+    from chaos.app.registry import load_facts, load_windows_facts  # noqa: PLC0415
 
-    known = {*discover(chaos.facts, "FACT"), "configz"}
+    known = {*load_facts(), *load_windows_facts(), "configz"}
     for name, check in CHECKS.items():
         module = type(check).__module__.rpartition(".")[2]
         assert name == module.replace("_", "-")

@@ -50,6 +50,7 @@ THIS_MACHINE = [
     (observed(jump_addresses={"bastion": frozenset({"10.0.0.1"})}), "is the jump host bastion"),
     (observed(host(ssh_peer={"address": "10.0.0.1", "port": 22})), "the connection to n1 comes from n1 (10.0.0.1)"),
     (observed(host(ssh_peer={"address": "::ffff:10.0.0.1", "port": 22})), "comes from n1"),
+    (observed(host(connection_peers=["10.0.0.1", "10.9.9.9"])), "the connection to n1 comes from n1 (10.0.0.1)"),
     (
         observed(api_server_addresses=frozenset({"10.0.0.1"})),
         "holds the address of the API server that nodefall uses (10.0.0.1)",

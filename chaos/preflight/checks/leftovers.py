@@ -17,8 +17,12 @@ class Leftovers(Check):
     """
 
     name = "leftovers"
-    summary = "no packet filter table, filler, clock offset or stopped kubelet of an earlier run is left on the host"
-    facts = ("nft-rules", *(f"{kind}-filler" for kind in _FILLERS), "clock-skew", "kubelet-stopped-state")
+    summary = "no packet filter rules, filler, clock offset or stopped kubelet of an earlier run is left on the host"
+    facts = (
+        *("nft-rules", "firewall-rules"),
+        *(f"{kind}-filler" for kind in _FILLERS),
+        *("clock-skew", "kubelet-stopped-state"),
+    )
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
@@ -35,15 +39,23 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
     """What is left, and how to remove it."""
     if host.fact("nft-rules"):
         yield "the packet filter table of an earlier run", "run nft delete table inet nodefall on the host"
+    for rule in host.fact("firewall-rules") or ():
+        remedy = f"run netsh advfirewall firewall delete rule name={rule} on the host"
+        yield f"the firewall rules {rule} of an earlier run", remedy
     for kind in _FILLERS:
         unit, state = f"nodefall-{kind}-filler.service", host.fact(f"{kind}-filler")
         if state and state not in _IDLE:
             yield f"{unit} of an earlier run, which is {state}", f"run systemctl stop {unit} on the host"
     if offset := host.fact("clock-skew"):
-        yield f"a clock that an earlier run has set off by {offset} s", "set the clock, and remove /run/nodefall-clock"
+        yield f"a clock that an earlier run has set off by {offset} s", f"set the clock, and remove {_mark_file(host)}"
     if host.fact("kubelet-stopped-state"):
         unit = host.fact("kubelet-unit") or "kubelet.service"
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
+
+
+def _mark_file(host: HostObservations) -> str:
+    """Where the host keeps its boot time by the right clock."""
+    return r"C:\ProgramData\nodefall-clock" if host.target.os == "windows" else "/run/nodefall-clock"
 
 
 CHECK = Leftovers()

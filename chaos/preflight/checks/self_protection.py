@@ -17,14 +17,14 @@ class SelfProtection(Check):
 
     name = "self-protection"
     summary = "the host is not the machine that nodefall runs on, a jump host, or the API server's address"
-    facts = ("machine-id", "boot-id", "ssh-peer", "host-addresses")
+    facts = ("machine-id", "boot-id", "ssh-peer", "connection-peers", "host-addresses")
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         peers = {
             peer: name
             for name, host in observations.hosts.items()
-            for peer in _ssh_peer_addresses(host) - observations.local_identity.addresses
+            for peer in _peer_addresses(host) - observations.local_identity.addresses
         }
         for name, host in sorted(observations.hosts.items()):
             reasons = list(_refusal_reasons(observations, host, peers))
@@ -78,9 +78,10 @@ def _same_kernel(observations: ClusterObservations, host: HostObservations, node
     return not boot or not observations.local_identity.boot_id or boot == observations.local_identity.boot_id
 
 
-def _ssh_peer_addresses(host: HostObservations) -> frozenset[str]:
+def _peer_addresses(host: HostObservations) -> frozenset[str]:
+    """Where nodefall's connection comes from, as the host sees it; on Windows other clients' too."""
     peer = host.fact("ssh-peer") or {}
-    return normalize_addresses([str(peer.get("address", ""))])
+    return normalize_addresses([str(peer.get("address", "")), *(host.fact("connection-peers") or ())])
 
 
 def _pods(observations: ClusterObservations, node: str) -> set[str]:
