@@ -46,15 +46,16 @@ class ApiReachable(HostFact):
 def _probe_script(endpoints: list[tuple[str, int]]) -> str:
     """All attempts begin at once: in sequence, a partition in between would show in some of them only.
 
-    A TcpClient without an address family is one for IPv4. Wait raises an error for a refused connection.
+    A TcpClient without an address family is one for IPv4. Wait raises an error for a refused connection: nothing else is
+    in the try block, as another error would pass for an address that does not answer.
     """
     begin, end = [], []
     for number, (address, port) in enumerate(endpoints):
         family = "InterNetworkV6" if ipaddress.ip_address(address).version == 6 else "InterNetwork"
         begin.append(f"$c{number}=New-Object Net.Sockets.TcpClient('{family}')")
         begin.append(f"$t{number}=$c{number}.ConnectAsync('{address}',{int(port)})")
-        left = "[Math]::Max(1,$e-[Environment]::TickCount)"
-        end.append(f"try{{$r=$t{number}.Wait({left})}}catch{{$r=$false}}")
+        end.append("$w=[Math]::Max(1,($e-[Environment]::TickCount))")
+        end.append(f"try{{$r=$t{number}.Wait($w)}}catch{{$r=$false}}")
         end.append(f'"{address} $r"')
     return ";".join([*begin, f"$e=[Environment]::TickCount+{CONNECT_TIMEOUT * 1000}", *end, "exit 0"])
 
