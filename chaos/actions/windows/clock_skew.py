@@ -18,7 +18,7 @@ from chaos.model.windows import powershell, system_program
 # The hypervisor's first: it corrects the clock within seconds.
 _SYNC_SERVICES = {name: f"service-state?service={name}" for name in ("vmictimesync", "w32time")}
 _KERBEROS_LIMIT = 300  # seconds by which Kerberos lets clocks differ
-_RESYNC = f"$null=& {system_program('w32tm')} /resync /force"
+_RESYNC = f"& {system_program('w32tm')} /resync /force|Out-Null"
 # Right when it runs twice, and after other changes of the clock. After a boot only the synchronisation knows the time.
 _RESTORE = (
     f"{BOOT_SCRIPT};if(Test-Path $f){{$m=(Get-Content $f).Split(' ');"

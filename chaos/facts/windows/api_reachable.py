@@ -46,8 +46,8 @@ class ApiReachable(HostFact):
 def _probe_script(endpoints: list[tuple[str, int]]) -> str:
     """All attempts begin at once: in sequence, a partition in between would show in some of them only.
 
-    A TcpClient without an address family is one for IPv4. Wait raises an error for a refused connection: nothing else is
-    in the try block, as another error would pass for an address that does not answer.
+    A TcpClient without an address family is one for IPv4. Wait raises an error for a refused connection; nothing else
+    is in the try block, as another error would pass for an address that does not answer.
     """
     begin, end = [], []
     for number, (address, port) in enumerate(endpoints):

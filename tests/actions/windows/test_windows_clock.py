@@ -28,7 +28,7 @@ def test_the_services_stop_before_and_start_after_the_clock_is_right() -> None:
     assert "FromMilliseconds([long]$m[1]-$b)" in restore
     assert restore.endswith(" unless clock-skew is 0")
     assert hypervisor == f"Start-Service -Name 'vmictimesync' unless {HYPERVISOR} is active"
-    assert time.startswith("Start-Service -Name 'w32time';$null=& C:\\Windows\\System32\\w32tm.exe /resync /force")
+    assert time.startswith("Start-Service -Name 'w32time';& C:\\Windows\\System32\\w32tm.exe /resync /force")
     assert described.proof == [
         "clock-skew is 0",
         f"{HYPERVISOR} is active",
@@ -77,7 +77,7 @@ def test_the_failsafe_task_waits_by_itself_and_no_time_starts_it() -> None:
     script = decode_script(waiting_argv(timer, 300.0))
     assert script.startswith("Start-Sleep -Seconds 300;")
     assert script.endswith("exit 0")
-    assert script.index("Set-Date") < script.index("'vmictimesync'") < script.index("-Name 'w32time';$null", 600)
+    assert script.index("Set-Date") < script.index("'vmictimesync'") < script.index("-Name 'w32time';& C", 600)
     xml = task_xml(timer, None)
     assert "TimeTrigger" not in xml
     assert "BootTrigger" in xml
