@@ -19,6 +19,7 @@ from chaos.lab.windows.builtin import TIME_SERVICES, builtin_rules, builtin_serv
 from chaos.lab.windows.clock import MachineClock, TimeSync
 from chaos.lab.windows.event_log import EventLog
 from chaos.lab.windows.firewall import Firewall
+from chaos.lab.windows.firewall_store import write_rules
 from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
 from chaos.lab.windows.registry import PREFETCH, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
@@ -119,6 +120,8 @@ class WindowsMachine(Machine):
         sshd = self.services.get(SSHD)
         sshd.on_start, sshd.on_stop = self._start_sshd, self._stop_sshd
         self.services.on_change.append(self._on_service_change)
+        self.firewall.on_change.append(self._store_rules)
+        self._store_rules()
         self.clock.on_change.append(self.event_log.log_time_change)
         self._time_sync = TimeSync(
             self._sim, self.clock, TIME_SERVICES, lambda name: self.services.get(name).is_running
@@ -129,6 +132,9 @@ class WindowsMachine(Machine):
             self._call_listeners()
         elif service.name in TIME_SERVICES:
             self._time_sync.check()
+
+    def _store_rules(self) -> None:
+        write_rules(self.firewall, self.registry)
 
     def _stop_sshd(self) -> None:
         self.is_reachable = False

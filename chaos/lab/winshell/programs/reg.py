@@ -15,7 +15,7 @@ class _SyntaxError(ValueError):
 
 
 async def reg(process: WinProcess, arguments: list[str]) -> int:
-    """``reg query KEY [/v NAME|/s]``, ``reg add KEY /v NAME /t TYPE /d DATA /f``, ``reg delete KEY [/v NAME] /f``."""
+    """``reg query KEY [/v NAME|/s|/f TEXT /d]``, ``reg add KEY /v NAME /t TYPE /d DATA /f``, ``reg delete KEY /f``."""
     verb = arguments[0].lower() if arguments else ""
     handler = {"query": _query, "add": _add, "delete": _delete}.get(verb)
     if handler is None or len(arguments) < 2:
@@ -33,13 +33,14 @@ def _options(verb: str, words: list[str]) -> dict[str, str]:
     """Options in lower case; ``/ve`` is ``/v`` with an empty name. Raises _SyntaxError."""
     options: dict[str, str] = {}
     rest = list(words)
+    with_value = ("/v", "/f") if verb == "query" else ("/v", "/t", "/d")
     while rest:
         word = rest.pop(0).lower()
-        if word in ("/v", "/t", "/d"):
+        if word in with_value:
             if not rest:
                 raise _SyntaxError(verb)
             options[word] = rest.pop(0)
-        elif word in ("/f", "/s", "/va", "/ve"):
+        elif word in ("/d", "/f", "/s", "/va", "/ve"):
             options["/v" if word == "/ve" else word] = ""
         else:
             raise _SyntaxError(verb)
@@ -53,6 +54,8 @@ def _query(process: WinProcess, registry: WindowsRegistry, path: str, options: d
         values = None if found is None else [found]
     if values is None:
         return process.fail(_NOT_FOUND)
+    if "/f" in options:
+        return _search(process, registry, path, options)
     _print_key(process, registry, path, values)
     if "/v" not in options:
         for subkey in registry.subkeys(path):
@@ -61,6 +64,18 @@ def _query(process: WinProcess, registry: WindowsRegistry, path: str, options: d
             else:
                 process.line(subkey)
     return 0
+
+
+def _search(process: WinProcess, registry: WindowsRegistry, path: str, options: dict[str, str]) -> int:
+    """Values of one key whose data contains the text, in any case. Raises _SyntaxError for what is not simulated."""
+    if "/d" not in options or "/s" in options or "/v" in options:
+        raise _SyntaxError("query")
+    wanted = options["/f"].lower()
+    found = [value for value in registry.values(path) or [] if wanted in _text(value).lower()]
+    if found:
+        _print_key(process, registry, path, found)
+    process.line(f"End of search: {len(found)} match(es) found.")
+    return 0 if found else 1
 
 
 def _print_key(process: WinProcess, registry: WindowsRegistry, path: str, values: list[Value]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.lab.windows.sockets import Socket, addresses_of, list_sockets
+from chaos.lab.windows.firewall import ACTIVE_PROFILE
+from chaos.lab.windows.sockets import INTERFACE, Socket, addresses_of, list_sockets
 from chaos.lab.winshell.pwsh.invocation import Cmdlet, Invocation
 from chaos.lab.winshell.pwsh.values import NetObject, ScriptError, Value, to_text
 
@@ -50,17 +51,29 @@ async def _tcp_connection(call: Invocation) -> list[Value]:
 
 
 async def _firewall_profile(call: Invocation) -> list[Value]:
+    """Profiles of either store: the lab has no policy of a group. No recording: what the active one has."""
     firewall = call.process.machine.firewall
+    is_active = call.text("PolicyStore").lower() == "activestore"
     names = [to_text(name).lower() for name in call.items("Name")]
     return [
-        NetObject("MSFT_NetFirewallProfile", {"Name": name, "Enabled": is_on}, text=name)
+        NetObject(
+            "MSFT_NetFirewallProfile",
+            {"Name": name, "Enabled": is_on, "AllowLocalFirewallRules": "True" if is_active else "NotConfigured"},
+            text=name,
+        )
         for name, is_on in firewall.state.items()
         if not names or name.lower() in names
     ]
 
 
+async def _connection_profile(_: Invocation) -> list[Value]:
+    row = {"Name": "Network", "InterfaceAlias": INTERFACE, "NetworkCategory": ACTIVE_PROFILE}
+    return [NetObject("MSFT_NetConnectionProfile", row)]
+
+
 CMDLETS: dict[str, Cmdlet] = {
     "Get-NetIPAddress": Cmdlet(_ip_address, ("AddressFamily",), (), (), (), "NetTCPIP"),
     "Get-NetTCPConnection": Cmdlet(_tcp_connection, _FILTERS, (), (), (), "NetTCPIP"),
-    "Get-NetFirewallProfile": Cmdlet(_firewall_profile, ("Name",), (), ("Name",), (), "NetSecurity"),
+    "Get-NetFirewallProfile": Cmdlet(_firewall_profile, ("Name", "PolicyStore"), (), ("Name",), (), "NetSecurity"),
+    "Get-NetConnectionProfile": Cmdlet(_connection_profile, (), (), (), (), "NetConnection"),
 }
