@@ -9,7 +9,7 @@ from chaos.actions._params import NoParams
 from chaos.model.action import Action, FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, PowerCommand, PowerVerb
-from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number, no_proof, readings_after
+from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, boot_changed, is_number, no_proof, readings_after
 from chaos.model.timeline import Timeline
 
 
@@ -38,6 +38,13 @@ def _check_machine_on(timeline: Timeline, step: StepRun) -> ProofResult:
     )
 
 
+def _check_boot_id(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by another boot ID than before the step, where no PID 1 is read, as on Windows."""
+    if timeline.readings(step.node, "pid1-start"):
+        return no_proof("the start of PID 1 is read")
+    return boot_changed(timeline, step)
+
+
 class PowerOnState(Struct, frozen=True):
     """Whether the power control can read if the machine is on."""
 
@@ -55,10 +62,11 @@ class PowerOn(Action[NoParams, PowerOnState]):
     example = "{name: power-on, action: power-on, target: victim, after: power-off + 90s}"
     params = NoParams
     state = PowerOnState
+    systems = frozenset({"linux", "windows"})  # no command goes to the host
     undo_kind = UndoKind.RESTORES
     powers_on = True
     keeps_pods_running = True
-    proofs = (Proof("machine-on", _check_machine_on),)
+    proofs = (Proof("machine-on", _check_machine_on), Proof("boot-identity", _check_boot_id))
     proof_facts = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
 
     def prepare(self, target: Target, params: NoParams) -> PowerOnState:  # noqa: ARG002 - no parameters

@@ -139,7 +139,11 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     def is_windows(node: str) -> bool:
         return inventory.host_of(node)[1].os == "windows"
 
-    return Hosts(session, power, kube, load_facts(), clock, pins, WindowsFacts(is_windows, load_windows_facts()))
+    def crash_tool(node: str) -> str:
+        return inventory.host_of(node)[1].crash_tool or ""
+
+    windows = WindowsFacts(is_windows, load_windows_facts(), crash_tool)
+    return Hosts(session, power, kube, load_facts(), clock, pins, windows)
 
 
 def login() -> str:

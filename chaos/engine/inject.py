@@ -25,6 +25,7 @@ from chaos.model.command import (
     Outcome,
     PodsCommand,
     is_success,
+    refusal,
     undecided_answer,
 )
 from chaos.model.errors import Aborted
@@ -210,7 +211,7 @@ def _run_preliminaries(context: RunContext, planned: PlannedStep) -> None:
     for command in planned.commands[:-1]:
         outcome = services.hosts.send(planned.node, command)
         if not is_success(command, outcome):
-            raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_failure_reason(outcome)}")
+            raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_failure_reason(command, outcome)}")
 
 
 def _has_preliminaries(planned: PlannedStep) -> bool:
@@ -264,7 +265,7 @@ def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes
         if outcome.delivery is Delivery.NOT_SENT or (
             outcome.delivery is Delivery.ANSWERED and not is_success(command, outcome)
         ):
-            why = f"{command}: {_failure_reason(outcome)}"
+            why = f"{command}: {_failure_reason(command, outcome)}"
             errors.append(f"step {planned.step} on {planned.node}: {why}")
             if had_no_effect(command, outcome) and not _has_preliminaries(planned):
                 context.withdraw_intent(planned, why)
@@ -272,11 +273,12 @@ def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes
         raise Aborted(errors[0])
 
 
-def _failure_reason(outcome: Outcome) -> str:
+def _failure_reason(command: Command, outcome: Outcome) -> str:
     """Programs of Windows write their errors to standard output."""
     code = f"exit code {outcome.exit}"
     shown = " ".join(outcome.stdout.split())[:_SHOWN_OUTPUT]
-    return outcome.error or outcome.stderr.strip() or (f"{code}: {shown}" if shown else code)
+    reason = refusal(command, outcome) or outcome.error or outcome.stderr.strip()
+    return reason or (f"{code}: {shown}" if shown else code)
 
 
 def await_proofs(context: RunContext) -> None:

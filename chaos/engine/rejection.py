@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.model.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success
-from chaos.model.windows import system_program
+from chaos.model.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success, refusal
 
 _UNIT_NOT_LOADED = 5  # systemctl's exit code (LSB: program is not installed)
-# Exit codes of sc.exe: Windows refused the control, as other services depend on this one, it is unknown, disabled...
-_REFUSED_CONTROLS = (1051, 1052, 1058, 1060, 1061)
 
 
 def had_no_effect(command: Command, outcome: Outcome) -> bool:
-    """True if the outcome excludes any effect: not sent, unit not loaded, or rejected by Windows or the API server.
+    """True if the outcome excludes any effect: not sent, unit not loaded, refused, or rejected by the API server.
 
     Any other failure may have had part of its effect.
     """
@@ -22,9 +19,8 @@ def had_no_effect(command: Command, outcome: Outcome) -> bool:
     if outcome.delivery is not Delivery.ANSWERED or is_success(command, outcome):
         return False
     if isinstance(command, HostCommand):
-        if command.argv[0] == system_program("sc"):
-            return outcome.exit in _REFUSED_CONTROLS
-        return outcome.exit == _UNIT_NOT_LOADED and _is_for_one_unit(command.argv)
+        is_unknown_unit = outcome.exit == _UNIT_NOT_LOADED and _is_for_one_unit(command.argv)
+        return is_unknown_unit or bool(refusal(command, outcome))
     if isinstance(command, (KubeCommand, TaintsCommand)):
         return 400 <= (outcome.exit or 0) < 500
     return False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from chaos.facts._certificates import find_kubelet_user
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
@@ -14,7 +13,6 @@ FILES = (
     "/var/lib/rancher/rke2/agent/client-kubelet.crt",
 )
 _ONLY_CERTIFICATES = "/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE-----/p"
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----")
 
 
 class KubeletUser(HostFact):
@@ -25,22 +23,7 @@ class KubeletUser(HostFact):
     command = HostCommand(("sed", "-n", _ONLY_CERTIFICATES, *FILES), accept=(0, 2))  # 2: some files are missing
 
     def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - missing files are expected
-        names = {name for name in map(_common_name, _CERTIFICATE.findall(stdout)) if name.startswith("system:node:")}
-        if len(names) != 1:
-            raise ValueError(f"the host has {'several' if names else 'no'} client certificates of a kubelet")
-        return names.pop()
-
-
-def _common_name(pem: str) -> str:
-    """The common name of a certificate's subject, "" if it has none. Raises ValueError."""
-    from cryptography.x509 import InvalidVersion, load_pem_x509_certificate  # noqa: PLC0415 - slow
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415
-
-    try:
-        attributes = load_pem_x509_certificate(pem.encode()).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    except InvalidVersion as error:
-        raise ValueError(f"the host has a certificate of an unknown version: {error}") from error
-    return str(attributes[0].value) if attributes else ""
+        return find_kubelet_user(stdout)
 
 
 FACT = KubeletUser()

@@ -59,7 +59,8 @@ def inspect_hosts(
     def inspect(name: str) -> HostObservations:
         node = view.nodes[name]
         configz = {"configz": read_configz(node, kube, proxy)}
-        target = Target(name, operating_system(node), "", view.static_pods(name), configz)
+        system, pods = operating_system(node), view.static_pods(name)
+        target = Target(name, system, "", pods, configz, crash_tool=hosts.crash_tool(name))
         observations = _inspect_host(node, target, facts[name], hosts, clock)
         done(name)
         return observations

@@ -35,10 +35,11 @@ _NO_INPUTS: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """Which nodes have a host with Windows, and the facts of such hosts."""
+    """Which nodes have a host with Windows, the facts of such hosts, and what crashes the host of a node, or ""."""
 
     is_windows: Callable[[str], bool]
     facts: Mapping[str, HostFact]
+    crash_tool: Callable[[str], str] = lambda _: ""
 
 
 class Hosts:
@@ -115,6 +116,10 @@ class Hosts:
     def system_of(self, node: str) -> str:
         """Operating system of the node's host, by the inventory."""
         return "windows" if self._windows.is_windows(node) else "linux"
+
+    def crash_tool(self, node: str) -> str:
+        """Path of the program that crashes the node's host, by the inventory; "" without one."""
+        return self._windows.crash_tool(node)
 
     def _facts_of(self, node: str) -> Mapping[str, HostFact]:
         return self._windows.facts if self._windows.is_windows(node) else self._linux_facts

@@ -91,7 +91,7 @@ class Target:
     ``power_capabilities`` are the operations it supports (on, off, state); ``restart_policy`` is by which the machine
     starts again without a command ("" or ``no``: it does not). ``run`` is the run's ID, ``tag`` identifies the step
     within its run (``RUN-STEP``) and is valid in unit names. ``namespace`` is the one of the run's workload, ""
-    without a workload. ``max_duration`` in seconds.
+    without a workload. ``max_duration`` in seconds. ``crash_tool``: path of the program that crashes a Windows host.
     """
 
     node: str
@@ -107,6 +107,7 @@ class Target:
     power_capabilities: frozenset[PowerCapability] = frozenset(PowerCapability)
     restart_policy: str = ""
     run: str = ""
+    crash_tool: str = ""
 
     def require_fact(self, fact: str, why: str) -> Any:
         """Value of a fact that the action depends on. Raises Unsupported with the fact's name and ``why``."""
@@ -242,6 +243,12 @@ class Action(ABC, Generic[P, S]):
     @abstractmethod
     def inject(self, state: S) -> tuple[Command, ...]:
         """The commands, in order; the last one is the fault."""
+
+    def check_order(self, action: str, params: Mapping[str, Any], seconds: float) -> None:
+        """Check against a step of ``action`` on the same node that begins at least ``seconds`` before this one.
+
+        Raises Unsupported where this step cannot come after it.
+        """
 
     def preconditions(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have none
         """Checks that must hold at the moment of the fault; otherwise the run is aborted without the fault.

@@ -14,7 +14,8 @@ class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
     """A program on a host. ``timeout`` in seconds of wall time; ``accept``: the exit codes of success.
 
     ``undecided``: parts of standard error, or of the output of Windows' sc.exe, with which a failure leaves open what
-    happened, so that the proof decides.
+    happened, so that the proof decides. ``refusals``: exit codes with which the program has done nothing, and what they
+    mean.
     """
 
     argv: tuple[str, ...]
@@ -24,6 +25,7 @@ class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
     ends_session: bool = False  # a lost connection is the expected outcome
     sudo: bool = True  # as root, through sudo for another login user
     undecided: tuple[str, ...] = ()
+    refusals: tuple[tuple[int, str], ...] = ()
 
     def __str__(self) -> str:
         return shlex.join(self.argv)
@@ -202,3 +204,17 @@ def undecided_answer(command: Command, outcome: Outcome) -> str:
     if outcome.exit in command.accept:
         return ""
     return next((text for text in command.undecided if text in outcome.stderr or text in outcome.stdout), "")
+
+
+def refusal(command: Command, outcome: Outcome) -> str:
+    """Why the program did nothing, "" if the outcome is none of the command's refusals.
+
+    Over SSH a Windows program's code may arrive as 1: then the one in its output counts, as ``(1190)``.
+    """
+    if not isinstance(command, HostCommand) or outcome.delivery is not Delivery.ANSWERED:
+        return ""
+    return next((why for code, why in command.refusals if _has_code(outcome, code)), "")
+
+
+def _has_code(outcome: Outcome, code: int) -> bool:
+    return outcome.exit == code or (outcome.exit == 1 and f"({code})" in outcome.stderr)

@@ -23,6 +23,12 @@ def full_match(pattern: str, error: str) -> AfterValidator:
 
 HostAddress = Annotated[str, full_match(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
 ContainerName = Annotated[str, full_match(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "is no container's name or ID")]
+# A full path on Windows, of characters that mean nothing to a shell.
+CRASH_TOOL = r"[A-Za-z]:\\(?:[A-Za-z0-9_.() -]{1,64}\\){0,8}[A-Za-z0-9_.-]{1,64}\.exe"
+CrashTool = Annotated[
+    str,
+    full_match(CRASH_TOOL, r"is not the full path of a program on Windows; write it like C:\Tools\notmyfault64.exe"),
+]
 ContainerEngine = Literal["docker", "podman"]
 
 

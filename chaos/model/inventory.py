@@ -11,7 +11,7 @@ from chaos.model.document import DurationText, Metadata, Model
 from chaos.model.driver import OneOfPowerDrivers, OneOfTransports, PowerSettings
 from chaos.model.duration import parse_duration
 from chaos.model.factor import Factor
-from chaos.model.field_types import ContainerEngine, ContainerName, Secret, Url, full_match
+from chaos.model.field_types import ContainerEngine, ContainerName, CrashTool, Secret, Url, full_match
 from chaos.model.labels import LOCK_NAMESPACE
 
 NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]
@@ -121,6 +121,9 @@ class Host(Connection):
     shell: Literal["cmd", "powershell"] | None = Field(
         None, description="DefaultShell of sshd on a Windows host; default: cmd"
     )
+    crash_tool: CrashTool | None = Field(
+        None, alias="crashTool", description="NotMyFault on a Windows host, for kernel-crash: its path"
+    )
     address: str | None = None
     container: ContainerName | None = Field(
         None, description="of transport docker: name or ID; default: the Node's name"
@@ -128,9 +131,10 @@ class Host(Connection):
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
 
     @model_validator(mode="after")
-    def _shell_of_windows(self) -> Self:
-        if self.shell is not None and self.os != "windows":
-            raise ValueError("shell needs os: windows")
+    def _keys_of_windows(self) -> Self:
+        for key, value in (("shell", self.shell), ("crashTool", self.crash_tool)):
+            if value is not None and self.os != "windows":
+                raise ValueError(f"{key} needs os: windows")
         return self
 
 

@@ -10,6 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from chaos.model.field_types import CRASH_TOOL
+
 # Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
 _MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
 _DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -17,6 +19,7 @@ _DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
 UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
 WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
+CrashTool = Annotated[str, Meta(pattern=rf"\A(?:{CRASH_TOOL})\Z")]
 Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
 RunName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,99}\Z")]
 StepName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]

@@ -15,6 +15,7 @@ from chaos.model.plan import Plan, PlannedStep, PlannedTarget
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
 from chaos.plan.identity import identity_preconditions
+from chaos.plan.order import check_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,9 @@ def _plan_steps(experiment: Experiment, registry: PluginRegistry, inputs: PlanIn
         plan_step(experiment, step, registry, node, inputs)
         for step, node in expand_steps(experiment, inputs.nodes_by_target)
     )
+    for node in dict.fromkeys(step.node for step in steps):
+        on_node = [step for step in steps if step.node == node]
+        check_order(experiment.spec.method, on_node, registry, inputs.targets.get(node, Target(node)).os)
     for step in steps:
         if why := registry.actions[step.action].exclusive_timer_reason:
             _check_exclusive_timer(step, why, steps)

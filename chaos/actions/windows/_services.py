@@ -15,6 +15,14 @@ from chaos.model.state_types import Tag, WindowsService
 from chaos.model.windows import powershell, system_program
 
 ALREADY_RUNNING, NOT_STARTED = 1056, 1062
+# Exit codes of sc.exe with which Windows refused the control.
+_REFUSALS = (
+    (1051, "running services depend on it"),
+    (1052, "the service does not accept it"),
+    (1058, "the service is disabled"),
+    (1060, "there is no such service"),
+    (1061, "the service is starting or stopping"),
+)
 _NO_ANSWER = " 1053:"  # in sc.exe's output: the service did not answer in 30 s, and may still do what it was sent
 _WAIT = 100.0  # seconds for a service to stop and start
 
@@ -33,15 +41,15 @@ def capture_kubelet_state(target: Target, why: str) -> ServiceState:
 
 
 def stop_service(service: str) -> HostCommand:
-    """``sc.exe stop``, also of a service that is stopped. 1051: running services depend on it; 1061: it starts."""
+    """``sc.exe stop``, also of a service that is stopped."""
     argv = (system_program("sc"), "stop", service)
-    return HostCommand(argv, accept=(0, NOT_STARTED), undecided=(_NO_ANSWER,))
+    return HostCommand(argv, accept=(0, NOT_STARTED), undecided=(_NO_ANSWER,), refusals=_REFUSALS)
 
 
 def start_service(service: str) -> HostCommand:
     """``sc.exe start``, which starts what the service depends on first; also of a service that runs."""
     argv = (system_program("sc"), "start", service)
-    return HostCommand(argv, accept=(0, ALREADY_RUNNING), undecided=(_NO_ANSWER,))
+    return HostCommand(argv, accept=(0, ALREADY_RUNNING), undecided=(_NO_ANSWER,), refusals=_REFUSALS)
 
 
 def stop_services_and_wait(*services: str) -> HostCommand:

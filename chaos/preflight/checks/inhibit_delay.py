@@ -14,6 +14,7 @@ class InhibitDelay(Check):
 
     name = "inhibit-delay"
     summary = "logind's InhibitDelayMaxSec is not shorter than the kubelet's shutdown grace period"
+    systems = frozenset({"linux"})
     facts = ("inhibit-delay-max", "configz")
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:

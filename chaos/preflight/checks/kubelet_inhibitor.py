@@ -13,6 +13,7 @@ class KubeletInhibitor(Check):
 
     name = "kubelet-inhibitor"
     summary = "the kubelet holds its delay lock on shutdown, where it has a grace period"
+    systems = frozenset({"linux"})
     facts = ("inhibitor-kubelet", "configz")
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:

@@ -19,6 +19,7 @@ class Logind(Check):
 
     name = "logind"
     summary = "logind answers on D-Bus"
+    systems = frozenset({"linux"})
     facts = ("inhibitor-locks", "shared-kernel")
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:

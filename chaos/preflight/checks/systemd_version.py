@@ -15,6 +15,7 @@ class SystemdVersion(Check):
 
     name = "systemd-version"
     summary = "systemd handles shutdowns in a known way"
+    systems = frozenset({"linux"})
     facts = ("systemd-version",)
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:

@@ -1,0 +1,75 @@
+"""A scheduled shutdown cancelled in its countdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from chaos.actions._params import NoParams
+from chaos.actions.windows._shutdown import CANCEL, is_own_pending
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.model.action import Action, FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import Command
+from chaos.model.duration import format_duration, parse_duration
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import boot_seen, fact_is, machine_off, readings_after
+from chaos.model.state_types import RunName
+from chaos.model.timeline import Timeline
+
+_NONE_PENDING = fact_is("scheduled-shutdown", lambda v: v == NO_SHUTDOWN_SCHEDULED, "Windows has none pending")
+
+
+def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Disproven by a machine that is off or has booted; proven by the record of the abort."""
+    if machine_off(timeline, step).status is ProofStatus.PROVEN:
+        off = next(r for r in readings_after(timeline, step, PseudoFact.MACHINE) if r.value == "off")
+        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} still powered off", (off.seq,))
+    return boot_seen(timeline, step, "it still went down") or _NONE_PENDING.check(timeline, step)
+
+
+class CancelState(Struct, frozen=True):
+    """``run``: only its own shutdown is cancelled."""
+
+    run: RunName
+
+
+class CancelShutdown(Action[NoParams, CancelState]):
+    """``shutdown.exe /a``. In the countdown only: once Windows notifies its services, nothing cancels a shutdown."""
+
+    name = "cancel-shutdown"
+    summary = "cancel the shutdown that a step of the run has scheduled"
+    example = "{name: cancel, action: cancel-shutdown, target: victim, after: schedule + 20s}"
+    params = NoParams
+    state = CancelState
+    systems = frozenset({"windows"})
+    undo_kind = UndoKind.RESTORES
+    keeps_pods_running = True
+    proofs = (Proof("not-shutting-down", _check_cancelled),)
+    proof_facts = ("scheduled-shutdown", PseudoFact.MACHINE, "boot-id")
+
+    def prepare(self, target: Target, params: NoParams) -> CancelState:  # noqa: ARG002 - no parameters
+        return CancelState(target.run)
+
+    def check_order(self, action: str, params: Mapping[str, Any], seconds: float) -> None:
+        if action == "schedule-shutdown" and seconds >= parse_duration(params["in"]):
+            raise Unsupported(
+                f"it would come {format_duration(seconds)} after a shutdown with a countdown of {params['in']}, and "
+                "Windows cancels none whose countdown is over: its services have been notified by then",
+                hint="let it come earlier (after), or give the shutdown more time (in)",
+            )
+
+    def inject(self, state: CancelState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+        return (CANCEL,)
+
+    def preconditions(self, state: CancelState) -> tuple[FactCheck, ...]:
+        return (is_own_pending(state.run, pending=True),)
+
+    def undo(self, state: CancelState) -> Undo:  # noqa: ARG002 - the kubelet has not heard of the shutdown
+        """The cancelled shutdown is not scheduled again."""
+        return Undo(proof=(FactCheck(PseudoFact.NODE_READY, True),))
+
+
+ACTION = CancelShutdown()

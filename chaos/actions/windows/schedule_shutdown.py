@@ -1,0 +1,120 @@
+"""A shutdown with a countdown, which the kubelet is notified of only when it is over."""
+
+from __future__ import annotations
+
+from chaos.actions._machine import (
+    KUBELET_REPORTING_FACTS,
+    POWER_ON,
+    MachineState,
+    disable_auto_restart,
+    is_up_checks,
+    kubelet_reporting_checks,
+    power_on_steps,
+    require_power_control,
+)
+from chaos.actions.schedule_shutdown import CANCEL_LEAD_SECONDS, Params
+from chaos.actions.windows._shutdown import (
+    CANCEL,
+    NO_SHUTDOWN_PENDING,
+    ShutdownState,
+    capture_shutdown,
+    is_own_pending,
+    shut_down,
+)
+from chaos.facts.windows.shutdown_requests import abort_own_words
+from chaos.model.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_unit,
+)
+from chaos.model.api_fact import PseudoFact
+from chaos.model.command import Command
+from chaos.model.duration import parse_duration
+from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, no_proof, readings_after
+from chaos.model.timeline import Timeline
+
+
+def _check_scheduled(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by a reading that has the step's own shutdown pending; another's proves nothing."""
+    readings = readings_after(timeline, step, "scheduled-shutdown")
+    for reading in readings:
+        if "nodefall " in str(reading.value) and str(reading.value).endswith(f"-{step.step}"):
+            because = f"the System log has it pending (scheduled-shutdown = {reading.value})"
+            return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
+    return no_proof(f"no reading of scheduled-shutdown on {step.node} shows this step's shutdown")
+
+
+class ScheduleState(ShutdownState, frozen=True):
+    """Seconds until the shutdown, and whether it may happen."""
+
+    seconds: int
+    fires: bool
+
+
+class ScheduleShutdown(Action[Params, ScheduleState]):
+    """``shutdown.exe /s /f /t SECONDS``, after arming a task that cancels it if nodefall does not.
+
+    Task and undo cancel only the shutdown with the step's own comment, never one of somebody else.
+    """
+
+    name = "schedule-shutdown"
+    summary = "schedule a power-off; unless fires is true, the host cancels it 5 s before"
+    example = "{name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}}"
+    params = Params
+    state = ScheduleState
+    systems = frozenset({"windows"})
+    undo_kind = UndoKind.RESTORES
+    may_disconnect = True
+    takes_down = True
+    proofs = (Proof("scheduled-shutdown", _check_scheduled), MACHINE_OFF, BOOT_IDENTITY)
+    proof_facts = ("scheduled-shutdown", PseudoFact.MACHINE, "boot-id", "last-stop")
+    facts = ("scheduled-shutdown", *KUBELET_REPORTING_FACTS)
+
+    def prepare(self, target: Target, params: Params) -> ScheduleState:
+        if params.fires:
+            require_power_control(
+                target,
+                "could not be powered on again after the shutdown",
+                hint="give its host a power control in the inventory, or leave fires out",
+            )
+        state = capture_shutdown(target)
+        return ScheduleState(state.tag, state.machine, round(parse_duration(params.in_)), params.fires)
+
+    def inject(self, state: ScheduleState) -> tuple[Command, ...]:
+        ahead = disable_auto_restart(state.machine) if state.fires else ()
+        return (*ahead, shut_down("/s", state.seconds, state.tag))
+
+    def preconditions(self, state: ScheduleState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (NO_SHUTDOWN_PENDING,)
+
+    def failsafe_timer(self, state: ScheduleState) -> FailsafeTimer | None:
+        if state.fires:
+            return None
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds - CANCEL_LEAD_SECONDS, abort_own_words(state.tag))
+
+    def undo(self, state: ScheduleState) -> Undo:
+        gone = is_own_pending(state.tag, pending=False)
+        cancel = UndoStep(CANCEL, unless=gone, when=(is_own_pending(state.tag, pending=True),))
+        if state.fires:
+            return Undo((*power_on_steps(state.machine), cancel), (gone, *is_up_checks(state.machine)))
+        return Undo((*_on(state.machine), cancel), (gone, *_reports(state.machine)), disarm=failsafe_unit(state.tag))
+
+
+def _on(machine: MachineState) -> tuple[UndoStep, ...]:
+    return (POWER_ON,) if machine.can_read_power else ()
+
+
+def _reports(machine: MachineState) -> tuple[FactCheck, ...]:
+    return kubelet_reporting_checks(machine.reporting_facts)
+
+
+ACTION = ScheduleShutdown()
