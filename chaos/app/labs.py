@@ -158,9 +158,11 @@ def _kubeconfig(facts: dict[str, Any]) -> str:
 def _host(host: dict[str, Any]) -> dict[str, Any]:
     power = host["power"]
     connection = _winrm(host["winrm"]) if host["os"] == "windows" else _ssh(host)
+    crash_tool = {"crashTool": host["crashTool"]} if "crashTool" in host else {}
     return {
         **{key: host[key] for key in ("node", "address", "os")},
         **connection,
+        **crash_tool,
         "power": {
             "kind": "redfish",
             "url": power["url"],

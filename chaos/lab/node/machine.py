@@ -129,8 +129,12 @@ class Machine:
             timer.cancel()
         self._timers.clear()
         self._clear_memory()
-        if self.spec.panic_timeout:
-            self._schedule(float(self.spec.panic_timeout), self.reset)
+        if seconds := self.seconds_to_reset_after_crash():
+            self._schedule(seconds, self.reset)
+
+    def seconds_to_reset_after_crash(self) -> float:
+        """Seconds until a machine whose kernel has crashed resets itself; 0 if it does not."""
+        return float(self.spec.panic_timeout)
 
     def _clear_memory(self) -> None:
         """End all processes and lose all state in memory."""

@@ -16,6 +16,7 @@ from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winrm.authentication import Account
 from chaos.lab.winrm.server import WinRmServer
+from chaos.lab.winshell.process import TOOLS
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.lab.winshell.task_runner import TaskRunner
 
@@ -40,7 +41,7 @@ class WindowsHosts:
         self.task_runners = [TaskRunner(machine, sim, lockstep, PROGRAMS) for machine in found]
 
     def describe(self, node: str, ca_file: Path) -> dict[str, Any]:
-        """How to reach WinRM of a node: ``winrm`` with its URLs and login; empty for a Linux node."""
+        """How to reach WinRM of a node: WinRM with its URLs and login, and what crashes it; empty for a Linux node."""
         server = next((item for item in self.servers if item.machine.name == node), None)
         if server is None:
             return {}
@@ -51,5 +52,6 @@ class WindowsHosts:
                 "user": WINRM_USER,
                 "passwordFile": str(self._password_file),
                 "caFile": str(ca_file),
-            }
+            },
+            "crashTool": TOOLS + "notmyfault64.exe",
         }

@@ -7,7 +7,7 @@ import uuid
 from chaos.lab.node.kubelet.node_status import WINDOWS_BUILD
 from chaos.lab.spec import NodeSpec
 from chaos.lab.windows.firewall import FirewallRule
-from chaos.lab.windows.registry import CONTROL, PREFETCH, WINDOWS_NT, WindowsRegistry
+from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, PREFETCH, WINDOWS_NT, WindowsRegistry
 from chaos.lab.windows.services import Service
 
 _SVCHOST = r"C:\Windows\System32\svchost.exe -k"
@@ -94,8 +94,8 @@ def fill_registry(registry: WindowsRegistry, computer: str, system_uuid: str, bo
     registry.set(PREFETCH, "EnablePrefetcher", "REG_DWORD", 3)
     registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", _PRESHUTDOWN_ORDER)
     registry.set(CONTROL, "WaitToKillServiceTimeout", "REG_SZ", "5000")
-    registry.set(CONTROL + r"\CrashControl", "AutoReboot", "REG_DWORD", 1)
-    registry.set(CONTROL + r"\CrashControl", "CrashDumpEnabled", "REG_DWORD", 7)
+    registry.set(CRASH_CONTROL, "AutoReboot", "REG_DWORD", 1)
+    registry.set(CRASH_CONTROL, "CrashDumpEnabled", "REG_DWORD", 7)
     registry.set(CONTROL + r"\ComputerName\ActiveComputerName", "ComputerName", "REG_SZ", computer)
     registry.set(WINDOWS_NT, "ProductName", "REG_SZ", "Windows Server 2022 Datacenter")
     registry.set(WINDOWS_NT, "CurrentBuild", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])

@@ -21,13 +21,14 @@ from chaos.lab.windows.event_log import EventLog
 from chaos.lab.windows.firewall import Firewall
 from chaos.lab.windows.firewall_store import write_rules
 from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
-from chaos.lab.windows.registry import PREFETCH, WindowsRegistry
+from chaos.lab.windows.registry import CRASH_CONTROL, PREFETCH, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
 from chaos.lab.windows.tasks import TaskScheduler
 
 KUBELET, SSHD, WINRM = "kubelet", "sshd", "WinRM"
 KUBELET_PORT, SSH_PORT, WINRM_PORT, WINRM_TLS_PORT = 10250, 22, 5985, 5986
 _FIRST_BOOT_ID = 31
+_DUMP_SECONDS = 10.0  # invented: from a bug check to the reset; a dump of much memory takes minutes
 _AUTO_START = (3.0, 5.0)  # invented: seconds from the kernel's start to the automatic services
 _DELAYED_START = (4.0, 8.0)  # invented: from those to the services with delayed start; Windows waits up to 120 s
 
@@ -101,6 +102,9 @@ class WindowsMachine(Machine):
     def crash(self) -> None:
         self._bug_check = True
         super().crash()
+
+    def seconds_to_reset_after_crash(self) -> float:
+        return _DUMP_SECONDS if self.registry.number(CRASH_CONTROL, "AutoReboot") else 0.0
 
     def notify(self) -> None:
         """Note the start or the end of the kubelet's process, which its service follows."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER", "HKU": "HKEY_USERS", "HKCR": "HKEY_CLASSES_ROOT"}
 CONTROL = r"HKLM\SYSTEM\CurrentControlSet\Control"
+CRASH_CONTROL = CONTROL + r"\CrashControl"
 SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 PREFETCH = CONTROL + r"\Session Manager\Memory Management\PrefetchParameters"
 WINDOWS_NT = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"

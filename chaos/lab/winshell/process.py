@@ -13,6 +13,7 @@ from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.command_line import split_arguments, split_program
 
 SYSTEM32 = "C:\\Windows\\System32\\"
+TOOLS = "C:\\Tools\\"  # invented: where the machine's owner has put programs that Windows does not include
 POWERSHELL = SYSTEM32 + "WindowsPowerShell\\v1.0\\"
 NOT_FOUND = 9009  # of cmd.exe, inside its shell
 
@@ -162,13 +163,17 @@ def default_environment(machine: WindowsMachine, user: str, *, profile: bool = T
     )
 
 
+_HOMES = {"powershell": POWERSHELL, "notmyfault64": TOOLS}
+
+
 def find_program(programs: Mapping[str, Program], path: str, *, by_name: bool) -> Program:
     """Program with this path, or also by its name where ``by_name``. Raises ProgramNotFoundError."""
     lower = path.lower().replace("/", "\\")
     directory, _, name = lower.rpartition("\\")
     stem = name.removesuffix(".exe")
     program = programs.get(stem)
-    home = (POWERSHELL if stem == "powershell" else SYSTEM32).lower().rstrip("\\")
+    home = _HOMES.get(stem, SYSTEM32).lower().rstrip("\\")
+    by_name = by_name and home != TOOLS.lower().rstrip("\\")  # which is not in Path
     if program is None or (directory and directory != home) or (not directory and not by_name):
         raise ProgramNotFoundError(path)
     if not by_name and not name.endswith(".exe"):

@@ -10,7 +10,7 @@ from chaos.lab.winshell.programs.reg import reg
 from chaos.lab.winshell.programs.sc import sc
 from chaos.lab.winshell.programs.schtasks import schtasks
 from chaos.lab.winshell.programs.shutdown import shutdown
-from chaos.lab.winshell.programs.small import hostname, ping, taskkill, timeout, whoami
+from chaos.lab.winshell.programs.small import hostname, notmyfault, ping, taskkill, timeout, whoami
 from chaos.lab.winshell.programs.w32tm import w32tm
 from chaos.lab.winshell.programs.wevtutil import wevtutil
 
@@ -18,6 +18,7 @@ PROGRAMS: dict[str, Program] = {
     "cmd": cmd,
     "hostname": with_arguments(hostname),
     "netsh": with_arguments(netsh),
+    "notmyfault64": with_arguments(notmyfault),
     "ping": with_arguments(ping),
     "powershell": powershell,
     "reg": with_arguments(reg),

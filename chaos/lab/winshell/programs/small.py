@@ -1,4 +1,4 @@
-"""hostname, whoami, timeout, ping and taskkill."""
+"""hostname, whoami, timeout, ping, taskkill and NotMyFault."""
 
 from __future__ import annotations
 
@@ -73,4 +73,12 @@ async def taskkill(process: WinProcess, arguments: list[str]) -> int:
     else:
         return process.fail(f'ERROR: The process "{image}" not found.', 128)
     process.line(f'SUCCESS: The process "{image}" with PID {pid} has been terminated.')
+    return 0
+
+
+async def notmyfault(process: WinProcess, arguments: list[str]) -> int:
+    """``notmyfault64 /accepteula /crash``: a bug check. Its other answers have no recording: without /crash a usage."""
+    if "/crash" not in [word.lower() for word in arguments]:
+        return process.fail("Usage: notmyfault64 /crash")
+    process.machine.crash()
     return 0
