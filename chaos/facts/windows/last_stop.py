@@ -14,7 +14,7 @@ from chaos.facts.windows._events import (
 )
 from chaos.model.fact import HostFact
 
-CLEAN, UNCLEAN, BUG_CHECK = "clean", "unclean", "bug-check"
+CLEAN, UNCLEAN, BUG_CHECK, UNKNOWN = "clean", "unclean", "bug-check", "unknown"
 _STARTED, _NOT_CLEAN, _UNEXPECTED = (KERNEL_GENERAL, 12), (KERNEL_POWER, 41), (EVENT_LOG, 6008)
 _STOPPING, _LOG_STOPPED = (KERNEL_GENERAL, 13), (EVENT_LOG, 6006)
 _EVENTS = (_STARTED, _NOT_CLEAN, _UNEXPECTED, _STOPPING, _LOG_STOPPED)
@@ -22,22 +22,23 @@ _COUNT = 8  # of one boot and the stop before it there are four at most
 
 
 class LastStop(HostFact):
-    """Text: clean, unclean (the power was lost, or it hung) or bug-check (the kernel crashed)."""
+    """Text: clean, unclean (the power was lost, or it hung), bug-check (the kernel crashed) or unknown.
+
+    Unknown after the first boot, and where the log was cleared or the events have been overwritten.
+    """
 
     name = "last-stop"
-    summary = "how the machine stopped before it booted: clean, unclean or bug-check"
+    summary = "how the machine stopped before it booted: clean, unclean, bug-check or unknown"
     command = query_events(_EVENTS, _COUNT)
 
     def parse(self, stdout: str, exit_code: int) -> str:
         events = parse_events(stdout, exit_code)
         boot = next((index for index, event in enumerate(events) if event.key == _STARTED), None)
-        if boot is None:
-            raise ValueError("the System log has no start of the machine")
-        return _stop_before(events[:boot], events[boot + 1 :])
+        return UNKNOWN if boot is None else _stop_before(events[:boot], events[boot + 1 :])
 
 
 def _stop_before(after: Sequence[SystemEvent], before: Sequence[SystemEvent]) -> str:
-    """By the events after the last start, the newest first, and those before it. Raises ValueError."""
+    """By the events after the last start, the newest first, and those before it."""
     crash = next((event for event in after if event.key == _NOT_CLEAN), None)
     if crash is not None and crash.value("BugcheckCode") not in ("", "0"):
         return BUG_CHECK
@@ -45,7 +46,7 @@ def _stop_before(after: Sequence[SystemEvent], before: Sequence[SystemEvent]) ->
         return UNCLEAN
     if before and before[0].key in (_STOPPING, _LOG_STOPPED):
         return CLEAN
-    raise ValueError("the System log does not tell how the machine stopped")
+    return UNKNOWN
 
 
 FACT = LastStop()
