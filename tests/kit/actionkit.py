@@ -23,7 +23,7 @@ UP = ["preparing-for-shutdown is b false", "node-ready is True"]
 
 def action_for(name: str, target: Target) -> AnyAction:
     """The action's form for the target's operating system."""
-    return (WINDOWS_ACTIONS if target.os == "windows" else ACTIONS)[name]
+    return WINDOWS_ACTIONS.get(name, ACTIONS[name]) if target.os == "windows" else ACTIONS[name]
 
 
 def prepare(name: str, given: dict[str, Any], target: Target) -> Any:

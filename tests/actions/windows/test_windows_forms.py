@@ -1,0 +1,48 @@
+"""What the Windows form of every action has in common with the form for Linux."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.app.registry import load_facts, load_windows_facts
+from chaos.facts.login1 import NOT_PREPARING
+from chaos.kube.api_facts import ApiFacts
+from chaos.model.api_fact import PseudoFact
+from chaos.model.fact import FactRef
+from tests.kit.actionkit import ACTIONS, WINDOWS_ACTIONS
+from tests.kit.fakes import FakeKube
+
+PROMISES = (
+    *("name", "params", "undo_kind", "scope", "on_host", "takes_down", "powers_on", "may_crash", "keeps_pods_running"),
+    *("irreversible_params", "undo_param", "allowance", "requires_later_step"),
+)
+FROM_ELSEWHERE = {*map(str, PseudoFact), "configz"}
+
+
+@pytest.mark.parametrize("name", WINDOWS_ACTIONS)
+def test_a_form_keeps_the_promises_of_the_action(name: str) -> None:
+    """What experiments, plans, checks and confirmations rely on without knowing the node."""
+    windows, linux = WINDOWS_ACTIONS[name], ACTIONS[name]
+    assert {key: getattr(windows, key) for key in PROMISES} == {key: getattr(linux, key) for key in PROMISES}
+    assert windows.systems == {"windows"}
+    assert "windows" not in linux.systems
+    assert not windows.requires_logind
+
+
+@pytest.mark.parametrize("name", WINDOWS_ACTIONS)
+def test_a_form_reads_only_facts_of_windows(name: str) -> None:
+    """One that Windows lacks would never be read: the step could not be prepared, or not be proven."""
+    action, api = WINDOWS_ACTIONS[name], ApiFacts(FakeKube({}))
+    for fact in (*action.facts, *action.proof_facts):
+        reference = FactRef.parse(fact)
+        assert reference.name in load_windows_facts() or reference.name in FROM_ELSEWHERE or api.supports(fact), fact
+
+
+@pytest.mark.parametrize("name", sorted(load_windows_facts().keys() & load_facts().keys()))
+def test_a_fact_of_both_systems_takes_the_same_parameters(name: str) -> None:
+    assert load_windows_facts()[name].params == load_facts()[name].params
+
+
+def test_not_preparing_is_the_same_word() -> None:
+    """Undo compares with it on both systems."""
+    assert load_windows_facts()["preparing-for-shutdown"].parse("", 0) == NOT_PREPARING
