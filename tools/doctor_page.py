@@ -13,7 +13,7 @@ from chaos.preflight.check import Check
 
 PAGE = Path(__file__).parents[1] / "docs" / "doctor.md"
 CHECKS: dict[str, Check] = discover(chaos.preflight.checks, "CHECK")
-_HEAD = "|---|---|---|---|\n"
+_HEAD = "|---|---|---|---|---|\n"
 
 
 def page() -> str:
@@ -25,7 +25,8 @@ def page() -> str:
 
 def _row(check: Check) -> str:
     facts = ", ".join(f"`{fact}`" for fact in check.facts)
-    return f"| `{check.name}` | {check.summary} | {facts} | {'' if check.is_final else 'overrides it'} |"
+    hosts = ", ".join(each.capitalize() for each in sorted(check.systems)) if len(check.systems) == 1 else ""
+    return f"| `{check.name}` | {check.summary} | {hosts} | {facts} | {'' if check.is_final else 'overrides it'} |"
 
 
 if __name__ == "__main__":

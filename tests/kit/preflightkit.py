@@ -12,7 +12,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.kube import Node, Pod
 from chaos.model.registry import discover
 from chaos.plan.cluster import ClusterView
-from chaos.preflight.check import Check
+from chaos.preflight.check import Check, Diagnosis
 from chaos.preflight.observations import (
     LISTS,
     ClusterObservations,
@@ -50,6 +50,21 @@ FACTS: dict[str, Any] = {
     "control-plane-files": [],
     "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},
 }
+WINDOWS_FACTS: dict[str, Any] = {
+    "machine-id": "n1",
+    "boot-id": "31",
+    "root": True,
+    "kubelet-unit": "kubelet",
+    "kubelet-state": "active",
+    "kubelet-binary": r"C:\k\kubelet.exe --windows-service --config=C:\k\config.yaml",
+    "kubelet-shutdown-control": "preshutdown",
+    "preshutdown-timeout": 30.0,
+    "preshutdown-order": ["UsoSvc", "kubelet", "containerd"],
+    "pending-reboot": [],
+    "failsafe-timers": [],
+    "host-time": 1000.0,
+    "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},
+}
 EVERYTHING = frozenset(Need)
 USE = ExperimentNeeds("x", EVERYTHING, ("n1", "n2"))
 READY = [{"type": "Ready", "status": "True"}]
@@ -61,11 +76,17 @@ def inventory(**more: Any) -> Inventory:
 
 
 def node(
-    name: str, *addresses: str, labels: dict[str, str] | None = None, machine_id: str = "", ready: bool = True
+    name: str,
+    *addresses: str,
+    labels: dict[str, str] | None = None,
+    machine_id: str = "",
+    ready: bool = True,
+    **info: str,
 ) -> Node:
+    """A Node; ``info`` are further fields of its nodeInfo."""
     status_addresses = [{"type": "InternalIP", "address": address} for address in addresses]
     conditions = [{"type": "Ready", "status": str(ready)}]
-    status = {"conditions": conditions, "addresses": status_addresses, "nodeInfo": {"machineID": machine_id}}
+    status = {"conditions": conditions, "addresses": status_addresses, "nodeInfo": {"machineID": machine_id} | info}
     return msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
 
 
@@ -88,6 +109,14 @@ def host(
     return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
 
 
+def windows_host(name: str = "n1", without: str = "", error: str = "", **facts: Any) -> HostObservations:
+    """As :func:`host`, a host with Windows; with ``error`` one that does not answer."""
+    known = WINDOWS_FACTS | {"machine-id": name} | {key.replace("_", "-"): value for key, value in facts.items()}
+    known.pop(without, None)
+    unknown = {without: "no answer"} if without else {}
+    return HostObservations(name, Target(name, "windows", facts=known, unknown=unknown, power="power"), error)
+
+
 def observed(
     *hosts: HostObservations, pods: tuple[Pod, ...] = (), nodes: tuple[Node, ...] = (), **more: Any
 ) -> ClusterObservations:
@@ -102,6 +131,11 @@ def observed(
     return ClusterObservations(view=ClusterView("uid", view, pods), hosts=made, **given)
 
 
+def diagnoses(check: str, observations: ClusterObservations) -> list[Diagnosis]:
+    """Diagnoses of a check, which sees only hosts with its systems."""
+    return list(CHECKS[check].run(observations.of_systems(CHECKS[check].systems)))
+
+
 def messages(check: str, observations: ClusterObservations) -> list[tuple[str, str, str]]:
     """Severity, host and message of each diagnosis."""
-    return [(str(d.severity), d.host, d.message) for d in CHECKS[check].run(observations)]
+    return [(str(d.severity), d.host, d.message) for d in diagnoses(check, observations)]

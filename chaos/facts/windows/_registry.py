@@ -23,6 +23,11 @@ def parse_value(stdout: str, exit_code: int, name: str) -> str:
     return found["data"].strip()
 
 
+def is_missing(stdout: str, exit_code: int) -> bool:
+    """Whether reg.exe found no such key or value: it prints nothing but an error then, in the language of Windows."""
+    return exit_code == 1 and not stdout.strip()
+
+
 def parse_number(stdout: str, exit_code: int, name: str) -> int:
     """As :func:`parse_value`, of a REG_DWORD or REG_QWORD."""
     data = parse_value(stdout, exit_code, name)

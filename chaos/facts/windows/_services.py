@@ -24,6 +24,11 @@ _ROW = re.compile(r"^\s+[^\s:][^:]*:[ \t]*(?P<value>[^\r\n]*?)[ \t\r]*$", re.MUL
 _PID_ROW = -2  # the last but one: FLAGS follow
 
 
+def service_key(name: str) -> str:
+    """Key of a service in the registry."""
+    return rf"HKLM\SYSTEM\CurrentControlSet\Services\{name}"
+
+
 def query_service(name: str) -> HostCommand:
     """Command whose output :func:`parse_service_state` understands."""
     return HostCommand((system_program("sc"), "query", name), accept=(0, UNKNOWN_SERVICE))

@@ -8,6 +8,10 @@ from chaos.preflight.check import Check, Diagnosis, ok, warning
 from chaos.preflight.observations import ClusterObservations, Need
 
 _BOUND = 1.0  # seconds, as in the judge
+_HINTS = {
+    "linux": "synchronise both clocks (chrony, systemd-timesyncd)",
+    "windows": "synchronise both clocks: run w32tm.exe /resync there, and see w32tm.exe /query /status",
+}
 
 
 class Clock(Check):
@@ -28,9 +32,7 @@ class Clock(Check):
                     f"{host.node}: its clock is {offset:.1f} s {direction} the local clock "
                     f"(± {host.clock_uncertainty:.1f} s)"
                 )
-                yield warning(
-                    message, "synchronise both clocks (chrony, systemd-timesyncd)", host.node, frozenset({Need.HOST})
-                )
+                yield warning(message, _HINTS[host.target.os], host.node, frozenset({Need.HOST}))
             else:
                 yield ok("it agrees with the local clock", host.node)
 

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from chaos.preflight.check import Check, Diagnosis, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
+_HINTS = {
+    "linux": "install crictl or, where containerd is the runtime, ctr",
+    "windows": "choose a node with Linux: containers of Windows hosts cannot be listed yet",
+}
+
 
 class ContainerList(Check):
     """The API server removes a pod that is force-deleted while its containers run: only the host itself shows them."""
@@ -19,8 +24,7 @@ class ContainerList(Check):
         for host in observations.reachable_hosts():
             if why := _missing(host):
                 message = f"{host.node}: its running containers cannot be listed: {why}"
-                hint = "install crictl or, where containerd is the runtime, ctr"
-                yield refusal(message, hint, host.node, frozenset({Need.CONTAINERS}))
+                yield refusal(message, _HINTS[host.target.os], host.node, frozenset({Need.CONTAINERS}))
             else:
                 yield ok(f"{host.fact('runtime-client')} lists the running containers", host.node)
 

@@ -14,10 +14,13 @@ from chaos.preflight.check import Check, Diagnosis, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
 _HOST = frozenset({Need.HOST})
-_PROVE = (
-    "make the kubelet's client certificate readable there (root runs sed on"
-    " /var/lib/kubelet/pki/kubelet-client-current.pem), or give each machine its own machine ID"
-)
+_PROVE = {
+    "linux": (
+        "make the kubelet's client certificate readable there (root runs sed on"
+        " /var/lib/kubelet/pki/kubelet-client-current.pem), or give each machine its own machine ID"
+    ),
+    "windows": "give each machine its own host name, which its kubelet reports as the machine ID",
+}
 
 
 class HostIdentityCheck(Check):
@@ -50,7 +53,9 @@ def _compare(inventory: Inventory, host: HostObservations, nodes: Mapping[str, N
         hint = f"correct address, port, container or node of the host {key} in the inventory"
         return refusal(message, hint, name, _HOST)
     if not binding.proofs:
-        return refusal(f"no proof that host {key} is the machine of the Node {name}", _PROVE, name, _HOST)
+        return refusal(
+            f"no proof that host {key} is the machine of the Node {name}", _PROVE[host.target.os], name, _HOST
+        )
     return ok(f"it is the machine of its Node by {', '.join(binding.proofs)}", name)
 
 

@@ -11,7 +11,13 @@ from chaos.preflight.check import Check, Diagnosis, ok, refusal, warning
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
 _HOST = frozenset({Need.HOST})
-_NEW_KEYS = "give each machine its own keys: remove /etc/ssh/ssh_host_*, run `ssh-keygen -A`, restart sshd"
+_NEW_KEYS = {
+    "linux": "give each machine its own keys: remove /etc/ssh/ssh_host_*, run `ssh-keygen -A`, restart sshd",
+    "windows": (
+        "give each machine its own: a certificate for the HTTPS listener of WinRM, or keys of sshd (remove ssh_host_*"
+        r" in C:\ProgramData\ssh, restart the service sshd)"
+    ),
+}
 
 
 class HostKeyCheck(Check):
@@ -37,9 +43,10 @@ def _diagnose(host: HostObservations, others: list[str], nodes: Mapping[str, Nod
         message = (
             f"{name} cannot be recognized later: its machine ID is shared, its kubelet has no certificate, and {why}"
         )
-        return refusal(message, _NEW_KEYS, name, _HOST)
+        return refusal(message, _NEW_KEYS[host.target.os], name, _HOST)
     if others:
-        return warning(f"the host key of {name} proves nothing: {', '.join(others)} has it too", _NEW_KEYS, name, _HOST)
+        message = f"the host key of {name} proves nothing: {', '.join(others)} has it too"
+        return warning(message, _NEW_KEYS[host.target.os], name, _HOST)
     return ok("it has no host key, but another value that no other machine has", name)
 
 

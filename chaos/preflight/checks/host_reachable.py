@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chaos.model.inventory import Inventory
 from chaos.preflight.check import Check, Diagnosis, ok, refusal
-from chaos.preflight.observations import ClusterObservations, Need
+from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
 
 class HostReachable(Check):
@@ -22,7 +23,16 @@ class HostReachable(Check):
                 hint = host.hint or f"make sure that the host of {node} can be reached"
                 yield refusal(host.error, hint, node, frozenset({Need.HOST}))
             elif host.is_reachable:
-                yield ok("it answers", node)
+                yield ok(_describe(observations.inventory, host), node)
+
+
+def _describe(inventory: Inventory, host: HostObservations) -> str:
+    """That it answers; of a Windows host also over what, as there is a choice."""
+    if host.target.os != "windows":
+        return "it answers"
+    _, entry = inventory.host_of(host.node)
+    transport = entry.transport or inventory.defaults.transport
+    return "it answers over WinRM" if transport == "winrm" else f"it answers over {str(transport or 'ssh').upper()}"
 
 
 CHECK = HostReachable()

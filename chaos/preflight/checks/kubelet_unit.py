@@ -20,6 +20,7 @@ class KubeletUnit(Check):
     name = "kubelet-unit"
     summary = "a known systemd unit runs the kubelet"
     facts = ("kubelet-unit",)
+    systems = frozenset({"linux"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         needs = frozenset({Need.HOST})

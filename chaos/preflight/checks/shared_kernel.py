@@ -14,6 +14,7 @@ class SharedKernel(Check):
     name = "shared-kernel"
     summary = "the host does not share its kernel"
     facts = ("shared-kernel",)
+    systems = frozenset({"linux"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for host in observations.reachable_hosts():

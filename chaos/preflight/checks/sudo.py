@@ -14,6 +14,7 @@ class Sudo(Check):
     name = "sudo"
     summary = "commands run as root, through sudo without a password unless the login user is root"
     facts = ("root",)
+    systems = frozenset({"linux"})
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
