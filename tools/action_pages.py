@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-import chaos.actions
-import chaos.facts
+import chaos.actions.windows
+import chaos.facts.windows
 from chaos.cli.explain import lookup, parameter_details
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
@@ -27,7 +27,9 @@ from chaos.model.registry import discover
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
 GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},
@@ -77,6 +79,11 @@ SAMPLE_FACTS: dict[str, Any] = {
     "time-sync-state": "active",
     "time-sync-unit": "chrony.service",
 }
+# A node with Windows on which every action with a Windows form is possible.
+WINDOWS_SAMPLE_FACTS: dict[str, Any] = {
+    **{name: SAMPLE_FACTS[name] for name in ("boot-posted", "configz", "failsafe-timers", "kubelet-state")},
+    "kubelet-unit": "kubelet",
+}
 OBJECTS: dict[str, Any] = {
     f"/api/v1/nodes/{NODE['metadata']['name']}": NODE,
     "/api/v1/nodes": {"items": [NODE]},
@@ -102,11 +109,18 @@ def pages() -> Mapping[Path, str]:
 
 def table() -> str:
     """The table: one row per action."""
-    rows = ["| action | what it does | with | undo |", "|---|---|---|---|"]
+    rows = ["| action | what it does | with | hosts | undo |", "|---|---|---|---|---|"]
     for name, action in ACTIONS.items():
         keys = ", ".join(f"`{p['key']}`" for p in lookup(name)["with"])
-        rows.append(f"| [`{name}`](actions/{name}.md) | {action.summary} | {keys} | {UNDO[action.undo_kind]} |")
+        cells = f"[`{name}`](actions/{name}.md) | {action.summary} | {keys} | {_systems(action)}"
+        rows.append(f"| {cells} | {UNDO[action.undo_kind]} |")
     return "\n".join(rows)
+
+
+def _systems(action: AnyAction) -> str:
+    """Operating systems of the hosts that it has a form for; "" if it needs no host."""
+    windows = {"windows"} if action.name in WINDOWS_ACTIONS else set()
+    return ", ".join(system.capitalize() for system in sorted(action.systems | windows)) if action.on_host else ""
 
 
 def page(action: AnyAction) -> str:
@@ -125,17 +139,32 @@ def page(action: AnyAction) -> str:
         for proof in action.proofs
     )
     blocks += ["## Proven by", "The first proof with a result decides.", *_list(proofs)]
+    if form := WINDOWS_ACTIONS.get(action.name):
+        blocks += list(_windows_form(form))
     return "\n\n".join(blocks) + "\n"
+
+
+def _windows_form(form: AnyAction) -> Iterator[str]:
+    """What is different on a host with Windows."""
+    yield "## On Windows"
+    yield inspect.cleandoc(type(form).__doc__ or "")
+    yield "### Needs"
+    yield from _list(_needs(form))
+    yield from (f"#{block}" if block.startswith("## ") else block for block in _operations(form))
+    names = [proof.name for proof in form.proofs]
+    if names != [proof.name for proof in ACTIONS[form.name].proofs]:
+        yield from ("### Proven by", *_list(names))
 
 
 def _needs(action: AnyAction) -> Iterator[str]:
     if action.allowance:
         yield f"`allow: [{action.allowance}]` in the experiment"
     if action.scope is Scope.NODE and action.on_host:
-        yield "a session on the host, as root or with sudo"
+        yield "a session on the host, as " + ("administrator" if "windows" in action.systems else "root or with sudo")
+    facts = WINDOWS_FACTS if "windows" in action.systems else FACTS
     for reference in action.facts_for(_example_params(action)):
         name = FactRef.parse(reference).name
-        yield f"the fact `{reference}`: {FACTS[name].summary}" if name in FACTS else f"`{reference}`"
+        yield f"the fact `{reference}`: {facts[name].summary}" if name in facts else f"`{reference}`"
     if action.may_disconnect:
         yield "another way to observe the node: the action may break nodefall's connection to it"
     if action.exclusive_timer_reason:
@@ -152,12 +181,18 @@ def prepare_example(action: AnyAction) -> Any:
 
 
 def example_target(action: AnyAction) -> tuple[Target, Any]:
-    """A node with SAMPLE_FACTS and the objects in OBJECTS, or the cluster; and the parameters of the example."""
+    """A node with the sample facts of its system and OBJECTS, or the cluster; and the parameters of the example."""
     params = _example_params(action)
     objects = {path: OBJECTS.get(path) for path in action.api_reads(NODE["metadata"]["name"], params, "shop")}
     node = NODE["metadata"]["name"] if action.scope is Scope.NODE else ""
+    windows = action.on_host and "windows" in action.systems
     target = Target(
-        node, power="redfish", facts=SAMPLE_FACTS, objects=objects, tag="run-step", namespace="shop", run="run"
+        *(node, "windows" if windows else "linux", "redfish"),
+        facts=WINDOWS_SAMPLE_FACTS if windows else SAMPLE_FACTS,
+        objects=objects,
+        tag="run-step",
+        namespace="shop",
+        run="run",
     )
     return target, params
 
@@ -177,8 +212,10 @@ def _operations(action: AnyAction) -> Iterator[str]:
     if preconditions:
         yield "Only if at that moment " + ", ".join(f"`{check}`" for check in preconditions) + "."
     if timer:
-        yield f"Before that, a failsafe timer of the host's PID 1 is armed, which after {timer.seconds:g} s runs:"
-        yield "```\n" + shlex.join(timer.argv) + "\n```"
+        windows = "windows" in action.systems
+        what = "failsafe task of the task scheduler" if windows else "failsafe timer of the host's PID 1"
+        yield f"Before that, a {what} is armed, which after {timer.seconds:g} s runs:"
+        yield "```\n" + (str(HostCommand(timer.argv)) if windows else shlex.join(timer.argv)) + "\n```"
     yield "## Undo"
     yield _kind(action)
     yield from _undo(undo)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
-import chaos.facts
+import chaos.facts.windows
 from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
 PAGE = Path(__file__).parents[1] / "docs" / "facts.md"
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+LINUX_FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
+FACTS = dict(sorted({**WINDOWS_FACTS, **LINUX_FACTS}.items()))
 HEAD = """<!-- Written by tools/fact_pages.py from the facts' code. -->
 
 # Facts of hosts
@@ -27,6 +29,9 @@ shows one.
 
 A fact with parameters is named by a reference: `unit-state?unit=cron.service`. In Python,
 `str(FactRef("sysctl", {"key": "vm.swappiness"}))` writes it and quotes the values.
+
+Hosts with Windows have a form of some facts, with the same kind of value, and facts of their own. An action or a check
+that needs a fact which the system of a host does not have reports that.
 
 The value is what `HostFact.parse` returns and what a `FactCheck` compares: JSON. A fact that cannot be read is unknown,
 never a default.
@@ -58,11 +63,19 @@ def page() -> str:
 
 def table() -> str:
     """A row per fact."""
-    rows = ["| fact | what | value |", "|---|---|---|"]
+    rows = ["| fact | hosts | what | value |", "|---|---|---|---|"]
     for name, fact in FACTS.items():
         keys = "&".join(f"{key}={key.upper()}" for key in _fields(fact))
-        rows.append(f"| `{name}{'?' if keys else ''}{keys}` | {fact.summary} | {value(fact)} |")
+        forms = {"Linux": LINUX_FACTS, "Windows": WINDOWS_FACTS}
+        hosts = ", ".join(system for system, facts in forms.items() if name in facts)
+        rows.append(f"| `{name}{'?' if keys else ''}{keys}` | {hosts} | {fact.summary} | {_values(name)} |")
     return "\n".join(rows)
+
+
+def _values(name: str) -> str:
+    """The value of a fact; of one with two forms, that on Windows too if its description differs."""
+    texts = [value(facts[name]) for facts in (LINUX_FACTS, WINDOWS_FACTS) if name in facts]
+    return texts[0] if len(set(texts)) == 1 else f"{texts[0]} On Windows: {texts[1]}"
 
 
 def value(fact: HostFact) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from chaos.model.errors import PluginError
 from chaos.model.fact import HostFact
 from chaos.model.registry import Group, PluginRegistry, discover, discover_lazily
 
@@ -15,11 +16,15 @@ def load_registry() -> PluginRegistry:
     import chaos.actions.windows  # noqa: PLC0415 - slow
     import chaos.assertions  # noqa: PLC0415
 
-    return PluginRegistry(
-        discover_lazily(chaos.actions, "ACTION", Group.ACTIONS),
-        discover_lazily(chaos.assertions, "ASSERTION", Group.ASSERTIONS),
-        windows_actions=discover_lazily(chaos.actions.windows, "ACTION", Group.WINDOWS_ACTIONS),
-    )
+    actions = discover_lazily(chaos.actions, "ACTION", Group.ACTIONS)
+    windows_actions = discover_lazily(chaos.actions.windows, "ACTION", Group.WINDOWS_ACTIONS)
+    if unpaired := sorted(windows_actions.keys() - actions.keys()):
+        raise PluginError(
+            f"Windows form of an unknown action: {', '.join(unpaired)}",
+            hint=f"name it like an action; one for Windows alone belongs in the group {Group.ACTIONS}",
+        )
+    assertions = discover_lazily(chaos.assertions, "ASSERTION", Group.ASSERTIONS)
+    return PluginRegistry(actions, assertions, windows_actions=windows_actions)
 
 
 @cache

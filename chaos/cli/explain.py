@@ -45,7 +45,7 @@ def _echo(entry: dict[str, Any]) -> None:
     click.echo(f"{entry['name']} ({entry['kind']}): {entry['summary']}")
     for parameter in entry.get("with", ()):
         click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
-    for label in ("alias of", "value", "reference", "needs", "undo", "proofs", "example"):
+    for label in ("alias of", "value", "reference", "needs", "systems", "undo", "proofs", "example"):
         if value := entry.get(label):
             click.echo(f"{label}: {value if isinstance(value, str) else '; '.join(value)}")
 
@@ -66,30 +66,35 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
 
     Names are unique within their kind only. A fact of hosts is also found by a reference with parameters.
     """
-    from chaos.app.registry import load_facts, load_registry  # noqa: PLC0415 - slow
+    from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.model.errors import UsageError  # noqa: PLC0415
     from chaos.model.fact import current_fact  # noqa: PLC0415
 
-    found, facts, host_facts = load_registry(), {**FACTS, **POD_FACTS}, load_facts()
+    found, facts = load_registry(), {**FACTS, **POD_FACTS}
+    forms = {"linux": load_facts(), "windows": load_windows_facts()}
+    host_facts = {**forms["windows"], **forms["linux"]}
     entries = []
     if name in found.actions:
-        entries.append(_action(found.actions[name]))
+        entries.append(_action(found.actions[name], found.systems_of(name)))
     if name in found.assertions:
         entries.append(_assertion(found.assertions[name]))
     if name in facts:
         entries.append({"kind": "fact", "name": name, "summary": facts[name]})
     if host_fact := host_facts.get(current_fact(name).partition("?")[0]):
-        entries.append(_host_fact(host_fact))
+        systems = [system for system, of_system in forms.items() if host_fact.name in of_system]
+        entries.append(_host_fact(host_fact) | {"systems": systems})
     if entries:
         return entries
     near = get_close_matches(name, [*found.actions, *found.assertions, *facts, *host_facts], 1, 0.5)
     raise UsageError(f"unknown action, assertion or fact {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")
 
 
-def _action(action: AnyAction) -> dict[str, Any]:
+def _action(action: AnyAction, systems: frozenset[str]) -> dict[str, Any]:
+    """``systems``: operating systems of hosts that it has a form for; none are named if it only uses the API."""
     proofs = [proof.name + (" (weak)" if proof.weak else "") for proof in action.proofs]
-    return {**_plugin("action", action), "undo": str(action.undo_kind), "proofs": proofs}
+    on = {"systems": sorted(systems)} if action.on_host else {}
+    return {**_plugin("action", action), **on, "undo": str(action.undo_kind), "proofs": proofs}
 
 
 def _assertion(assertion: Assertion) -> dict[str, Any]:

@@ -30,18 +30,36 @@ def command(kind: str | None, as_json: bool) -> None:
     formatter = click.HelpFormatter(width=120, max_width=120)
     for each, summaries in names.items():
         with formatter.section(_TITLES[each]):
-            formatter.write_dl(sorted(summaries.items()), col_max=60)
+            systems = _systems(each)
+            rows = [(name, summary + systems.get(name, "")) for name, summary in sorted(summaries.items())]
+            formatter.write_dl(rows, col_max=60)
     click.echo(formatter.getvalue(), nl=False)
 
 
 def _summaries(kind: str) -> dict[str, str]:
-    from chaos.app.registry import load_facts, load_registry  # noqa: PLC0415 - slow
+    from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
     from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
 
     if kind == "facts":
         return {**FACTS, **POD_FACTS}
     if kind == "host-facts":
-        return {name: fact.summary for name, fact in load_facts().items()}
+        return {name: fact.summary for name, fact in ({**load_windows_facts(), **load_facts()}).items()}
     found = load_registry()
     plugins = found.actions if kind == "actions" else found.assertions
     return {name: plugin.summary for name, plugin in plugins.items()}
+
+
+def _systems(kind: str) -> dict[str, str]:
+    """`` (Linux, Windows)`` by name: operating systems of hosts that an action or fact of hosts has forms for."""
+    from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
+
+    found = load_registry()
+    if kind == "actions":
+        systems = {name: found.systems_of(name) for name, action in found.actions.items() if action.on_host}
+    elif kind == "host-facts":
+        forms = {"linux": load_facts(), "windows": load_windows_facts()}
+        names = {name for facts in forms.values() for name in facts}
+        systems = {name: frozenset(system for system in forms if name in forms[system]) for name in names}
+    else:
+        return {}
+    return {name: f" ({', '.join(map(str.capitalize, sorted(each)))})" for name, each in systems.items()}

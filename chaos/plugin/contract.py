@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.model.action import Action, FactCheck, Target, Undo, failsafe_unit
+from chaos.model.action import Action, AnyAction, FactCheck, Target, Undo, failsafe_unit
 from chaos.model.command import Command
 from chaos.model.fact import FactRef
 
@@ -43,6 +43,36 @@ def check_action(action: Action[P, S], target: Target, params: P) -> S:
     if breaches:
         raise AssertionError(f"action {action.name}: " + "; ".join(breaches))
     return state
+
+
+# What planning, preflight and the confirmation of a run read of an action before they know the system of its node.
+_SHARED = (
+    *("params", "undo_kind", "scope", "on_host", "takes_down", "powers_on", "keeps_pods_running"),
+    *("irreversible_params", "undo_param", "allowance", "requires_later_step"),
+)
+
+
+def check_pair(action: AnyAction, windows_form: AnyAction, params: Any) -> None:
+    """Check that an action of the group ``nodefall.windows_actions`` is a form of ``action``.
+
+    A step is loaded, and its run confirmed, before its nodes are known: both forms have the same name, model of
+    parameters, undo kind, scope, flags and permissions. Raises AssertionError with every breach.
+    """
+    breaches = [f"{name} differs" for name in _SHARED if getattr(action, name) != getattr(windows_form, name)]
+    if action.name != windows_form.name:
+        breaches.append(f"it is named {windows_form.name}")
+    if not action.on_host:
+        breaches.append("the action needs no forms: it acts through the API")
+    if windows_form.systems != {"windows"}:
+        breaches.append("its systems are not just windows")
+    if "windows" in action.systems:
+        breaches.append("the action has windows among its systems already")
+    if not breaches:
+        methods = ("permissions", "terminates_pods")
+        differing = [name for name in methods if getattr(action, name)(params) != getattr(windows_form, name)(params)]
+        breaches += [f"{name} differs" for name in differing]
+    if breaches:
+        raise AssertionError(f"Windows form of {action.name}: " + "; ".join(breaches))
 
 
 def _description(action: Action[P, S]) -> Iterator[str]:

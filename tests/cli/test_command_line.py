@@ -152,6 +152,18 @@ def test_facts_of_hosts_are_listed_and_explained() -> None:
     assert document["value"].startswith("Text: ")
 
 
+def test_systems_of_actions_and_facts_are_shown() -> None:
+    both, linux, windows = (
+        json.loads(nodefall("explain", name, "--json").stdout)["systems"]
+        for name in ("kubelet-stop", "logind-restart", "preshutdown-order")
+    )
+    assert (both, linux, windows) == (["linux", "windows"], ["linux"], ["windows"])
+    assert "systems" not in json.loads(nodefall("explain", "cordon", "--json").stdout)
+    assert "systems: linux; windows\n" in nodefall("explain", "kubelet-stop").stdout
+    assert "unreported (Linux, Windows)\n" in nodefall("list", "actions").stdout
+    assert "pre-shutdown notice (Windows)\n" in nodefall("list", "host-facts").stdout
+
+
 def test_a_name_of_an_action_and_of_a_fact_explains_both() -> None:
     document = json.loads(nodefall("explain", "clock-skew", "--json").stdout)
     assert (document["kind"], [also["kind"] for also in document["also"]]) == ("action", ["host fact"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -25,13 +26,20 @@ def test_the_page_is_up_to_date() -> None:
     assert fact_pages.PAGE.read_text(encoding="utf-8") == fact_pages.page(), "run `python tools/fact_pages.py`"
 
 
-@pytest.mark.parametrize("name", sorted(fact_pages.FACTS))
-def test_the_docstring_states_type_and_form(name: str) -> None:
-    fact = fact_pages.FACTS[name]
+@pytest.mark.parametrize(
+    ("system", "name"),
+    [*(("linux", name) for name in fact_pages.LINUX_FACTS), *(("windows", name) for name in fact_pages.WINDOWS_FACTS)],
+)
+def test_the_docstring_states_type_and_form(system: str, name: str) -> None:
+    fact = {"linux": fact_pages.LINUX_FACTS, "windows": fact_pages.WINDOWS_FACTS}[system][name]
     returned: Any = get_type_hints(type(fact).parse)["return"]
     text = inspect.getdoc(type(fact)) or ""
     if get_origin(returned) in (list, dict) or returned in TYPES:
         assert re.match(TYPES[get_origin(returned) or returned], text), text
+    elif NoneType in get_args(returned):  # as of preshutdown-timeout
+        (known,) = set(get_args(returned)) - {NoneType}
+        assert re.match(TYPES[get_origin(known) or known], text), text
+        assert "null" in text
     else:  # a union, as of nft-rules
         assert {bool, dict} == {get_origin(member) or member for member in get_args(returned)}
         assert text.startswith("False without that table, else the mapping"), text

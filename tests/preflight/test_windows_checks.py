@@ -97,7 +97,7 @@ def test_what_is_not_in_order_on_windows(
     check: str, observations: ClusterObservations, severity: str, text: str, need: Need
 ) -> None:
     (bad,) = [found for found in diagnoses(check, observations) if found.severity is not Severity.OK]
-    assert (str(bad.severity), bad.needs) == (severity, {need})
+    assert (str(bad.severity), bad.needs) == (severity, frozenset({need}))
     assert text in bad.message
     assert bad.hint or bad.severity is Severity.NOTE
     assert "sudo" not in bad.hint

@@ -10,7 +10,7 @@ _VALUE = "PreshutdownTimeout"
 
 
 class PreshutdownTimeout(HostFact):
-    """Number of seconds; null where the service has no time-out of its own, and the default of Windows holds."""
+    """Number of seconds; null where the registry has none for the service, and the default of Windows holds."""
 
     name = "preshutdown-timeout"
     summary = "seconds that Windows waits for the kubelet's service after the pre-shutdown notice"

@@ -20,7 +20,7 @@ class WindowsService(Check):
     """Windows notifies services only. A kubelet under nssm is killed by it within seconds, and its pods with it."""
 
     name = "windows-service"
-    summary = "on Windows the kubelet is a service of its own, which Windows notifies before a shutdown"
+    summary = "on Windows the kubelet itself is a service, which Windows notifies before a shutdown"
     facts = ("kubelet-binary", "kubelet-shutdown-control", "configz")
     systems = frozenset({"windows"})
 

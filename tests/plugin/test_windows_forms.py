@@ -1,0 +1,129 @@
+"""Windows forms of actions: each matches its action, keeps the contract, and may come from another distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import chaos.model.registry
+from chaos.actions.drain import ACTION as DRAIN
+from chaos.app.registry import load_registry, load_windows_facts
+from chaos.model.action import Scope, UndoKind
+from chaos.model.errors import PluginError
+from chaos.model.permission import Permission
+from chaos.plugin.contract import check_action, check_pair
+from tests.plugin.outside.nodefall_sysctl import ACTION, Params, Sysctl
+from tools.action_pages import ACTIONS, WINDOWS_ACTIONS, example_target
+
+PARAMS = Params(key="vm.swappiness", value="10")
+WINDOWS = {"systems": frozenset({"windows"})}
+
+
+@pytest.mark.parametrize("name", sorted(WINDOWS_ACTIONS))
+def test_every_windows_form_matches_its_action(name: str) -> None:
+    _, params = example_target(WINDOWS_ACTIONS[name])
+    check_pair(ACTIONS[name], WINDOWS_ACTIONS[name], params)
+
+
+@pytest.mark.parametrize("name", sorted(WINDOWS_ACTIONS))
+def test_every_windows_form_keeps_the_contract(name: str) -> None:
+    check_action(WINDOWS_ACTIONS[name], *example_target(WINDOWS_ACTIONS[name]))
+
+
+def form(**attributes: Any) -> Sysctl:
+    """A Windows form of ``sysctl``."""
+    made: Sysctl = type("Form", (Sysctl,), WINDOWS | attributes)()
+    return made
+
+
+class OtherParams(BaseModel):
+    key: str = ""
+    value: str = ""
+
+
+def other_permissions(self: Sysctl, params: Params) -> tuple[Permission, ...]:
+    return (Permission("get", "", "nodes"),)
+
+
+BREACHES: list[tuple[dict[str, Any], str]] = [
+    ({"params": OtherParams}, "params differs"),
+    ({"undo_kind": UndoKind.IRREVERSIBLE}, "undo_kind differs"),
+    ({"scope": Scope.CLUSTER}, "scope differs"),
+    ({"takes_down": True}, "takes_down differs"),
+    ({"allowance": "custom"}, "allowance differs"),
+    ({"name": "other"}, "it is named other"),
+    ({"systems": frozenset({"linux", "windows"})}, "its systems are not just windows"),
+    ({"permissions": other_permissions}, "permissions differs"),
+    ({"terminates_pods": lambda self, params: not ACTION.terminates_pods(params)}, "terminates_pods differs"),
+]
+
+
+@pytest.mark.parametrize(("attributes", "breach"), BREACHES)
+def test_a_breach_of_a_pair_is_found(attributes: dict[str, Any], breach: str) -> None:
+    check_pair(ACTION, form(), PARAMS)
+    with pytest.raises(AssertionError) as found:
+        check_pair(ACTION, form(**attributes), PARAMS)
+    assert str(found.value) == f"Windows form of sysctl: {breach}"
+
+
+def test_an_action_that_needs_no_form_is_no_pair() -> None:
+    with pytest.raises(AssertionError, match="acts through the API"):
+        check_pair(DRAIN, type("Form", (type(DRAIN),), WINDOWS)(), DRAIN.params())
+    both = type("Both", (Sysctl,), {"systems": frozenset({"linux", "windows"})})()
+    with pytest.raises(AssertionError, match="windows among its systems already"):
+        check_pair(both, form(), PARAMS)
+
+
+@pytest.fixture
+def fresh_registry() -> Iterator[None]:
+    load_registry.cache_clear()
+    load_windows_facts.cache_clear()
+    yield
+    load_registry.cache_clear()
+    load_windows_facts.cache_clear()
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
+    """Entry points by group with ``_`` for the dot, as a distribution would have them."""
+    found = [EntryPoint("p", value, group.replace("_", ".", 1)) for group, value in points.items()]
+    monkeypatch.setattr(
+        chaos.model.registry, "entry_points", lambda group: [point for point in found if point.group == group]
+    )
+
+
+FORM = form()
+UNKNOWN = form(name="nothing")
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_a_form_from_another_distribution_is_taken_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = "tests.plugin.test_windows_forms"
+    action = "tests.plugin.outside.nodefall_sysctl:ACTION"
+    install(monkeypatch, nodefall_actions=action, nodefall_windows_actions=f"{here}:FORM")
+    registry = load_registry()
+    assert type(registry.action_on("sysctl", "windows")).__name__ == "Form"
+    assert type(registry.action_on("sysctl", "linux")) is Sysctl
+    assert registry.systems_of("sysctl") == {"linux", "windows"}
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_a_form_of_no_action_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, nodefall_windows_actions="tests.plugin.test_windows_forms:UNKNOWN")
+    with pytest.raises(PluginError, match="Windows form of an unknown action: nothing") as refused:
+        load_registry()
+    assert "nodefall.actions" in refused.value.hint
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_a_fact_of_windows_comes_by_its_own_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = "chaos.facts.sysctl:FACT"
+    install(monkeypatch, nodefall_windows_facts=fact)
+    assert "sysctl" in load_windows_facts()
+    install(monkeypatch, nodefall_windows_facts="chaos.facts.windows.boot_id:FACT")
+    load_windows_facts.cache_clear()
+    with pytest.raises(PluginError, match="duplicate plug-in name 'boot-id'"):
+        load_windows_facts()
