@@ -204,7 +204,8 @@ def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
     for index in range(lab.workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
         nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
-    windows = {**common, "role": "worker", "taints": taints, "os": "windows"}
+    windows = {**common, "role": "worker", "taints": taints, "os": "windows", "kubeletService": lab.kubelet_service}
+    windows |= {"preshutdownTimeout": lab.preshutdown_timeout or ""}
     for index in range(lab.windows_workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
         nodes.append({**windows, "name": f"windows-{index + 1}", "zone": zone})

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("chaos.cli.report", "Render the report of a run again."),
     "rbac": ("chaos.cli.rbac", "Print the least permissions that experiments need on a cluster."),
     "sudoers": ("chaos.cli.sudoers", "Print the sudo rules that experiments need on hosts."),
+    "windows-rights": ("chaos.cli.windows_rights", "Print the rights that experiments need on Windows hosts."),
     "lab": ("chaos.cli.lab.command", "Start and stop the simulated cluster."),
     "kind": ("chaos.cli.kind.command", "Create and delete a cluster of containers with kind."),
     "list": ("chaos.cli.list", "List actions, assertions and facts."),

@@ -49,7 +49,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     plugins = {}
     for path in experiments:
         loaded = load(path)
-        if names := _host_plugins(loaded.experiment, registry):
+        if names := host_plugins(loaded.experiment, registry):
             plugins[loaded.experiment.metadata.name] = names
     users = _users(load_inventory(inventory_path(inventory)))
     if as_json:
@@ -59,7 +59,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     echo(*_lines(plugins, users))
 
 
-def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
+def host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
     """The actions and assertions that use hosts."""
     from chaos.model.assertion import HostFactAssertion
 

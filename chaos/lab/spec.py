@@ -67,6 +67,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
     ``boot_seconds``: from the power button to the start of the kubelet; 0 for a random time from 5 to 10 s.
     ``kubelet_service`` on Windows: a real service, or a program under nssm. ``kubelet_depends``: on which services.
+    ``preshutdown_timeout``: what an administrator sets after each start of the kubelet; empty if nobody does.
     """
 
     name: str
@@ -94,6 +95,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     fail_swap_on: bool = True  # the kubelet does not start while swap is on
     kubelet_service: Literal["service", "nssm"] = "service"
     kubelet_depends: list[str] = msgspec.field(default_factory=lambda: ["containerd"])
+    preshutdown_timeout: str = ""
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -222,6 +224,8 @@ def _check_node(node: NodeSpec) -> None:
         raise SpecError(f"LabSpec: {node.name}: the kubelet cannot start: swap is on and failSwapOn is set")
     if node.os == "windows" and (node.role == "control-plane" or node.static_pods or node.swap):
         raise SpecError(f"LabSpec: {node.name}: Windows runs no control plane, and here no static pods and no swap")
+    if node.preshutdown_timeout:
+        parse_duration(node.preshutdown_timeout)
     if node.boot_seconds < 0:
         raise SpecError(f"LabSpec: {node.name}: bootSeconds is negative")
 

@@ -207,6 +207,14 @@ class Lab(Model):
     windows_workers: StrictInt = Field(
         0, ge=0, le=100, alias="windowsWorkers", description="besides workers: nodes with kubernetes.io/os: windows"
     )
+    kubelet_service: Literal["service", "nssm"] = Field(
+        "service", alias="kubeletService", description="of Windows nodes: a real service, or a program under nssm"
+    )
+    preshutdown_timeout: DurationText | None = Field(
+        None,
+        alias="preshutdownTimeout",
+        description="of Windows nodes: PreshutdownTimeout as an administrator sets it after each start of the kubelet",
+    )
     zones: list[str] = []
     kubernetes: SimulatedVersion = "v1.36.2"
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")

@@ -61,6 +61,7 @@ class WindowsMachine(Machine):
         self._stopped_at = sim.now
         for service in builtin_services(self.spec):
             self.services.add(service)
+        self._break(registry.spec)
         self._connect_services()
 
     @property
@@ -71,7 +72,7 @@ class WindowsMachine(Machine):
     @property
     def runs_kubelet_as_service(self) -> bool:
         """Whether the kubelet itself speaks to the service control manager."""
-        return self.spec.kubelet_service == "service"
+        return self.spec.kubelet_service == "service" or self._registry.spec.has_breakage("nssm-notified")
 
     @property
     def is_kubelet_port_open(self) -> bool:
@@ -115,6 +116,20 @@ class WindowsMachine(Machine):
             elif not self.kubelet.is_running and service.state == RUNNING:
                 self.services.kill(service)
         super().notify()
+
+    def _break(self, spec: LabSpec) -> None:
+        """Apply breakages of Windows itself."""
+        if spec.has_breakage("nssm-notified"):
+            self.services.get(KUBELET).accepts = frozenset({"STOP", "PRESHUTDOWN"})
+        self.services.keeps_preshutdown_timeout = not spec.has_breakage("preshutdown-timeout-ignored")
+        self.power.accepts_late_abort = spec.has_breakage("late-abort-accepted")
+        if spec.has_breakage("schedule-announced"):
+            self.power.on_countdown = self._announce_countdown
+
+    def _announce_countdown(self) -> None:
+        service = self.services.get(KUBELET)
+        if service.is_running and service.on_preshutdown is not None:
+            service.on_preshutdown(lambda: None)
 
     def _connect_services(self) -> None:
         kubelet = self.services.get(KUBELET)

@@ -48,6 +48,8 @@ class Power:
         self._stop_services, self._complete = stop_services, complete
         self.scheduled: ShutdownRequest | None = None
         self.is_in_progress = False
+        self.accepts_late_abort = False
+        self.on_countdown: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
 
     def request(self, request: ShutdownRequest) -> None:
@@ -60,11 +62,15 @@ class Power:
         self._log.log_shutdown_request(request.process, request.user, kind, request.reason, request.comment)
         self.scheduled = request
         self._timer = self._sim.after(request.seconds, self._begin)
-        if not request.seconds:
+        if request.seconds:
+            self.on_countdown()
+        else:
             self.is_in_progress = True
 
     def abort(self) -> None:
         """End the countdown. Raises PowerError: a shutdown whose countdown is over cannot be aborted."""
+        if self.is_in_progress and self.accepts_late_abort:
+            return
         if self.scheduled is None or self.is_in_progress:  # invented: 1116 also once the services are being stopped
             raise PowerError(NOT_IN_PROGRESS)
         self.lose_power()

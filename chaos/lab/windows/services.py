@@ -83,6 +83,7 @@ class ServiceManager:
         self._timers: list[Timer] = []
         self.on_change: list[Callable[[Service], None]] = []
         self.is_shutting_down = False
+        self.keeps_preshutdown_timeout = True
 
     def add(self, service: Service) -> None:
         """Install a service."""
@@ -202,7 +203,8 @@ class ServiceManager:
         service, rest = waiting[0], waiting[1:]
         self._set(service, STOP_PENDING)
         once = _Once(partial(self._next_preshutdown, rest, done))
-        self._after(self.preshutdown_timeout(service), once)
+        if self.keeps_preshutdown_timeout:
+            self._after(self.preshutdown_timeout(service), once)
         if service.on_preshutdown is None:
             self._after(service.stop_seconds, self._preshutdown_ends, service, once)
         else:

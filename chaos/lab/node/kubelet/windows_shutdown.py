@@ -11,6 +11,7 @@ from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import Process
+from chaos.lab.spec import parse_duration
 from chaos.lab.windows.registry import CONTROL, WindowsRegistry
 from chaos.lab.windows.services import Service, ServiceManager
 
@@ -63,8 +64,11 @@ class WindowsShutdownManager(GracefulShutdown):
         merged = merge_order(order, self._service.name, self._service.depends)
         self._registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", tuple(merged))
         total = sum(bucket.seconds for bucket in self._buckets)
-        if total > self._services.preshutdown_timeout(self._service):
+        known = self._services.preshutdown_timeout(self._service)
+        if total > known and not self._spec.has_breakage("preshutdown-timeout-kept"):
             self._services.set_preshutdown_timeout(self._service, total * 1000)
+        if by_hand := self._process.machine.spec.preshutdown_timeout:
+            self._services.set_preshutdown_timeout(self._service, int(parse_duration(by_hand) * 1000))
         self._service.on_preshutdown = self._on_preshutdown
         self._process.after_jitter(*_RELOAD, self._reload)
 
@@ -77,6 +81,9 @@ class WindowsShutdownManager(GracefulShutdown):
         self._process.log("kubelet", "Failed to start node shutdown manager", err=error)
 
     def _on_preshutdown(self, done: Callable[[], None]) -> None:
+        if self._spec.has_breakage("preshutdown-ignored"):
+            done()
+            return
         self._done = done
         self._emit_event("Shutdown manager detected preshutdown event")
         self._process.log(_MANAGER, "Shutdown manager detected new preshutdown event")

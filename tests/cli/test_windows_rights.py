@@ -1,0 +1,100 @@
+"""Rights of experiments on Windows hosts: none, or those of an administrator, and honest about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from chaos.app.registry import load_registry
+from chaos.cli.sudoers import command as sudoers
+from chaos.cli.windows_rights import PRIVILEGES, command
+from chaos.model.errors import UsageError
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"
+PASSWORD = {"password": {"env": "P"}}
+WINRM: dict[str, Any] = {"os": "windows", "transport": "winrm", "options": PASSWORD}
+SSH: dict[str, Any] = {"os": "windows", "transport": "ssh"}
+
+
+def inventory(folder: Path, hosts: dict[str, Any], **defaults: Any) -> Path:
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Inventory",
+        "metadata": {"name": "i"},
+        "cluster": {"kubeconfig": "/nowhere"},
+        "defaults": defaults,
+        "hosts": hosts,
+    }
+    path = folder / "i.json"
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return path
+
+
+def output(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.output
+
+
+def test_rights_of_a_local_account_over_winrm(tmp_path: Path) -> None:
+    hosts = {"w1": WINRM | {"user": "o'ps"}, "w2": WINRM | {"user": "o'ps"}, "n1": {"user": "x"}}
+    text = output(POWEROFF, "-i", inventory(tmp_path, hosts))
+    lines = text.splitlines()
+    assert "# graceful-poweroff: power-on, poweroff" in lines
+    assert "equivalent to administrator" in text
+    assert "# On w1, w2, reached over winrm; run as administrator:" in lines
+    assert any(line.startswith("Add-LocalGroupMember -SID 'S-1-5-32-544' -Member 'o''ps'") for line in lines)
+    assert any("LocalAccountTokenFilterPolicy -Value 1" in line for line in lines)
+    assert "foreach ($right in 'SeRemoteShutdownPrivilege', 'SeShutdownPrivilege') {" in lines
+    assert not [line for line in lines if "RootSDDL" in line and not line.startswith("#")]  # others may use WinRM too
+
+
+@pytest.mark.parametrize("user", [r"CORP\ops", "ops@corp.example"])
+def test_an_account_of_a_domain_is_not_filtered(tmp_path: Path, user: str) -> None:
+    assert "TokenFilter" not in output(POWEROFF, "-i", inventory(tmp_path, {"w1": WINRM}, user=user))
+
+
+def test_keys_of_administrators_over_ssh(tmp_path: Path) -> None:
+    text = output(POWEROFF, "-i", inventory(tmp_path, {"w1": SSH | {"user": "ops"}}))
+    assert "administrators_authorized_keys" in text
+    assert "TokenFilter" not in text
+    assert "RootSDDL" not in text
+
+
+def test_no_privilege_is_named_that_no_step_uses(tmp_path: Path) -> None:
+    path = inventory(tmp_path, {"w1": WINRM | {"user": "ops"}})
+    data = json.loads(output(EXPERIMENTS / "lease-stops.yaml", "-i", path, "--json"))
+    assert (data["privileges"], data["amountsToAdministrator"]) == ([], True)
+    assert data["logins"] == [{"user": "ops", "transport": "winrm", "local": True, "hosts": ["w1"]}]
+    assert "foreach" not in output(EXPERIMENTS / "lease-stops.yaml", "-i", path)
+
+
+def test_none_for_the_api_or_without_windows_hosts(tmp_path: Path) -> None:
+    windows = inventory(tmp_path, {"w1": WINRM | {"user": "ops"}})
+    assert output(EXPERIMENTS / "cordon.yaml", "-i", windows) == (
+        "# No rights are needed: these experiments use no host.\n"
+    )
+    assert "no Windows hosts" in output(POWEROFF, "-i", inventory(tmp_path, {"n1": {"user": "ops"}}))
+
+
+@pytest.mark.parametrize("user", ["", "a\nb"])
+def test_a_login_that_is_no_account(tmp_path: Path, user: str) -> None:
+    with pytest.raises(UsageError, match="w1: the login"):
+        output(POWEROFF, "-i", inventory(tmp_path, {"w1": WINRM | {"user": user}}))
+
+
+def test_sudoers_leaves_windows_hosts_out(tmp_path: Path) -> None:
+    hosts = {"w1": WINRM | {"user": "ops"}, "w2": SSH | {"user": "ops"}, "n1": {"user": "lin"}}
+    done = CliRunner().invoke(sudoers, [str(POWEROFF), "-i", str(inventory(tmp_path, hosts))], catch_exceptions=False)
+    rules = [line for line in done.output.splitlines() if not line.startswith("#")]
+    assert rules == ["lin ALL=(root) NOPASSWD: ALL"]
+
+
+def test_privileges_are_those_of_known_actions() -> None:
+    assert set(PRIVILEGES) <= set(load_registry().actions)
