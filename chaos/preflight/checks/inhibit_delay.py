@@ -16,7 +16,6 @@ class InhibitDelay(Check):
     summary = "logind's InhibitDelayMaxSec is not shorter than the kubelet's shutdown grace period"
     systems = frozenset({"linux"})
     facts = ("inhibit-delay-max", "configz")
-    systems = frozenset({"linux"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for host in observations.reachable_hosts():

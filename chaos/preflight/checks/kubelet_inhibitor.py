@@ -15,7 +15,6 @@ class KubeletInhibitor(Check):
     summary = "the kubelet holds its delay lock on shutdown, where it has a grace period"
     systems = frozenset({"linux"})
     facts = ("inhibitor-kubelet", "configz")
-    systems = frozenset({"linux"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for host in observations.reachable_hosts():

@@ -19,8 +19,8 @@ class KubeletUnit(Check):
 
     name = "kubelet-unit"
     summary = "a known systemd unit runs the kubelet"
-    facts = ("kubelet-unit",)
     systems = frozenset({"linux"})
+    facts = ("kubelet-unit",)
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         needs = frozenset({Need.HOST})

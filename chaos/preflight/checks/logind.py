@@ -21,7 +21,6 @@ class Logind(Check):
     summary = "logind answers on D-Bus"
     systems = frozenset({"linux"})
     facts = ("inhibitor-locks", "shared-kernel")
-    systems = frozenset({"linux"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for host in observations.reachable_hosts():

@@ -13,8 +13,8 @@ class SharedKernel(Check):
 
     name = "shared-kernel"
     summary = "the host does not share its kernel"
-    facts = ("shared-kernel",)
     systems = frozenset({"linux"})
+    facts = ("shared-kernel",)
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for host in observations.reachable_hosts():

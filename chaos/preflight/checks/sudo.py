@@ -13,8 +13,8 @@ class Sudo(Check):
 
     name = "sudo"
     summary = "commands run as root, through sudo without a password unless the login user is root"
-    facts = ("root",)
     systems = frozenset({"linux"})
+    facts = ("root",)
     is_final = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:

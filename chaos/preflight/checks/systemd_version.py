@@ -17,7 +17,6 @@ class SystemdVersion(Check):
     summary = "systemd handles shutdowns in a known way"
     systems = frozenset({"linux"})
     facts = ("systemd-version",)
-    systems = frozenset({"linux"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         logind = frozenset({Need.LOGIND})
