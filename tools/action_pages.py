@@ -81,8 +81,21 @@ SAMPLE_FACTS: dict[str, Any] = {
 }
 # A node with Windows on which every action with a Windows form is possible.
 WINDOWS_SAMPLE_FACTS: dict[str, Any] = {
-    **{name: SAMPLE_FACTS[name] for name in ("boot-posted", "configz", "failsafe-timers", "kubelet-state")},
+    **{
+        name: SAMPLE_FACTS[name]
+        for name in (
+            *("api-peers", "api-reachable", "boot-posted", "clock-skew", "configz", "failsafe-timers"),
+            *("kubelet-state", "scheduled-shutdown", "server-addresses"),
+        )
+    },
+    "connection-peers": ["10.0.9.9"],
+    "crash-auto-reboot": True,
+    "firewall-rules": [],
+    "firewall-state": {"Domain": "on"},
+    "kubelet-dependencies": ["containerd"],
     "kubelet-unit": "kubelet",
+    "runtime-unit": "containerd",
+    str(FactRef("service-state", {"service": "w32time"})): "active",
 }
 OBJECTS: dict[str, Any] = {
     f"/api/v1/nodes/{NODE['metadata']['name']}": NODE,
@@ -190,6 +203,7 @@ def example_target(action: AnyAction) -> tuple[Target, Any]:
         *(node, "windows" if windows else "linux", "redfish"),
         facts=WINDOWS_SAMPLE_FACTS if windows else SAMPLE_FACTS,
         objects=objects,
+        crash_tool=r"C:\Tools\notmyfault64.exe" if windows else "",
         tag="run-step",
         namespace="shop",
         run="run",

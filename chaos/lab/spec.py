@@ -67,7 +67,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
     ``boot_seconds``: from the power button to the start of the kubelet; 0 for a random time from 5 to 10 s.
     ``kubelet_service`` on Windows: a real service, or a program under nssm. ``kubelet_depends``: on which services.
-    ``preshutdown_timeout``: what an administrator sets after each start of the kubelet; empty if nobody does.
+    ``preshutdown_timeout``: what an administrator sets after each start of the kubelet; empty if none does.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Shutdown that somebody has requested, and that is neither aborted nor over.
 
 Windows has no query for it. Its trace in the System log is User32 1074, without a later 1075 (aborted) or
-Kernel-General 12 (started). The record does not tell whether the countdown still runs; its texts are translated, its
+Kernel-General 12 (started). The record does not show whether the countdown still runs; its texts are translated, its
 comment is not.
 """
 

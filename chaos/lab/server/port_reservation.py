@@ -60,7 +60,7 @@ class PortReservation:
             self._socket.close()
         self._socket = _bind_socket(self.port)
         self._socket.listen(0)
-        # nobody accepts: once the queue is full, the kernel drops SYNs
+        # No one accepts: once the queue is full, the kernel drops SYNs
         self._fillers = [_fill(self.port) for _ in range(_QUEUE)]
 
     def unblock(self) -> None:

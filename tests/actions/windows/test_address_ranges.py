@@ -69,8 +69,8 @@ def test_ranges_are_sorted_and_do_not_overlap(blocked: list[Network], exempt: li
         assert low.version == high.version
         assert int(low) < int(high) or not last
         bounds.append((low.version, int(low), int(high)))
-    for (version, _, high), (next_version, low, _) in pairwise(bounds):
-        assert version < next_version or high < low
+    for (version, _, end), (next_version, begin, _) in pairwise(bounds):
+        assert version < next_version or end < begin
 
 
 ANY_V4 = st.integers(0, (1 << 32) - 1).map(ipaddress.IPv4Address)

@@ -33,21 +33,21 @@ def target(power: str = "redfish", **facts: Any) -> Target:
 
 
 def shutdown(option: str, seconds: int = 0) -> str:
-    return rf"'C:\Windows\System32\shutdown.exe' {option} /f /t {seconds} /d p:4:1 /c 'nodefall run-do'"
+    return f"shutdown.exe {option} /f /t {seconds} /d p:4:1 /c 'nodefall run-do'"
 
 
 ON = "power on unless machine is on"
 UP = ["preparing-for-shutdown is b false", "kubelet-state is active", "boot-posted is True", "node-ready is True"]
 NONE_PENDING = [f"scheduled-shutdown is {NO_SHUTDOWN_SCHEDULED}"]
 OWN = "nodefall-shutdown?tag=run-do is"
-ABORT = rf"'C:\Windows\System32\shutdown.exe' /a unless {OWN} False when {OWN} True"
+ABORT = f"shutdown.exe /a unless {OWN} False when {OWN} True"
 CRASH = rf"'{TOOL}' /accepteula /crash"
 RESET = f"power off unless {UP[0]}"
 TABLE = [
     ("poweroff", {}, target(), [shutdown("/s")], NONE_PENDING, [ON], ["machine is on", *UP]),
     ("reboot", {}, target(), [shutdown("/r")], NONE_PENDING, [ON], UP),
     ("reboot", {}, target(""), [shutdown("/r")], NONE_PENDING, [], UP),
-    ("cancel-shutdown", {}, target(""), [str(CANCEL)], ["nodefall-shutdown?tag=run is True"], [], [UP[-1]]),
+    ("cancel-shutdown", {}, target(""), ["shutdown.exe /a"], ["nodefall-shutdown?tag=run is True"], [], [UP[-1]]),
     ("hard-reboot", {}, target(), ["power off", "power on"], [], [ON], UP),
     ("power-cut", {}, target(), ["power off"], [], [ON], ["machine is on", *UP]),
     ("power-on", {}, target(), ["power on"], [], [], []),

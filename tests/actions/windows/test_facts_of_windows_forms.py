@@ -1,4 +1,4 @@
-"""What the Windows form of every action has in common with the form for Linux."""
+"""Facts of the Windows forms of actions: Windows has them, with the same parameters and words as Linux."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from chaos.facts.login1 import NOT_PREPARING
 from chaos.kube.api_facts import ApiFacts
 from chaos.model.api_fact import PseudoFact
 from chaos.model.fact import FactRef
-from tests.kit.actionkit import ACTIONS, WINDOWS_ACTIONS
+from tests.kit.actionkit import WINDOWS_ACTIONS
 from tests.kit.fakes import FakeKube
 
-PROMISES = (
-    *("name", "params", "undo_kind", "scope", "on_host", "takes_down", "powers_on", "may_crash", "keeps_pods_running"),
-    *("irreversible_params", "undo_param", "allowance", "requires_later_step"),
-)
 FROM_ELSEWHERE = {*map(str, PseudoFact), "configz"}
-
-
-@pytest.mark.parametrize("name", WINDOWS_ACTIONS)
-def test_a_form_keeps_the_promises_of_the_action(name: str) -> None:
-    """What experiments, plans, checks and confirmations rely on without knowing the node."""
-    windows, linux = WINDOWS_ACTIONS[name], ACTIONS[name]
-    assert {key: getattr(windows, key) for key in PROMISES} == {key: getattr(linux, key) for key in PROMISES}
-    assert windows.systems == {"windows"}
-    assert "windows" not in linux.systems
-    assert not windows.requires_logind
 
 
 @pytest.mark.parametrize("name", WINDOWS_ACTIONS)
