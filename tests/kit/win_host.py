@@ -32,7 +32,7 @@ class WindowsHost:
         self.cluster.start()
         self.sim.run_until(self.sim.now + 5.0)
         self._loop = asyncio.new_event_loop()
-        weakref.finalize(self, self._loop.close)
+        weakref.finalize(self, _close, self._loop)
         self._lockstep: Lockstep | None = None  # until the first program runs
 
     @property
@@ -128,6 +128,15 @@ class Started:
                 return await (run_line(process, line) if cmd else launch(process, line))
 
         self.task = host.create_task(play)
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """End the programs that still run."""
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    if asyncio._get_running_loop() is None:
+        loop.run_until_complete(_rounds())
+        loop.close()
 
 
 async def _rounds() -> None:

@@ -11,7 +11,7 @@ from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, PREFETCH, WINDOWS
 from chaos.lab.windows.services import Service
 
 _SVCHOST = r"C:\Windows\System32\svchost.exe -k"
-_KUBELET = r"C:\k\kubelet.exe --windows-service --config=C:\var\lib\kubelet\config.yaml"
+_KUBELET = r"C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --kubeconfig=C:\etc\kubernetes\kubelet.conf"
 _NSSM = r"C:\k\nssm.exe"
 _PRESHUTDOWN = frozenset({"STOP", "PRESHUTDOWN"})
 _SHUTDOWN = frozenset({"STOP", "SHUTDOWN"})
@@ -26,7 +26,13 @@ TIME_SERVICES = {"vmictimesync": 5.0, "w32time": 30.0}
 _PRESHUTDOWN_ORDER = ("UsoSvc", "gpsvc", "trustedinstaller")
 
 
-def builtin_services(node: NodeSpec) -> list[Service]:
+def kubelet_command(node: NodeSpec, identity: str) -> str:
+    """Command line of the kubelet's process. ``identity``: of LabSpec.kubelet_identity."""
+    flags = " --windows-service" if node.kubelet_service == "service" else ""
+    return _KUBELET + flags + (f" --hostname-override={node.name}" if identity == "hostname-override" else "")
+
+
+def builtin_services(node: NodeSpec, identity: str) -> list[Service]:
     """Services of a node, the kubelet among them. Display names of Windows' own services are the real ones."""
     return [
         Service("EventLog", "Windows Event Log", f"{_SVCHOST} LocalServiceNetworkRestricted", _SHUTDOWN),
@@ -51,11 +57,11 @@ def builtin_services(node: NodeSpec) -> list[Service]:
             own_process=True,
             restart_after=_FAILURE_RESTART,
         ),
-        _kubelet(node),
+        _kubelet(node, identity),
     ]
 
 
-def _kubelet(node: NodeSpec) -> Service:
+def _kubelet(node: NodeSpec, identity: str) -> Service:
     """The service kubelet: real, or nssm with the kubelet as its child, which gets no pre-shutdown notice."""
     depends = tuple(node.kubelet_depends)
     if node.kubelet_service == "nssm":
@@ -66,7 +72,9 @@ def _kubelet(node: NodeSpec) -> Service:
             stop_seconds=_NSSM_STOP,
         )
     return Service(
-        *("kubelet", "kubelet", _KUBELET, _PRESHUTDOWN, depends), own_process=True, restart_after=_FAILURE_RESTART
+        *("kubelet", "kubelet", kubelet_command(node, identity), _PRESHUTDOWN, depends),
+        own_process=True,
+        restart_after=_FAILURE_RESTART,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from chaos.lab.apiserver.registry import Registry
+from chaos.lab.node.kubelet.client_certificate import FILE as CLIENT_CERTIFICATE
+from chaos.lab.node.kubelet.client_certificate import client_certificate
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
@@ -59,10 +61,17 @@ class WindowsMachine(Machine):
         fill_registry(self.registry, self.computer, self.system_uuid, _FIRST_BOOT_ID)
         self._is_up, self._was_clean, self._bug_check = False, True, False
         self._stopped_at = sim.now
-        for service in builtin_services(self.spec):
+        if self.kubelet_identity == "certificate":
+            self.files[CLIENT_CERTIFICATE] = client_certificate(self.name)
+        for service in builtin_services(self.spec, self.kubelet_identity):
             self.services.add(service)
         self._break(registry.spec)
         self._connect_services()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the kernel runs."""
+        return self._is_up
 
     @property
     def uptime(self) -> float:

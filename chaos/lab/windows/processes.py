@@ -5,11 +5,11 @@ from __future__ import annotations
 import ntpath
 from typing import NamedTuple
 
+from chaos.lab.windows.builtin import kubelet_command
 from chaos.lab.windows.machine import KUBELET, WindowsMachine
 from chaos.lab.windows.services import STOPPED
 
 _CHILD = 2  # invented: what a wrapper's PID is less than that of its program
-_WRAPPED = r"C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml"
 
 
 class WindowsProcess(NamedTuple):
@@ -35,5 +35,6 @@ def list_processes(machine: WindowsMachine) -> list[WindowsProcess]:
         program = service.binary.partition(".exe")[0] + ".exe"
         found.append(WindowsProcess(service.pid, ntpath.basename(program), service.binary, service.started_at))
         if service.name == KUBELET and not machine.runs_kubelet_as_service and machine.kubelet.is_running:
-            found.append(WindowsProcess(service.pid + _CHILD, "kubelet.exe", _WRAPPED, service.started_at))
+            line = kubelet_command(machine.spec, machine.kubelet_identity)
+            found.append(WindowsProcess(service.pid + _CHILD, "kubelet.exe", line, service.started_at))
     return sorted(found)

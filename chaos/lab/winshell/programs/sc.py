@@ -1,6 +1,11 @@
-"""sc.exe: query, queryex, qc, start, stop, config. The exit code is the Win32 error; messages are on stdout."""
+"""sc.exe: query, queryex, qc, qfailure, start, stop, config, failure.
+
+The exit code is the Win32 error; messages are on stdout.
+"""
 
 from __future__ import annotations
+
+import re
 
 from chaos.lab.windows.services import (
     NEVER_STARTED,
@@ -47,11 +52,14 @@ _CALLS = {
     "start": "StartService",
     "stop": "ControlService",
     "config": "OpenService",
+    "failure": "OpenService",
+    "qfailure": "OpenService",
 }
+_RESTART = re.compile(r"restart/(\d+)(?:/restart/\d+)*", re.IGNORECASE)
 
 
 async def sc(process: WinProcess, arguments: list[str]) -> int:
-    """``sc query|queryex [NAME]``, ``sc qc|start|stop NAME``, ``sc config NAME start= TYPE``."""
+    """``sc query|queryex [NAME]``, ``sc qc|qfailure|start|stop NAME``, ``sc config|failure NAME OPTION= VALUE``."""
     verb, *rest = [word for word in arguments if not word.startswith("\\\\")] or [""]
     verb = verb.lower()
     services = process.machine.services
@@ -82,8 +90,12 @@ def _run(process: WinProcess, verb: str, service: Service, words: list[str]) -> 
         _print_status(process, service, extended=verb == "queryex", listed=False)
     elif verb == "qc":
         _print_config(process, service)
+    elif verb == "qfailure":
+        _print_failure(process, service)
     elif verb == "config":
         return _configure(process, service, words)
+    elif verb == "failure":
+        return _set_failure(process, service, words)
     else:
         control = process.machine.services.start if verb == "start" else process.machine.services.stop
         control(service)
@@ -100,6 +112,33 @@ def _configure(process: WinProcess, service: Service, words: list[str]) -> int:
     process.machine.services.configure(service, _START_WORDS[words[1].lower()])
     process.line("[SC] ChangeServiceConfig SUCCESS")
     return 0
+
+
+def _set_failure(process: WinProcess, service: Service, words: list[str]) -> int:
+    """``reset= SECONDS actions= restart/MILLISECONDS``, or no action at all; every failure has the first action."""
+    options = dict(zip(words[::2], words[1::2], strict=False))
+    actions = options.get("actions=", options.get("ACTIONS="))
+    match = _RESTART.fullmatch(actions or "")
+    if actions is None or "reset=" not in [word.lower() for word in options] or (actions and not match):
+        process.line("DESCRIPTION:")
+        process.line("        Changes the actions upon failure")
+        return _BAD_COMMAND
+    service.restart_after = int(match[1]) / 1000 if match else None
+    process.line("[SC] ChangeServiceConfig2 SUCCESS")
+    return 0
+
+
+def _print_failure(process: WinProcess, service: Service) -> None:
+    """No recording."""
+    process.line("[SC] QueryServiceConfig2 SUCCESS")
+    process.line()
+    process.line(f"SERVICE_NAME: {service.name}")
+    process.line("        RESET_PERIOD (in seconds)    : 0")
+    process.line("        REBOOT_MESSAGE               : ")
+    process.line("        COMMAND_LINE                 : ")
+    if service.restart_after is not None:
+        delay = f"{service.restart_after * 1000:.0f}"
+        process.line(f"        FAILURE_ACTIONS              : RESTART -- Delay = {delay} milliseconds.")
 
 
 def _fail(process: WinProcess, call: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""hostname, whoami, timeout, ping, taskkill and NotMyFault."""
+"""hostname, whoami, timeout, ping and NotMyFault."""
 
 from __future__ import annotations
 
@@ -54,25 +54,6 @@ async def ping(process: WinProcess, arguments: list[str]) -> int:
         process.line(f"Reply from {target}: bytes=32 time<1ms TTL=128")
         if number + 1 < count:
             await process.sleep(1.0)
-    return 0
-
-
-async def taskkill(process: WinProcess, arguments: list[str]) -> int:
-    """``taskkill /f /im NAME`` of kubelet.exe and containerd.exe, whose services start again."""
-    words = [word.lower() for word in arguments]
-    image = words[words.index("/im") + 1] if "/im" in words[:-1] else ""
-    machine = process.machine
-    if image == "kubelet.exe" and machine.kubelet.is_running:
-        pid = machine.services.get("kubelet").pid
-        machine.kubelet.kill()
-    elif image == "containerd.exe" and machine.services.get("containerd").is_running:
-        service = machine.services.get("containerd")
-        pid = service.pid
-        machine.runtime.stop_service()
-        machine.services.kill(service)
-    else:
-        return process.fail(f'ERROR: The process "{image}" not found.', 128)
-    process.line(f'SUCCESS: The process "{image}" with PID {pid} has been terminated.')
     return 0
 
 
