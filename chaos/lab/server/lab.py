@@ -139,7 +139,8 @@ class Lab:
             return None
         from chaos.lab.server.windows_hosts import WindowsHosts  # noqa: PLC0415
 
-        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls, self.directory)
+        faults = self.cluster.spec.winrm_misbehaviours
+        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls, self.directory, faults)
 
     def _machine_servers(self) -> list[MachineServer]:
         servers: list[MachineServer] = [*self._kubelets, *(host for host, _ in self._hosts)]

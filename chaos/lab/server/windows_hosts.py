@@ -13,6 +13,7 @@ from chaos.lab.server.port_reservation import PortReservation
 from chaos.lab.server.tls import write_private
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winrm.authentication import Account
 from chaos.lab.winrm.server import WinRmServer
@@ -27,7 +28,13 @@ class WindowsHosts:
     """``directory``: the lab's private one, which gets the files with the password."""
 
     def __init__(
-        self, machines: Sequence[Machine], lockstep: Lockstep, sim: SimClock, tls: ssl.SSLContext, directory: Path
+        self,
+        machines: Sequence[Machine],
+        lockstep: Lockstep,
+        sim: SimClock,
+        tls: ssl.SSLContext,
+        directory: Path,
+        misbehaviours: Sequence[WinRmMisbehaviour] = (),
     ) -> None:
         password = secrets.token_urlsafe(12)
         self._password_file = directory / "winrm-password"
@@ -35,7 +42,7 @@ class WindowsHosts:
         account = Account(WINRM_USER, password, directory / "winrm-accounts")
         found = [machine for machine in machines if isinstance(machine, WindowsMachine)]
         self.servers = [
-            WinRmServer(machine, (PortReservation(), PortReservation()), lockstep, sim, tls, account)
+            WinRmServer(machine, (PortReservation(), PortReservation()), lockstep, sim, tls, account, misbehaviours)
             for machine in found
         ]
         self.task_runners = [TaskRunner(machine, sim, lockstep, PROGRAMS) for machine in found]

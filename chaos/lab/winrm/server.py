@@ -9,6 +9,7 @@ import functools
 import re
 import socket
 import ssl
+from collections.abc import Iterable
 
 from aiohttp import web
 from spnego.exceptions import SpnegoError
@@ -17,6 +18,7 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.windows.machine import WINRM, WINRM_PORT, WINRM_TLS_PORT, WindowsMachine
 from chaos.lab.winrm.authentication import CONTENT_TYPE, PROTOCOL, Account, Logins, NegotiateContext, SealError
 from chaos.lab.winrm.service import Client, WsmanService
@@ -41,12 +43,14 @@ class WinRmServer:
         sim: SimClock,
         tls: ssl.SSLContext,
         account: Account,
+        misbehaviours: Iterable[WinRmMisbehaviour] = (),
     ) -> None:
         self._machine, self._lockstep = machine, lockstep
         self.http, self.https = ports
         self._gates = (InboundGate(machine, WINRM_PORT, self.http), InboundGate(machine, WINRM_TLS_PORT, self.https))
         self._tls, self._logins = tls, Logins(account)
-        self.service = WsmanService(WinHost(machine, sim, lockstep, PROGRAMS))
+        self.service = WsmanService(WinHost(machine, sim, lockstep, PROGRAMS), misbehaviours)
+        self._is_serving = self._has_served = self._was_off = False
         app = web.Application(client_max_size=2 * _MAX_BODY)
         app.router.add_post("/wsman", self._handle)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
@@ -74,9 +78,14 @@ class WinRmServer:
         for gate in self._gates:
             gate.update()
         if machine.services.get(WINRM).is_running:
+            if not self._is_serving:
+                self.service.fault_injector.on_start(after_boot=self._has_served and self._was_off)
+            self._is_serving, self._has_served, self._was_off = True, True, False
             self.http.start_listening(functools.partial(self._listen, None), self._lockstep)
             self.https.start_listening(functools.partial(self._listen, self._tls), self._lockstep)
             return
+        self._is_serving = False
+        self._was_off = self._was_off or not machine.is_up
         self.http.stop_listening()
         self.https.stop_listening()
         self.service.stop()
@@ -100,6 +109,7 @@ class WinRmServer:
     async def _handle(self, request: web.Request) -> web.Response:
         gate = self._gates[request.secure]
         await gate.wait()
+        await self.service.fault_injector.wait_awake()
         response = await self._respond(request)
         await gate.wait()
         return response

@@ -6,13 +6,16 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from xml.etree import ElementTree
 
+from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.winrm import faults
 from chaos.lab.winrm.bodies import created, described, received
 from chaos.lab.winrm.config import WinRmConfig
+from chaos.lab.winrm.fault_injection import WinRmFaultInjector
 from chaos.lab.winrm.namespaces import CMD, CONFIG, SHELL, TRANSFER
 from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand, encoding_of
 from chaos.lab.winrm.soap import GET, RECEIVE, SHORT, EnvelopeError, Formatter, Request, parse_duration, parse_request
@@ -46,8 +49,9 @@ class Client:
 class WsmanService:
     """Shells by ID. They are lost when the service stops, with all commands in them."""
 
-    def __init__(self, host: WinHost) -> None:
+    def __init__(self, host: WinHost, misbehaviours: Iterable[WinRmMisbehaviour] = ()) -> None:
         self._host = host
+        self.fault_injector = WinRmFaultInjector(host, misbehaviours)
         self.config = WinRmConfig()
         self._formatter = Formatter(host.sim.rng)
         self._shells: dict[str, RemoteShell] = {}
@@ -78,7 +82,7 @@ class WsmanService:
             operation = self._operations.get(request.action)
             if operation is None or request.resource not in (CMD, SHELL, CONFIG):
                 raise faults.unknown_resource(request.resource)
-            return 200, await operation(request, client)
+            return 200, await self.fault_injector.perform(request, partial(operation, request, client))
         except EnvelopeError as error:
             return 500, self._formatter.fault(message_id, client.host, faults.malformed(str(error)))
         except faults.Fault as fault:
