@@ -17,8 +17,9 @@ from chaos.hosts.pool import Hosts
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success
+from chaos.model.encoded_script import decode_script
 from chaos.model.errors import Aborted, NodefallError
-from chaos.model.windows import LIST_TASKS, decode_script, parse_task_names, powershell, system_program
+from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
 
 _NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _SYSTEM_SID = "S-1-5-18"

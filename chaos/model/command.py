@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from chaos.model.encoded_script import decode_script
+
 
 class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
     """A program on a host. ``timeout`` in seconds of wall time; ``accept``: the exit codes of success.
@@ -28,7 +30,9 @@ class HostCommand(Struct, frozen=True, tag="host", omit_defaults=True):
     refusals: tuple[tuple[int, str], ...] = ()
 
     def __str__(self) -> str:
-        return shlex.join(self.argv)
+        """The command line; of an encoded script the script."""
+        script = decode_script(self.argv)
+        return f"powershell.exe: {script}" if script else shlex.join(self.argv)
 
 
 MERGE_PATCH = "application/merge-patch+json"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 
 from chaos.model.command import HostCommand
+from chaos.model.encoded_script import encode_script
 
 _SYSTEM32 = r"C:\Windows\System32"
-# Progress is written to standard error as XML; an error that is not fatal would leave exit code 0.
-_PREFERENCES = "$ProgressPreference='SilentlyContinue';$ErrorActionPreference='Stop';"
 
 
 def system_program(name: str) -> str:
@@ -20,18 +18,14 @@ def system_program(name: str) -> str:
 def powershell(script: str) -> tuple[str, ...]:
     """Arguments that run ``script`` in Windows PowerShell 5.1; the exit code is 1 if one of its commands fails.
 
-    Encoded, as nothing then needs quoting. Not for scripts of more than about 2,500 characters: cmd.exe takes 8,191.
+    Not for scripts of more than about 2,500 characters: cmd.exe takes 8,191.
     """
-    encoded = base64.b64encode((_PREFERENCES + script).encode("utf-16-le")).decode()
-    program = rf"{_SYSTEM32}\WindowsPowerShell\v1.0\powershell.exe"
-    return (program, "-NoProfile", "-NonInteractive", "-EncodedCommand", encoded)
-
-
-def decode_script(argv: tuple[str, ...]) -> str:
-    """The script in the arguments of :func:`powershell`, without its preamble; "" for another program."""
-    if len(argv) < 2 or argv[-2] != "-EncodedCommand":
-        return ""
-    return base64.b64decode(argv[-1]).decode("utf-16-le").removeprefix(_PREFERENCES)
+    return (
+        rf"{_SYSTEM32}\WindowsPowerShell\v1.0\powershell.exe",
+        "-NoProfile",
+        "-NonInteractive",
+        *encode_script(script),
+    )
 
 
 LIST_TASKS = HostCommand((system_program("schtasks"), "/query", "/fo", "csv", "/nh"))

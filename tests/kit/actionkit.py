@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import chaos.actions.windows
+from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import AnyAction, Target, UndoStep
 from chaos.model.command import Command, HostCommand
+from chaos.model.encoded_script import decode_script
 from chaos.model.registry import discover
-from chaos.model.windows import decode_script
 
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
@@ -46,6 +47,11 @@ def _argv_text(argv: tuple[str, ...]) -> str:
         return script
     program, *rest = argv
     return shlex.join((program.removeprefix("C:\\Windows\\System32\\"), *rest))
+
+
+def line_length(command: Command) -> int:
+    """Characters of the command line that is sent to a Windows host."""
+    return len(" ".join(map(quote_argument, command.argv))) if isinstance(command, HostCommand) else 0
 
 
 @dataclass(frozen=True)

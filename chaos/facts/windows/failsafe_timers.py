@@ -16,7 +16,8 @@ class FailsafeTimers(HostFact):
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code:
             raise ValueError("schtasks.exe is not understood")
-        return sorted(name for name in parse_task_names(stdout) if name.startswith("nodefall-"))
+        # a task with several triggers has as many rows
+        return sorted({name for name in parse_task_names(stdout) if name.startswith("nodefall-")})
 
 
 FACT = FailsafeTimers()

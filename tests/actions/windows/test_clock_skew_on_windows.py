@@ -10,9 +10,10 @@ import pytest
 
 from chaos.engine.failsafe_windows import task_xml, waiting_argv
 from chaos.model.action import FailsafeTimer, Target
+from chaos.model.encoded_script import decode_script
 from chaos.model.errors import Unsupported
-from chaos.model.windows import decode_script, powershell
-from tests.kit.actionkit import WINDOWS_ACTIONS, command_text, describe, prepare
+from chaos.model.windows import powershell
+from tests.kit.actionkit import WINDOWS_ACTIONS, command_text, describe, line_length, prepare
 
 HYPERVISOR, TIME = "service-state?service=vmictimesync", "service-state?service=w32time"
 FACTS: dict[str, Any] = {"failsafe-timers": [], "clock-skew": 0, HYPERVISOR: "active", TIME: "active"}
@@ -90,7 +91,7 @@ def test_every_command_line_fits_cmd() -> None:
     timer = action.failsafe_timer(state)
     assert timer is not None
     for command in action.inject(state):
-        assert len(str(command)) < 8191, command_text(command)
+        assert line_length(command) < 8191, command_text(command)
     assert len(" ".join(waiting_argv(timer, 3600.0))) < 8191
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from chaos.app.registry import load_windows_facts
 from chaos.facts.windows._addresses import parse_address
-from chaos.model.windows import decode_script
-from tests.kit.actionkit import command_text
+from chaos.model.encoded_script import decode_script
+from tests.kit.actionkit import command_text, line_length
 
 FACTS = load_windows_facts()
 SERVER = {"kubelet-server": "https://cp.example:6443"}
@@ -54,7 +54,7 @@ def test_every_address_is_tried_at_once_and_fits_a_command_line(addresses: list[
     begin, end = decode_script(command.argv).split("$e=", 1)
     assert all(f"ConnectAsync('{address}',6443)" in begin and f'"{address} $r"' in end for address in addresses)
     assert ".Wait(" not in begin
-    assert len(str(command)) < 8191
+    assert line_length(command) < 8191
 
 
 KEY = "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\...\\FirewallPolicy\\FirewallRules\r\n"

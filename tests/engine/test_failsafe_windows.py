@@ -1,0 +1,109 @@
+"""Failsafe tasks on a Windows machine of the lab: armed, read back, fired by clock or by uptime, and removed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from chaos.app.registry import load_windows_facts
+from chaos.engine.failsafe_windows import arm_task, disarm_task
+from chaos.hosts.pool import Hosts
+from chaos.hosts.windows_command_line import quote_argument
+from chaos.model.action import FailsafeTimer
+from chaos.model.command import Delivery, HostCommand, Outcome
+from chaos.model.errors import Aborted
+from chaos.model.windows import powershell, system_program
+from tests.kit.win_host import WindowsHost
+
+START = FailsafeTimer("nodefall-run-stop", 60.0, (system_program("sc"), "start", "w32time"))
+RESTORE = FailsafeTimer("nodefall-run-skew", 60.0, powershell("Start-Service -Name 'w32time'"), by_uptime=True)
+SKEW = "powershell.exe -NoProfile -Command Set-Date -Adjust 0:10:00"
+
+
+class LabHosts:
+    """Sends commands to a machine of the lab as the transports do. ``answers`` replace those of programs."""
+
+    def __init__(self, host: WindowsHost, **answers: Outcome) -> None:
+        self.host, self.answers = host, answers
+        self.facts = load_windows_facts()
+
+    def send(self, node: str, command: HostCommand) -> Outcome:
+        for word, outcome in self.answers.items():
+            if f"/{word}" in command.argv:
+                return outcome
+        line = " ".join(map(quote_argument, command.argv))
+        code, stdout, stderr = self.host.run(line, command.stdin, cmd=False)
+        return Outcome(Delivery.ANSWERED, code, stdout, stderr)
+
+    def read(self, node: str, fact: str) -> Any:
+        outcome = self.send(node, self.facts[fact].command)
+        return self.facts[fact].parse(outcome.stdout, outcome.exit or 0)
+
+
+def stopped(**answers: Outcome) -> tuple[WindowsHost, Hosts]:
+    """A machine whose w32time is stopped, which is what the tasks here undo."""
+    host = WindowsHost()
+    host.run("sc.exe stop w32time")
+    host.run("sc.exe stop vmictimesync")
+    host.wait(5.0)
+    return host, cast("Hosts", LabHosts(host, **answers))
+
+
+def is_restored(host: WindowsHost) -> bool:
+    return host.machine.services.get("w32time").is_running
+
+
+@pytest.mark.parametrize("timer", [START, RESTORE], ids=["clock", "uptime"])
+def test_a_task_acts_after_its_seconds(timer: FailsafeTimer) -> None:
+    host, hosts = stopped()
+    assert 60.0 <= arm_task(hosts, "win1", timer, 60.0) <= 62.0
+    host.wait(50.0)
+    assert not is_restored(host)
+    host.wait(20.0)
+    assert is_restored(host)
+
+
+@pytest.mark.parametrize("timer", [START, RESTORE], ids=["clock", "uptime"])
+def test_a_task_that_was_removed_never_acts(timer: FailsafeTimer) -> None:
+    host, hosts = stopped()
+    arm_task(hosts, "win1", timer, 60.0)
+    host.wait(10.0)
+    assert hosts.read("win1", "failsafe-timers") == [timer.unit]
+    assert disarm_task(hosts, "win1", timer.unit) == ""
+    assert hosts.read("win1", "failsafe-timers") == []
+    host.wait(200.0)
+    assert not is_restored(host)
+
+
+def test_a_clock_that_is_set_moves_only_the_task_that_follows_it() -> None:
+    """The reason for a task that waits by itself."""
+    for timer, is_early in ((START, True), (RESTORE, False)):
+        host, hosts = stopped()
+        arm_task(hosts, "win1", timer, 60.0)
+        host.run(SKEW)
+        host.wait(5.0)
+        assert is_restored(host) is is_early
+        host.wait(70.0)
+        assert is_restored(host)
+
+
+def test_no_task_is_left_after_one_that_never_was() -> None:
+    _, hosts = stopped()
+    assert disarm_task(hosts, "win1", "nodefall-none") == ""
+
+
+def test_a_task_that_does_not_run_is_no_failsafe() -> None:
+    host, hosts = stopped(run=Outcome(Delivery.ANSWERED, 0, "SUCCESS: Attempted to run the scheduled task\r\n"))
+    with pytest.raises(Aborted, match="was started and does not run"):
+        arm_task(hosts, "win1", RESTORE, 60.0)
+    host.wait(100.0)
+    assert not is_restored(host)
+
+
+def test_a_task_that_is_not_deleted_is_reported() -> None:
+    _, hosts = stopped(delete=Outcome(Delivery.ANSWERED, 1, "", "ERROR: Access is denied."))
+    arm_task(hosts, "win1", START, 60.0)
+    assert disarm_task(hosts, "win1", START.unit) == f"the task {START.unit} is still there: ERROR: Access is denied."
+    _, lost = stopped(delete=Outcome(Delivery.LOST, error="connection lost"))
+    assert "was not deleted: connection lost" in disarm_task(lost, "win1", START.unit)
