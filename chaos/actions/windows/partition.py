@@ -40,6 +40,7 @@ from chaos.model.state_types import Tag
 from chaos.model.windows import system_program
 
 _LIST_LIMIT = 7000  # characters of one list: cmd.exe, which SSH starts, takes lines of 8,191
+_NETBIOS_LENGTH = 15  # characters of a computer's name in front of its accounts
 _NO_SUCH_RULE = 1  # exit code of netsh.exe for this and for other errors: the proof decides
 
 
@@ -71,7 +72,7 @@ class Partition(Action[Params, PartitionState]):
     proofs = (Proof("cut-is-felt", check_partitioned),)
     proof_facts = ("api-reachable", "firewall-rules")
     facts = (
-        *("firewall-state", "firewall-rules", "connection-peers"),
+        *("firewall-state", "firewall-rules", "connection-peers", "login-domain"),
         *("server-addresses", "api-peers", "api-reachable"),
     )
 
@@ -80,6 +81,7 @@ class Partition(Action[Params, PartitionState]):
 
     def prepare(self, target: Target, params: Params) -> PartitionState:
         _check_params(target, params)
+        _check_login(target, params)
         firewall = _require_firewall(target)
         if target.require_fact("firewall-rules", "a partition starts without rules of others"):
             why = f"{target.node} still has rules of an earlier partition"
@@ -141,6 +143,17 @@ def _check_params(target: Target, params: Params) -> None:
     for applies, why, hint in refusals:
         if applies:
             raise Unsupported(f"{target.node}: {why}", hint=hint)
+
+
+def _check_login(target: Target, params: Params) -> None:
+    """Raises Unsupported for an account whose logins the partition would prevent, those of the undo among them."""
+    if params.from_ != "everything-but-us":
+        return
+    domain = target.require_fact("login-domain", "a domain controller would be cut off too")
+    name = str(target.require_fact("machine-id", "its own accounts need no domain controller"))
+    if domain != name[:_NETBIOS_LENGTH].lower():
+        why = f"{target.node}: an account of {domain} needs its domain controller at each login, which would be cut off"
+        raise Unsupported(why, hint="use a local account, or from: control-plane")
 
 
 def _require_firewall(target: Target) -> dict[str, str]:

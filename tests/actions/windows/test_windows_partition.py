@@ -35,6 +35,8 @@ FACTS: dict[str, Any] = {
     "firewall-state": {"Public": "on"},
     "firewall-rules": [],
     "connection-peers": ["10.9.9.9"],
+    "login-domain": "worker-with-a-l",
+    "machine-id": "Worker-with-a-long-name",
     "server-addresses": ["10.0.0.100"],
     "api-peers": [["10.0.0.1", 6443]],
     "api-reachable": {"ipv4": True, "ipv6": True},
@@ -91,6 +93,7 @@ REFUSED: list[tuple[dict[str, Any], Target, str]] = [
     ({}, changed(api_reachable={"ipv4": False}), "does not reach the API server now"),
     ({}, changed(server_addresses=["10.0.0.2"]), "runs the API server that it uses"),
     ({}, changed(connection_peers=["x"]), "no rules can be made"),
+    ({"from": "everything-but-us"}, changed(login_domain="corp"), "an account of corp needs its domain controller"),
 ]
 
 
@@ -104,7 +107,11 @@ def test_refused(given_: dict[str, Any], target: Target, why: str) -> None:
 def test_an_unknown_fact_is_a_refusal_and_its_name_is_in_it(missing: str) -> None:
     facts = {name: value for name, value in FACTS.items() if name != missing}
     with pytest.raises(Unsupported, match=missing):
-        prepare("partition", {}, replace(WINDOWS, facts=facts))
+        prepare("partition", {"from": "everything-but-us"}, replace(WINDOWS, facts=facts))
+
+
+def test_an_account_of_a_domain_may_cut_the_control_plane() -> None:
+    assert prepare("partition", {}, changed(login_domain="corp")).ranges
 
 
 @given(st.integers(1, 2000))
