@@ -58,7 +58,14 @@ def test_windows_cancels_no_shutdown_after_its_countdown(after: str, is_refused:
     if not is_refused:
         check_order(steps, planned(steps), registry, "windows")
         return
-    with pytest.raises(Unsupported, match="countdown of 60s") as refused:
+    with pytest.raises(Unsupported, match="countdown of 1m") as refused:
         check_order(steps, planned(steps), registry, "windows")
     assert refused.value.message.startswith("step c on n1: it would come ")
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("action", ["poweroff", "reboot"])
+def test_windows_cancels_no_shutdown_without_a_countdown(action: str) -> None:
+    steps = [step("s", action), step("c", "cancel-shutdown", "1s")]
+    with pytest.raises(Unsupported, match=rf"shutdown \({action}\) with a countdown of 0s"):
+        check_order(steps, planned(steps), load_registry(), "windows")

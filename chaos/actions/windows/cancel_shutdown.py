@@ -19,6 +19,7 @@ from chaos.model.evidence import boot_seen, fact_is, machine_off, readings_after
 from chaos.model.state_types import RunName
 from chaos.model.timeline import Timeline
 
+_SHUTDOWNS = ("poweroff", "reboot", "schedule-shutdown")
 _NONE_PENDING = fact_is("scheduled-shutdown", lambda v: v == NO_SHUTDOWN_SCHEDULED, "Windows has none pending")
 
 
@@ -54,11 +55,13 @@ class CancelShutdown(Action[NoParams, CancelState]):
         return CancelState(target.run)
 
     def check_order(self, action: str, params: Mapping[str, Any], seconds: float) -> None:
-        if action == "schedule-shutdown" and seconds >= parse_duration(params["in"]):
+        countdown = parse_duration(params["in"]) if action == "schedule-shutdown" else 0.0
+        if action in _SHUTDOWNS and seconds >= countdown:
             raise Unsupported(
-                f"it would come {format_duration(seconds)} after a shutdown with a countdown of {params['in']}, and "
-                "Windows cancels none whose countdown is over: its services have been notified by then",
-                hint="let it come earlier (after), or give the shutdown more time (in)",
+                f"it would come {format_duration(seconds)} after a shutdown ({action}) with a countdown of "
+                f"{format_duration(countdown)}, and Windows cancels none whose countdown is over: its services have "
+                "been notified by then",
+                hint="use schedule-shutdown, with more time (in) than this step leaves it (after)",
             )
 
     def inject(self, state: CancelState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
