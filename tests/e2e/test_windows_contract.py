@@ -55,7 +55,7 @@ def inventory(running: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> 
 def on_windows(
     directory: Path, action: str, method: list[dict[str, Any]] | None = None, transport: str = "winrm"
 ) -> Path:
-    """The contract's experiment, on a Windows node; ``method`` in place of its own."""
+    """The contract's experiment, on a Windows node; ``method`` in place of the usual one."""
     path = experiment(directory, action)
     document = json.loads(path.read_text())
     spec = document["spec"]
