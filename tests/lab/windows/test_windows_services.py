@@ -167,3 +167,18 @@ def test_events_have_the_recorded_texts(event_id: int) -> None:
     found = [record.message for record in host.machine.event_log.records if record.event_id == event_id]
     assert found
     assert re.fullmatch(_recorded_texts()[event_id], found[-1])
+
+
+def test_a_bug_check_of_notmyfault() -> None:
+    """The program is only at its path; AutoReboot decides whether the machine boots again."""
+    host = WindowsHost()
+    assert host.run("notmyfault64 /accepteula /crash")[0] == 1  # not in Path
+    assert host.run(r"C:\Tools\notmyfault64.exe /accepteula", cmd=False)[0] == 1
+    host.run(r"C:\Tools\notmyfault64.exe /accepteula /crash", cmd=False)
+    host.wait(60.0)
+    assert host.machine.boot_id == "33"
+    assert {41, 6008, 1001} <= set(host.event_ids())
+    host.run(r"reg add HKLM\SYSTEM\CurrentControlSet\Control\CrashControl /v AutoReboot /t REG_DWORD /d 0 /f")
+    host.run(r"C:\Tools\notmyfault64.exe /accepteula /crash", cmd=False)
+    host.wait(600.0)
+    assert (host.machine.boot_id, host.machine.state, host.machine.is_reachable) == ("33", "on", False)
