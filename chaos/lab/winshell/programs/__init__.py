@@ -8,12 +8,13 @@ from chaos.lab.winshell.process import Program, with_arguments
 from chaos.lab.winshell.programs.certutil import certutil
 from chaos.lab.winshell.programs.netinfo import ipconfig, netstat
 from chaos.lab.winshell.programs.netsh import netsh
+from chaos.lab.winshell.programs.notmyfault import notmyfault
 from chaos.lab.winshell.programs.processes import taskkill, tasklist
 from chaos.lab.winshell.programs.reg import reg
 from chaos.lab.winshell.programs.sc import sc
 from chaos.lab.winshell.programs.schtasks import schtasks
 from chaos.lab.winshell.programs.shutdown import shutdown
-from chaos.lab.winshell.programs.small import hostname, notmyfault, ping, timeout, whoami
+from chaos.lab.winshell.programs.small import hostname, ping, timeout, whoami
 from chaos.lab.winshell.programs.w32tm import w32tm
 from chaos.lab.winshell.programs.wevtutil import wevtutil
 

@@ -1,4 +1,4 @@
-"""hostname, whoami, timeout, ping and NotMyFault."""
+"""hostname, whoami, timeout and ping."""
 
 from __future__ import annotations
 
@@ -54,12 +54,4 @@ async def ping(process: WinProcess, arguments: list[str]) -> int:
         process.line(f"Reply from {target}: bytes=32 time<1ms TTL=128")
         if number + 1 < count:
             await process.sleep(1.0)
-    return 0
-
-
-async def notmyfault(process: WinProcess, arguments: list[str]) -> int:
-    """``notmyfault64 /accepteula /crash``: a bug check. Its other answers have no recording: without /crash a usage."""
-    if "/crash" not in [word.lower() for word in arguments]:
-        return process.fail("Usage: notmyfault64 /crash")
-    process.machine.crash()
     return 0
