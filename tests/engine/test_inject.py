@@ -325,6 +325,20 @@ def test_a_failure_that_leaves_the_effect_open_is_recorded_and_left_to_the_proof
     assert [entry.step for entry in read_pending(tmp_path)] == ["do"]
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "stderr"), [(1116, "Abbruch nicht m\u00f6glich.(1116)\n"), (1, "Abbruch nicht m\u00f6glich.(1116)\n")]
+)
+def test_a_refusal_is_explained_and_leaves_no_undo_pending(tmp_path: Path, exit_code: int, stderr: str) -> None:
+    """The program has done nothing; what it prints is in the language of the host."""
+    cancel = HostCommand(("shutdown.exe", "/a"), refusals=((1116, "its countdown is over"),))
+    step = PlannedStep("do", "cancel-shutdown", "n1", {}, {}, (cancel,), Undo(proof=(FactCheck("a", 1),)), ())
+    outcome = Outcome(Delivery.ANSWERED, exit_code, stderr=stderr)
+    context = context_of(tmp_path, step, Still(), OneOutcome(outcome), FakeKube({}))
+    with pytest.raises(Aborted, match=r"step do on n1: shutdown.exe /a: its countdown is over"):
+        inject(context)
+    assert read_pending(tmp_path) == []
+
+
 def test_a_step_with_preliminaries_is_undone_whatever_its_last_command_did(tmp_path: Path) -> None:
     commands = (HostCommand(("true",)), HostCommand(("systemctl", "stop", "x")))
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, commands, Undo(), ())
