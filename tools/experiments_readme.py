@@ -26,6 +26,7 @@ FAMILIES = {
     "taints": "Taints",
     "disruptions": "Disruptions",
     "statefulset": "StatefulSet",
+    "windows": "Windows nodes",
 }
 HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' annotations. -->
 

@@ -13,8 +13,8 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.facts.windows.shutdown_requests import abort_own_words
 from chaos.model.action import Target
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCapability, is_success, refusal
+from chaos.model.encoded_script import decode_script
 from chaos.model.errors import Unsupported
-from chaos.model.windows import decode_script
 from tests.kit.actionkit import ActionDescription, action_for, describe, prepare
 
 TOOL = r"C:\Tools\notmyfault64.exe"
