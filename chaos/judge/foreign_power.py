@@ -37,9 +37,13 @@ def power_faults(case: Case, node: str) -> Iterator[ForeignFault]:
 
 
 def _power_offs(case: Case, node: str) -> Iterator[ForeignFault]:
+    earlier: list[float] = []
     for before, after in pairwise(case.timeline.readings(node, PseudoFact.MACHINE)):
-        went_off = (before.value, after.value) == (PowerState.ON, PowerState.OFF)
-        if went_off and not case.own.explains_power_off(node, after.t, before.t):
+        if (before.value, after.value) != (PowerState.ON, PowerState.OFF):
+            continue
+        is_explained = case.own.explains_power_off(node, after.t, before.t, earlier)
+        earlier.append(after.t)
+        if not is_explained:
             yield fault(node, ForeignKind.POWER_OFF, "was powered off", "", after.t, before.t, before.seq, after.seq)
 
 

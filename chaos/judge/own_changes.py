@@ -58,13 +58,20 @@ class OwnChanges:
             explained = max(0, explained - 1)
         return found
 
-    def explains_power_off(self, node: str, t: float, last_on: float) -> bool:
-        """Whether the machine, last seen on at ``last_on``, went off by ``t`` because of an operation."""
+    def explains_power_off(self, node: str, t: float, last_on: float, earlier: Sequence[float]) -> bool:
+        """Whether the machine, last seen on at ``last_on``, went off by ``t`` because of an operation.
+
+        ``earlier`` are the times of its power-offs before. A shutdown takes a while: the undo of a run that was aborted
+        meanwhile begins before the machine is off.
+        """
         before = [o for o in self._of(node, NodeChange.BOOT) if o.begin <= t]
         if not before:
             return False
         last = max(before, key=lambda o: o.begin)
-        return last.boots or last_on <= last.begin  # else it was on after the last repair
+        if last.boots or last_on <= last.begin:  # else it was on after the last repair began
+            return True
+        down = max((o.begin for o in before if o.boots), default=math.inf)
+        return t <= last.end and down <= t and not any(off >= down for off in earlier)
 
     def _of(self, node: str, change: NodeChange) -> Iterator[OwnOperation]:
         return (o for o in self._operations if o.node == node and change in o.changes)

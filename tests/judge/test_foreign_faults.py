@@ -247,6 +247,21 @@ def test_a_machine_that_goes_off_after_our_repair() -> None:
     assert texts(story.host(40, "machine", "off")) == [f"n1 was powered off{UNKNOWN}"]
 
 
+def test_a_machine_that_is_still_going_down_when_an_aborted_run_is_undone() -> None:
+    """The undo powers it on when it is off at last; only the first power-off is that of the step."""
+    story = started().host(1, "machine", "on").done(5, "poweroff").act(10, "poweroff", "undo")
+    story.host(18, "machine", "on").host(20, "machine", "off")
+    assert texts(story) == []
+    again = story.host(22, "machine", "on").host(40, "machine", "off")
+    assert texts(again) == [f"n1 was powered off{UNKNOWN}"]
+
+
+def test_a_machine_that_goes_off_after_an_undo_that_is_over() -> None:
+    story = started().host(1, "machine", "on").done(5, "poweroff").act(10, "poweroff", "undo")
+    story.act(15, "poweroff", "undone").host(18, "machine", "on").host(20, "machine", "off")
+    assert texts(story) == [f"n1 was powered off{UNKNOWN}"]
+
+
 def test_reactions_of_named_controllers_to_a_fault_of_the_run() -> None:
     def lost() -> Story:
         return started().done(20, "power-cut")

@@ -101,7 +101,7 @@ UNKNOWN = form(name="nothing")
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_form_from_another_distribution_is_taken_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = "tests.plugin.test_windows_forms"
+    here = "tests.plugin.test_form_pairs"
     action = "tests.plugin.outside.nodefall_sysctl:ACTION"
     install(monkeypatch, nodefall_actions=action, nodefall_windows_actions=f"{here}:FORM")
     registry = load_registry()
@@ -112,7 +112,7 @@ def test_a_form_from_another_distribution_is_taken_on_windows(monkeypatch: pytes
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_form_of_no_action_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, nodefall_windows_actions="tests.plugin.test_windows_forms:UNKNOWN")
+    install(monkeypatch, nodefall_windows_actions="tests.plugin.test_form_pairs:UNKNOWN")
     with pytest.raises(PluginError, match="Windows form of an unknown action: nothing") as refused:
         load_registry()
     assert "nodefall.actions" in refused.value.hint
