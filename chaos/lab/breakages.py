@@ -81,7 +81,6 @@ _ALL = (
     Breakage("lock-release-early", 7, "the inhibitor is released at the start of the shutdown"),
     Breakage("lock-release-late", 7, "the inhibitor is released 20 s after the last bucket", 20.0),
     Breakage("preshutdown-ignored", 7, "on Windows the kubelet ends no pods at the pre-shutdown notice"),
-    Breakage("preshutdown-timeout-kept", 7, "the kubelet does not raise the pre-shutdown time-out of its service"),
     Breakage("preshutdown-timeout-ignored", 7, "Windows waits for a service beyond its pre-shutdown time-out"),
     Breakage("nssm-notified", 7, "a kubelet under nssm gets the pre-shutdown notice"),
     Breakage("late-abort-accepted", 7, "shutdown /a succeeds without effect once services are notified of a shutdown"),

@@ -116,6 +116,7 @@ NO_FINDING = [
     ("preshutdown", seen(preshutdown_timeout=180.0)),
     ("preshutdown", seen(preshutdown_order=["UsoSvc"])),  # a service without dependencies is not added
     ("preshutdown", seen(without="preshutdown-order")),
+    ("preshutdown", seen(preshutdown_timeout=None, kubelet_shutdown_control="shutdown")),
     ("preshutdown", seen(preshutdown_timeout=None, configz={"shutdownGracePeriod": "0s"})),
     ("windows-gates", seen("v1.31.0", configz={"shutdownGracePeriod": "0s"})),
     ("windows-gates", seen("v1.33.1", configz=GRACE | {"featureGates": {"WindowsGracefulNodeShutdown": True}})),

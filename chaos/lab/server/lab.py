@@ -24,7 +24,7 @@ from chaos.lab.node.kubelet.server import KubeletServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.server.port_reservation import PortReservation
-from chaos.lab.server.tls import make_tls, write_private
+from chaos.lab.server.tls import LabAuthority, write_private
 from chaos.lab.sim.lockstep import Lockstep, TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec
 
@@ -56,7 +56,8 @@ class Lab:
         self.directory, self._options = directory, options
         self._identity_file, self._bmc_password_file = directory / "id_ed25519", directory / "bmc-password"
         self._access, self._bmc_password = Access(spec.users), secrets.token_urlsafe(12)
-        self._ca_file, self._tls = make_tls(directory)
+        self._authority = LabAuthority(directory)
+        self._ca_file, self._tls = self._authority.ca_file, self._authority.context("server")
         ports = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
         nodes = [
             msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=ports[node.name][0].port)
@@ -140,7 +141,12 @@ class Lab:
         from chaos.lab.server.windows_hosts import WindowsHosts  # noqa: PLC0415
 
         faults = self.cluster.spec.winrm_misbehaviours
-        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls, self.directory, faults)
+        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls_of, self.directory, faults)
+
+    def _tls_of(self, node: str) -> ssl.SSLContext:
+        """Context of a Windows node's WinRM, with a certificate that other nodes share if host keys are shared."""
+        is_shared = "host-key" in self.cluster.spec.shared_identity
+        return self._tls if is_shared else self._authority.context(f"winrm-{node}")
 
     def _machine_servers(self) -> list[MachineServer]:
         servers: list[MachineServer] = [*self._kubelets, *(host for host, _ in self._hosts)]

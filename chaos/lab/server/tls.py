@@ -1,4 +1,4 @@
-"""One certificate authority per lab, and the server certificate that it signs."""
+"""One certificate authority per lab, and the server certificates that it signs."""
 
 from __future__ import annotations
 
@@ -54,31 +54,40 @@ def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     )
 
 
-def make_tls(directory: Path) -> tuple[Path, ssl.SSLContext]:
-    """Create a CA certificate file, and a TLS context for 127.0.0.1 and localhost. The CA's key is not written."""
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority = _authority(ca_key)
-    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-    certificate = (
-        _builder("nodefall lab", "nodefall lab CA", key.public_key())
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    ca_file, chain, key_file = directory / "ca.crt", directory / "server.crt", directory / "server.key"
-    ca_file.write_bytes(authority.public_bytes(pem))
-    chain.write_bytes(certificate.public_bytes(pem))
-    write_private(
-        key_file,
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(chain, key_file)
-    return ca_file, context
+class LabAuthority:
+    """The authority of a lab, whose key is not written. ``ca_file``: its certificate in ``directory``."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._key = directory, ec.generate_private_key(ec.SECP256R1())
+        self.ca_file = directory / "ca.crt"
+        self.ca_file.write_bytes(_authority(self._key).public_bytes(serialization.Encoding.PEM))
+
+    def context(self, name: str) -> ssl.SSLContext:
+        """A TLS context for 127.0.0.1 and localhost with a new key; its files are called ``name``."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        pem = serialization.Encoding.PEM
+        chain, key_file = self._directory / f"{name}.crt", self._directory / f"{name}.key"
+        chain.write_bytes(self._sign(key.public_key()).public_bytes(pem))
+        write_private(
+            key_file,
+            key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, key_file)
+        return context
+
+    def _sign(self, key: ec.EllipticCurvePublicKey) -> x509.Certificate:
+        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return (
+            _builder("nodefall lab", "nodefall lab CA", key)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(issuer, critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,14 @@ WINRM_USER = "Administrator"  # other local administrators need LocalAccountToke
 
 
 class WindowsHosts:
-    """``directory``: the lab's private one, which gets the files with the password."""
+    """``tls``: TLS context by node. ``directory``: the lab's private one, which gets the files with the password."""
 
     def __init__(
         self,
         machines: Sequence[Machine],
         lockstep: Lockstep,
         sim: SimClock,
-        tls: ssl.SSLContext,
+        tls: Callable[[str], ssl.SSLContext],
         directory: Path,
         misbehaviours: Sequence[WinRmMisbehaviour] = (),
     ) -> None:
@@ -42,7 +42,15 @@ class WindowsHosts:
         account = Account(WINRM_USER, password, directory / "winrm-accounts")
         found = [machine for machine in machines if isinstance(machine, WindowsMachine)]
         self.servers = [
-            WinRmServer(machine, (PortReservation(), PortReservation()), lockstep, sim, tls, account, misbehaviours)
+            WinRmServer(
+                machine,
+                (PortReservation(), PortReservation()),
+                lockstep,
+                sim,
+                tls(machine.name),
+                account,
+                misbehaviours,
+            )
             for machine in found
         ]
         self.task_runners = [TaskRunner(machine, sim, lockstep, PROGRAMS) for machine in found]

@@ -20,12 +20,13 @@ class Preshutdown(Check):
 
     name = "preshutdown"
     summary = "Windows waits for the kubelet as long as its shutdown grace period, and notifies it before containerd"
-    facts = ("preshutdown-timeout", "preshutdown-order", "configz")
+    facts = ("preshutdown-timeout", "preshutdown-order", "kubelet-shutdown-control", "configz")
     systems = frozenset({"windows"})
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for host in observations.reachable_hosts():
-            if host.shutdown_grace:
+            # What gets no notice, as nssm does not, needs no time for it.
+            if host.shutdown_grace and host.fact("kubelet-shutdown-control") not in ("shutdown", "none"):
                 found = [*_timeout(host, host.shutdown_grace), *_order(host)]
                 yield from found or [ok(_describe(host, host.shutdown_grace), host.node)]
 

@@ -64,8 +64,7 @@ class WindowsShutdownManager(GracefulShutdown):
         merged = merge_order(order, self._service.name, self._service.depends)
         self._registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", tuple(merged))
         total = sum(bucket.seconds for bucket in self._buckets)
-        known = self._services.preshutdown_timeout(self._service)
-        if total > known and not self._spec.has_breakage("preshutdown-timeout-kept"):
+        if total > self._services.preshutdown_timeout(self._service):
             self._services.set_preshutdown_timeout(self._service, total * 1000)
         if by_hand := self._process.machine.spec.preshutdown_timeout:
             self._services.set_preshutdown_timeout(self._service, int(parse_duration(by_hand) * 1000))
