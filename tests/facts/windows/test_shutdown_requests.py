@@ -14,8 +14,9 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.facts.windows._events import parse_events, query_events
 from chaos.facts.windows.shutdown_requests import NEWEST_REQUEST, abort_own_words
 from chaos.hosts.windows_command_line import quote_argument
-from chaos.model.encoded_script import decode_script, system_program
+from chaos.model.encoded_script import decode_script
 from chaos.model.fact import find_fact
+from chaos.model.windows import system_program
 from tests.kit.win_host import WindowsHost
 
 GENERAL, POWER = "Microsoft-Windows-Kernel-General", "Microsoft-Windows-Kernel-Power"
