@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPResponse, RemoteDisconnected
 from typing import Any
 
 import requests
@@ -59,15 +61,44 @@ class VerifyingAdapter(HTTPAdapter):
         self._verify(certificate_key(found))
 
 
+class _WholeLines(io.BufferedReader):
+    """Lines of an answer. Raises RemoteDisconnected where the connection ends within the head or in a line of it."""
+
+    _has_begun = False
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        is_cut = not line.endswith(b"\n") and len(line) != size
+        if is_cut and (line or self._has_begun):
+            raise RemoteDisconnected("the connection ended within an answer")
+        self._has_begun = True
+        return line
+
+
+class _WholeAnswer(HTTPResponse):
+    """An answer whose head has come to its end: http.client takes one that is cut off for one with fewer headers.
+
+    A 401 without its headers would pass as a rejected login, and TLS that has ended makes requests-ntlm fail.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fp = _WholeLines(self.fp.detach())
+
+
 def _pools(verify_peer: Callable[[bytes], None]) -> dict[str, type]:
     """Classes of connection pools by scheme."""
 
     class PlainConnection(HTTPConnection):
+        response_class = _WholeAnswer
+
         def connect(self) -> None:
             with _nothing_sent():
                 super().connect()
 
     class TlsConnection(HTTPSConnection):
+        response_class = _WholeAnswer
+
         def connect(self) -> None:
             with _nothing_sent():
                 super().connect()
