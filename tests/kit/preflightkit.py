@@ -61,6 +61,7 @@ WINDOWS_FACTS: dict[str, Any] = {
     "preshutdown-timeout": 30.0,
     "preshutdown-order": ["UsoSvc", "kubelet", "containerd"],
     "pending-reboot": [],
+    "firewall-state": {"Domain": "on"},
     "failsafe-timers": [],
     "host-time": 1000.0,
     "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},

@@ -84,6 +84,8 @@ RULES: list[tuple[str, ClusterObservations, str, str, Need]] = [
     ),
     ("windows-gates", seen(""), "note", "version is unknown", Need.GRACEFUL),
     ("pending-reboot", seen(pending_reboot=["RebootPending"]), "warning", "(RebootPending)", Need.DOWN),
+    ("windows-firewall", seen(firewall_state={"Public": "off"}), "note", "no effect (Public: off)", Need.HOST),
+    ("windows-firewall", seen(firewall_state={"A": "on", "B": "policy"}), "note", "no effect (B: policy)", Need.HOST),
     ("administrator", seen(root=False), "refusal", "rights of an administrator", Need.ROOT),
     ("administrator", seen(without="root"), "refusal", "administrator: no answer", Need.ROOT),
     ("container-list", seen(), "refusal", NO_LISTING, Need.CONTAINERS),
@@ -122,6 +124,7 @@ NO_FINDING = [
     ("windows-gates", seen("v1.33.1", configz=GRACE | {"featureGates": {"WindowsGracefulNodeShutdown": True}})),
     ("windows-gates", seen("v1.34.0-rc.1")),
     ("pending-reboot", seen(without="pending-reboot")),
+    ("windows-firewall", seen(without="firewall-state")),
 ]
 
 

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-import re
-
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
-from chaos.model.windows import system_program
+from chaos.model.windows import powershell
 
-_KEY = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing"
-_MARKS = ("PackagesPending", "RebootInProgress", "RebootPending")
-_SUBKEY = re.compile(r"^HKEY_LOCAL_MACHINE\\.*\\Component Based Servicing\\(?P<name>[^\\]+)$", re.IGNORECASE)
+_SERVICING, _UPDATE = "Component Based Servicing", r"WindowsUpdate\Auto Update"
+_KEYS = {
+    "PackagesPending": _SERVICING,
+    "RebootInProgress": _SERVICING,
+    "RebootPending": _SERVICING,
+    "RebootRequired": _UPDATE,
+}
+_SCRIPT = (
+    r"$r='HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\';"
+    + "".join(rf'''"{name} $(Test-Path ($r+'{key}\{name}'))";''' for name, key in _KEYS.items())
+    + "exit 0"
+)
 
 
 class PendingReboot(HostFact):
-    """Sorted list of the marks of servicing that are there: PackagesPending, RebootInProgress, RebootPending."""
+    """Sorted list of the marks that are there.
+
+    Of servicing: PackagesPending, RebootInProgress, RebootPending; of Windows Update: RebootRequired.
+    """
 
     name = "pending-reboot"
     summary = "marks of updates that wait for a restart, which then takes minutes longer"
-    command = HostCommand((system_program("reg"), "query", _KEY), accept=(0, 1))
+    command = HostCommand(powershell(_SCRIPT))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
-        if exit_code:
-            raise ValueError("the registry has no key of servicing")
-        found = {match["name"] for line in stdout.splitlines() if (match := _SUBKEY.match(line.strip()))}
-        return [mark for mark in _MARKS if mark in found]
+        rows = dict(line.split() for line in stdout.splitlines() if len(line.split()) == 2)
+        if exit_code or rows.keys() != _KEYS.keys() or not set(rows.values()) <= {"True", "False"}:
+            raise ValueError("the keys of pending updates were not looked up")
+        return sorted(name for name, there in rows.items() if there == "True")
 
 
 FACT = PendingReboot()

@@ -15,7 +15,10 @@ from tests.kit.win_host import WindowsHost
 
 FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
 KEY = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\kubelet"
-CBS = r"HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing"
+LOOKED_UP = "".join(
+    f"{name} False\r\n" for name in ("PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired")
+)
+KEYS = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion"
 NSSM = r"C:\k\nssm.exe"
 QUERY = (
     "\r\nSERVICE_NAME: kubelet\r\n        종류               : 10  WIN32_OWN_PROCESS\r\n"
@@ -45,9 +48,10 @@ def value(name: str, kind: str, data: str) -> str:
          ["UsoSvc", "kubelet", "containerd"]),
         ("preshutdown-order", value("PreshutdownOrder", "REG_MULTI_SZ", ""), 0, []),
         ("preshutdown-order", "", 1, None),
-        ("pending-reboot", f"\r\n{CBS}\r\n    Version    REG_SZ    10\r\n\r\n{CBS}\\Packages\r\n", 0, []),
-        ("pending-reboot", f"\r\n{CBS}\\RebootPending\r\n{CBS}\\PackagesPending\r\n", 0,
-         ["PackagesPending", "RebootPending"]),
+        ("pending-reboot", LOOKED_UP, 0, []),
+        ("pending-reboot", LOOKED_UP.replace("RebootPending False", "RebootPending True"), 0, ["RebootPending"]),
+        ("pending-reboot", LOOKED_UP.replace("False", "True"), 0,
+         ["PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired"]),
     ],
 )  # fmt: skip
 def test_outputs_of_windows(name: str, stdout: str, code: int, expected: Any) -> None:
@@ -65,7 +69,9 @@ def test_outputs_of_windows(name: str, stdout: str, code: int, expected: Any) ->
         ("preshutdown-timeout", value("PreshutdownTimeout", "REG_SZ", "ten"), 0),
         ("preshutdown-timeout", "", 5),
         ("preshutdown-order", "", 0),
-        ("pending-reboot", "", 1),
+        ("pending-reboot", LOOKED_UP, 1),
+        ("pending-reboot", "", 0),
+        ("pending-reboot", LOOKED_UP.replace("False", "maybe"), 0),
     ],
 )
 def test_outputs_that_are_not_understood(name: str, stdout: str, code: int) -> None:
@@ -92,3 +98,17 @@ def test_facts_of_a_simulated_host(service: str, expected: list[Any]) -> None:
     binary, order = read(host, "kubelet-binary"), read(host, "preshutdown-order")
     found = [read(host, "kubelet-shutdown-control"), read(host, "preshutdown-timeout"), "kubelet" in order]
     assert [binary.split()[0].rpartition("\\")[2], *found] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "mark"),
+    [
+        (r"Component Based Servicing\RebootPending", "RebootPending"),
+        (r"WindowsUpdate\Auto Update\RebootRequired", "RebootRequired"),
+    ],
+)
+def test_the_mark_of_an_update(key: str, mark: str) -> None:
+    host = WindowsHost()
+    assert read(host, "pending-reboot") == []
+    assert host.run(rf'reg.exe add "{KEYS}\{key}" /f')[0] == 0
+    assert read(host, "pending-reboot") == [mark]
