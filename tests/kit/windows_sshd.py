@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,8 @@ class WindowsSshd:
     shell: WindowsShell
     started: list[list[str]] = field(default_factory=list)
     exit_code: int = 0
+    hangs: bool = False  # programs do not end
+    on_start: Callable[[], None] = lambda: None
 
     def argv(self, line: str) -> list[str]:
         """What the program that ``line`` starts reads."""
@@ -50,6 +52,9 @@ def serving_windows(folder: Path, shell: WindowsShell) -> Iterator[WindowsSshd]:
 
     async def handle(process: asyncssh.SSHServerProcess[str]) -> None:
         found[0].started.append(found[0].argv(process.command or ""))
+        found[0].on_start()
+        while found[0].hangs:
+            await asyncio.sleep(0.05)
         stdin = await process.stdin.read()
         process.stdout.write(f"{json.dumps(found[0].started[-1][1:])}\r\n{stdin}")
         process.stderr.write("A system shutdown has already been scheduled.(1190)\n")
@@ -72,6 +77,15 @@ def serving_windows(folder: Path, shell: WindowsShell) -> Iterator[WindowsSshd]:
     try:
         yield found[0]
     finally:
-        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+
+
+async def _end(server: asyncssh.SSHAcceptor) -> None:
+    """Close it, and end what hangs."""
+    server.close()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

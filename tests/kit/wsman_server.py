@@ -281,6 +281,10 @@ class _Server(ThreadingHTTPServer):
         """Connections that clients close are no news."""
 
 
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
 def sha256_of(context_file: Path) -> str:
     """Of the first certificate in a PEM file."""
     pem = context_file.read_text(encoding="ascii")
@@ -290,11 +294,11 @@ def sha256_of(context_file: Path) -> str:
 
 @contextmanager
 def serving_wsman(
-    context: ssl.SSLContext | None, authority: Path | None, fingerprint: str = ""
+    context: ssl.SSLContext | None, authority: Path | None, fingerprint: str = "", address: str = "127.0.0.1"
 ) -> Iterator[WsManServer]:
     """A running service; without ``context`` over plain HTTP."""
     handler = type("Handler", (_Handler,), {})
-    server = _Server(("127.0.0.1", 0), handler)
+    server = (_Server6 if ":" in address else _Server)((address, 0), handler)
     wsman = WsManServer(server.server_address[1], authority, fingerprint, scheme="https" if context else "http")
     server.context, server.wsman = context, wsman
     handler.wsman = wsman  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ class PendingReboot(HostFact):
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         rows = dict(line.split() for line in stdout.splitlines() if len(line.split()) == 2)
         if exit_code or rows.keys() != _KEYS.keys() or not set(rows.values()) <= {"True", "False"}:
-            raise ValueError("the keys of pending updates were not looked up")
+            raise ValueError("the keys of pending updates were not read")
         return sorted(name for name, there in rows.items() if there == "True")
 
 

@@ -15,7 +15,7 @@ from tests.kit.win_host import WindowsHost
 
 FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
 KEY = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\kubelet"
-LOOKED_UP = "".join(
+PENDING_KEYS = "".join(
     f"{name} False\r\n" for name in ("PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired")
 )
 KEYS = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion"
@@ -48,9 +48,9 @@ def value(name: str, kind: str, data: str) -> str:
          ["UsoSvc", "kubelet", "containerd"]),
         ("preshutdown-order", value("PreshutdownOrder", "REG_MULTI_SZ", ""), 0, []),
         ("preshutdown-order", "", 1, None),
-        ("pending-reboot", LOOKED_UP, 0, []),
-        ("pending-reboot", LOOKED_UP.replace("RebootPending False", "RebootPending True"), 0, ["RebootPending"]),
-        ("pending-reboot", LOOKED_UP.replace("False", "True"), 0,
+        ("pending-reboot", PENDING_KEYS, 0, []),
+        ("pending-reboot", PENDING_KEYS.replace("RebootPending False", "RebootPending True"), 0, ["RebootPending"]),
+        ("pending-reboot", PENDING_KEYS.replace("False", "True"), 0,
          ["PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired"]),
     ],
 )  # fmt: skip
@@ -69,9 +69,9 @@ def test_outputs_of_windows(name: str, stdout: str, code: int, expected: Any) ->
         ("preshutdown-timeout", value("PreshutdownTimeout", "REG_SZ", "ten"), 0),
         ("preshutdown-timeout", "", 5),
         ("preshutdown-order", "", 0),
-        ("pending-reboot", LOOKED_UP, 1),
+        ("pending-reboot", PENDING_KEYS, 1),
         ("pending-reboot", "", 0),
-        ("pending-reboot", LOOKED_UP.replace("False", "maybe"), 0),
+        ("pending-reboot", PENDING_KEYS.replace("False", "maybe"), 0),
     ],
 )
 def test_outputs_that_are_not_understood(name: str, stdout: str, code: int) -> None:
