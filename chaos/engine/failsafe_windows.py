@@ -118,7 +118,9 @@ def disarm_task(hosts: Hosts, node: str, unit: str) -> str:
     It is ended before: a task that is deleted while it waits would go on, and undo the fault of a later run.
     """
     schtasks = system_program("schtasks")
-    hosts.send(node, HostCommand((schtasks, "/end", "/tn", unit), accept=(0, 1)))
+    ended = hosts.send(node, HostCommand((schtasks, "/end", "/tn", unit), accept=(0, 1)))  # 1: there is no such task
+    if ended.delivery is not Delivery.ANSWERED:
+        return f"the task {unit} was not ended: {_failure_reason(ended)}"
     outcome = hosts.send(node, HostCommand((schtasks, "/delete", "/tn", unit, "/f"), accept=(0, 1)))
     if outcome.delivery is not Delivery.ANSWERED:
         return f"the task {unit} was not deleted: {_failure_reason(outcome)}"

@@ -107,3 +107,12 @@ def test_a_task_that_is_not_deleted_is_reported() -> None:
     assert disarm_task(hosts, "win1", START.unit) == f"the task {START.unit} is still there: ERROR: Access is denied."
     _, lost = stopped(delete=Outcome(Delivery.LOST, error="connection lost"))
     assert "was not deleted: connection lost" in disarm_task(lost, "win1", START.unit)
+
+
+def test_a_task_that_may_still_wait_is_not_deleted() -> None:
+    """Windows does not end a task that is deleted: it would go on without a name, and undo the fault of a later run."""
+    host, hosts = stopped(end=Outcome(Delivery.LOST, error="connection lost"))
+    arm_task(hosts, "win1", RESTORE, 60.0)
+    host.wait(10.0)
+    assert disarm_task(hosts, "win1", RESTORE.unit) == f"the task {RESTORE.unit} was not ended: connection lost"
+    assert hosts.read("win1", "failsafe-timers") == [RESTORE.unit]

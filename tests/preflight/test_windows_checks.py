@@ -106,6 +106,12 @@ def test_what_is_not_in_order_on_windows(
     assert "systemctl" not in bad.hint
 
 
+def test_a_task_that_is_left_does_not_go_away_by_itself() -> None:
+    (bad,) = diagnoses("failsafe-timers", seen(failsafe_timers=["nodefall-run-stop"]))
+    assert "schtasks /delete /tn nodefall-run-stop /f" in bad.hint
+    assert "elapses by itself" not in bad.hint
+
+
 def test_every_check_of_windows_alone_has_a_rule() -> None:
     windows = {name for name, check in CHECKS.items() if "linux" not in check.systems}
     assert windows <= {rule[0] for rule in RULES}
