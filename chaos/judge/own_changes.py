@@ -6,17 +6,22 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from chaos.model.command import PowerCommand, PowerVerb
 from chaos.model.node_change import EVERYTHING, NodeChange, changed_node, node_changes
 from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.registry import PluginRegistry
 from chaos.model.timeline import Entry, Timeline
 
 LATE = 10.0  # seconds after the return of an operation in which its effect is received
+CUT_AHEAD = 60.0  # seconds before a reboot by the power control begins, that is powers on, in which it powers off
 
 
 @dataclass(frozen=True, slots=True)
 class OwnOperation:
-    """A step on a node, or its undo; ``end`` is infinite before it has returned. ``boots``: one boot follows."""
+    """A step on a node, or its undo; ``end`` is infinite before it has returned. ``boots``: one boot follows.
+
+    ``cuts_ahead``: it takes the machine down by powering it on, so it has powered it off before its begin.
+    """
 
     key: tuple[str, str, str, bool]  # node of the entry, step, action, whether it is an undo
     node: str
@@ -24,6 +29,7 @@ class OwnOperation:
     end: float
     changes: frozenset[NodeChange]
     boots: bool
+    cuts_ahead: bool
 
 
 class OwnChanges:
@@ -64,7 +70,12 @@ class OwnChanges:
         ``earlier`` are the times of its power-offs before. A shutdown takes a while: the undo of a run that was aborted
         meanwhile begins before the machine is off.
         """
-        before = [o for o in self._of(node, NodeChange.BOOT) if o.begin <= t]
+        own = list(self._of(node, NodeChange.BOOT))
+        for o in own:
+            since = o.begin - CUT_AHEAD
+            if o.cuts_ahead and since <= t < o.begin and not any(off >= since for off in earlier):
+                return True
+        before = [o for o in own if o.begin <= t]
         if not before:
             return False
         last = max(before, key=lambda o: o.begin)
@@ -90,13 +101,15 @@ def _operations(timeline: Timeline, registry: PluginRegistry) -> list[OwnOperati
 def _begin(entry: Entry, record: ActionRecord, registry: PluginRegistry) -> OwnOperation:
     action = registry.actions.get(entry.type)
     is_undo = record.phase == ActionPhase.UNDO
+    boots = bool(action and action.takes_down and not is_undo)
     return OwnOperation(
         key=(entry.node, record.step, entry.type, is_undo),
         node=changed_node(action, entry.node, record.params),
         begin=entry.t,
         end=math.inf,
         changes=node_changes(action, record.params),
-        boots=bool(action and action.takes_down and not is_undo),
+        boots=boots,
+        cuts_ahead=boots and record.command == str(PowerCommand(PowerVerb.ON)),
     )
 
 

@@ -256,6 +256,19 @@ def test_a_machine_that_is_still_going_down_when_an_aborted_run_is_undone() -> N
     assert texts(again) == [f"n1 was powered off{UNKNOWN}"]
 
 
+def test_a_reboot_by_the_power_control_begins_when_the_machine_is_off() -> None:
+    story = started().host(1, "machine", "on").host(65, "machine", "off").done(70, "hard-reboot", command="power on")
+    assert texts(story.host(71, "machine", "on")) == []
+    without = started().host(1, "machine", "on").host(65, "machine", "off").done(70, "hard-reboot", command="systemctl")
+    assert texts(without) == [f"n1 was powered off{UNKNOWN}"]
+
+
+def test_only_one_power_off_just_before_a_reboot_by_the_power_control_is_its_own() -> None:
+    story = started().host(1, "machine", "on").host(5, "machine", "off").host(8, "machine", "on")
+    story.host(65, "machine", "off").done(70, "hard-reboot", command="power on")
+    assert texts(story) == [f"n1 was powered off{UNKNOWN}"]
+
+
 def test_a_machine_that_goes_off_after_an_undo_that_is_over() -> None:
     story = started().host(1, "machine", "on").done(5, "poweroff").act(10, "poweroff", "undo")
     story.act(15, "poweroff", "undone").host(18, "machine", "on").host(20, "machine", "off")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from chaos.actions._machine import (
     KUBELET_REPORTING_FACTS,
+    MachineState,
     RebootState,
     can_read_power_state,
+    kubelet_reporting_checks,
     kubelet_reporting_facts,
+    power_on_steps,
     require_power_control,
-    restore_rebooted,
 )
 from chaos.actions._params import NoParams
 from chaos.model.action import Action, Target, Undo, UndoKind
@@ -43,7 +45,9 @@ class HardReboot(Action[NoParams, RebootState]):
         return (PowerCommand(PowerVerb.OFF), PowerCommand(PowerVerb.ON))
 
     def undo(self, state: RebootState) -> Undo:
-        return restore_rebooted(state)
+        """Power on by any power control: the run may end between off and on, and nothing else wakes the machine."""
+        machine = MachineState(state.can_read_power, "", state.reporting_facts)
+        return Undo(power_on_steps(machine), kubelet_reporting_checks(state.reporting_facts))
 
 
 ACTION = HardReboot()

@@ -37,18 +37,21 @@ def shutdown(option: str, seconds: int = 0) -> str:
 
 
 ON = "power on unless machine is on"
+ON_WITHOUT_STATE = "power on unless preparing-for-shutdown is b false"
 UP = ["preparing-for-shutdown is b false", "kubelet-state is active", "boot-posted is True", "node-ready is True"]
 NONE_PENDING = [f"scheduled-shutdown is {NO_SHUTDOWN_SCHEDULED}"]
 OWN = "nodefall-shutdown?tag=run-do is"
 ABORT = f"shutdown.exe /a unless {OWN} False when {OWN} True"
 CRASH = rf"'{TOOL}' /accepteula /crash"
 RESET = f"power off unless {UP[0]}"
+WITHOUT_STATE = replace(target("manual"), power_capabilities=frozenset({PowerCapability.ON, PowerCapability.OFF}))
 TABLE = [
     ("poweroff", {}, target(), [shutdown("/s")], NONE_PENDING, [ON], ["machine is on", *UP]),
     ("reboot", {}, target(), [shutdown("/r")], NONE_PENDING, [ON], UP),
     ("reboot", {}, target(""), [shutdown("/r")], NONE_PENDING, [], UP),
     ("cancel-shutdown", {}, target(""), ["shutdown.exe /a"], ["nodefall-shutdown?tag=run is True"], [], [UP[-1]]),
     ("hard-reboot", {}, target(), ["power off", "power on"], [], [ON], UP),
+    ("hard-reboot", {}, WITHOUT_STATE, ["power off", "power on"], [], [ON_WITHOUT_STATE], UP),
     ("power-cut", {}, target(), ["power off"], [], [ON], ["machine is on", *UP]),
     ("power-on", {}, target(), ["power on"], [], [], []),
     ("kernel-crash", {}, target(), [CRASH], [], [RESET, ON], UP),
