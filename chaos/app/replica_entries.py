@@ -84,7 +84,7 @@ def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> P
         return _pending(entry, _workload_undo(entry, replica))
     if entry.action not in rules.registry.actions:
         raise _RejectedError(f"the action {entry.action} is not installed here")
-    action = rules.registry.action_on(entry.action, _system(entry.node, rules))
+    action = rules.registry.action_on(entry.action, rules.inventory.host_of(entry.node)[1].os)
     _check_node(entry, action, replica, rules)
     planned = _planned(entry, rules.plan)
     if planned:
@@ -117,12 +117,6 @@ def _workload_undo(entry: ReplicaEntry, replica: PendingRun) -> Undo:
         raise _RejectedError(f"invalid state: {error}") from error
 
 
-def _system(node: str, rules: ReplicaRules) -> str:
-    """Operating system of the node's host, by the Node, or by the inventory where a step deleted the Node."""
-    known = rules.view.nodes.get(node)
-    return operating_system(known) if known else rules.inventory.host_of(node)[1].os
-
-
 def _check_node(entry: ReplicaEntry, action: AnyAction, replica: PendingRun, rules: ReplicaRules) -> None:
     if (action.scope is Scope.NODE) != bool(entry.node):
         raise _RejectedError(f"{entry.action} acts on {'a node' if action.scope is Scope.NODE else 'the cluster'}")
@@ -133,6 +127,14 @@ def _check_node(entry: ReplicaEntry, action: AnyAction, replica: PendingRun, rul
     node = rules.view.nodes.get(entry.node)
     if entry.node in rules.inventory.protected.nodes or (node and is_protected(node, rules.view, rules.inventory)):
         raise _RejectedError(f"the inventory protects {entry.node}")
+    _check_system(entry.node, action, rules)
+
+
+def _check_system(node: str, action: AnyAction, rules: ReplicaRules) -> None:
+    """The form of the action, as facts and failsafe timers, is that of the inventory; the Node is anybody's text."""
+    system, known = rules.inventory.host_of(node)[1].os, rules.view.nodes.get(node)
+    if action.on_host and known and (reported := operating_system(known)) != system:
+        raise _RejectedError(f"{node} runs {reported}, and its host in the inventory has os {system}")
 
 
 def _planned(entry: ReplicaEntry, plan: Plan | None) -> PlannedStep | None:

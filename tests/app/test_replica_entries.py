@@ -22,7 +22,7 @@ from chaos.model.kube import Node
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
-from tests.kit.actionkit import ACTIONS
+from tests.kit.actionkit import ACTIONS, WINDOWS_ACTIONS
 from tools.action_pages import prepare_example
 
 EXAMPLES = {name: action.encode_state(prepare_example(action)) for name, action in ACTIONS.items()}
@@ -37,8 +37,8 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def node(name: str, labels: dict[str, str] | None = None, machine: str = "") -> Node:
-    status = {"nodeInfo": {"machineID": machine, "systemUUID": "", "bootID": ""}}
+def node(name: str, labels: dict[str, str] | None = None, machine: str = "", system: str = "") -> Node:
+    status = {"nodeInfo": {"machineID": machine, "systemUUID": "", "bootID": "", "operatingSystem": system}}
     return msgspec.convert({"metadata": {"name": name, "labels": labels or {}}, "status": status}, Node)
 
 
@@ -209,3 +209,51 @@ def test_a_changed_state_reaches_no_other_node_and_no_other_program(data: st.Dat
                 assert command.node == "worker-1"
             elif isinstance(command, PodsCommand):
                 assert command.pods.node == "worker-1"
+
+
+WINDOWS_VIEW = ClusterView("uid", {"worker-1": node("worker-1", machine="win1", system="windows")})
+WINDOWS_EXAMPLES = {  # as read from JSON: with lists
+    name: msgspec.json.decode(msgspec.json.encode(action.encode_state(prepare_example(action))))
+    for name, action in WINDOWS_ACTIONS.items()
+}
+WINDOWS_HOSTS = {"worker-1": {"os": "windows", "transport": "ssh"}}
+
+
+def windows_rules(**more: Any) -> ReplicaRules:
+    registry = PluginRegistry(ACTIONS, {}, windows_actions=WINDOWS_ACTIONS)
+    return ReplicaRules(registry, inventory(**more), WINDOWS_VIEW, Authenticity.UNVERIFIED)
+
+
+def commands_on_windows(name: str, state: Any) -> set[tuple[str, ...]]:
+    """Those that the undo of a Windows form sends to the host; none if the entry is rejected."""
+    found = resolve(entry(name, state), given=windows_rules(hosts=WINDOWS_HOSTS))
+    steps = [step for accepted in found.accepted for step in accepted.undo.steps]
+    return {step.command.argv for step in steps if isinstance(step.command, HostCommand)}
+
+
+@pytest.mark.parametrize("name", sorted(WINDOWS_EXAMPLES))
+def test_a_changed_state_of_a_windows_form_reaches_no_other_program(name: str) -> None:
+    """Nothing that a ConfigMap says stands in a script or a command, but one of four names of services."""
+    usual = commands_on_windows(name, WINDOWS_EXAMPLES[name])
+    programs = {(argv[0], argv[1]) for argv in usual}
+    for path in _leaves(WINDOWS_EXAMPLES[name]):
+        for text in (*HOSTILE, "'; reboot; '", "kubelet\n", "/a", "nodefall-other"):
+            sent = commands_on_windows(name, _changed(WINDOWS_EXAMPLES[name], path, text))
+            assert sent <= usual, (path, text)
+        for text in ("containerd", "w32time"):
+            sent = commands_on_windows(name, _changed(WINDOWS_EXAMPLES[name], path, text))
+            assert {(argv[0], argv[1]) for argv in sent} <= programs
+
+
+@pytest.mark.parametrize("hosts", [{}, {"worker-1": {"user": "x"}}])
+def test_a_node_of_another_system_than_its_host_is_left_alone(hosts: dict[str, Any]) -> None:
+    """The status of a Node is written by whoever holds its credentials: it does not choose the commands."""
+    found = resolve(entry("kubelet-stop", WINDOWS_EXAMPLES["kubelet-stop"]), given=windows_rules(hosts=hosts))
+    assert [each.why for each in found.rejected] == [
+        "worker-1 runs windows, and its host in the inventory has os linux"
+    ]
+
+
+def test_a_step_through_the_api_needs_no_host_of_the_system() -> None:
+    found = resolve(entry("cordon"), given=windows_rules())
+    assert not found.rejected
