@@ -27,6 +27,7 @@ PRIVILEGES: Mapping[str, tuple[str, ...]] = {
     "reboot": _SHUTDOWN,
     "schedule-shutdown": _SHUTDOWN,
 }
+_QUOTES = re.compile("['\u2018-\u201b]")  # PowerShell takes the typographic ones for the same
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ADMINISTRATORS = "S-1-5-32-544"
 _POLICIES = r"HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\Policies\System"
@@ -134,7 +135,7 @@ def _grant(login: _Login) -> Iterator[str]:
     yield f"Add-LocalGroupMember -SID '{_ADMINISTRATORS}' -Member {user}  # Administrators, whose name is translated"
     if login.transport == "ssh":
         yield "# sshd reads the keys of all administrators from one file, which only they and SYSTEM may write:"
-        yield f"Add-Content -Path {_quote(_KEYS)} -Value 'PUBLIC KEY OF {login.user.replace(chr(39), '')}'"
+        yield f"Add-Content -Path {_quote(_KEYS)} -Value 'PUBLIC KEY OF {_QUOTES.sub('', login.user)}'"
         yield f"icacls.exe {_quote(_KEYS)} /inheritance:r /grant '*{_ADMINISTRATORS}:F' /grant '*S-1-5-18:F'"
         return
     if login.is_local:
@@ -157,4 +158,4 @@ def _check_privileges(privileges: Sequence[str]) -> Iterator[str]:
 
 def _quote(text: str) -> str:
     """A literal of PowerShell."""
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + _QUOTES.sub(r"\g<0>\g<0>", text) + "'"

@@ -55,6 +55,13 @@ def test_rights_of_a_local_account_over_winrm(tmp_path: Path) -> None:
     assert not [line for line in lines if "RootSDDL" in line and not line.startswith("#")]  # others may use WinRM too
 
 
+@pytest.mark.parametrize("quote", ["'", "\u2018", "\u2019", "\u201a", "\u201b"])
+def test_no_account_ends_its_literal(tmp_path: Path, quote: str) -> None:
+    """PowerShell takes five characters for a quotation mark; two of them are one in a text."""
+    text = output(POWEROFF, "-i", inventory(tmp_path, {"w1": WINRM | {"user": f"o{quote}; Restart-Computer #"}}))
+    assert f"-Member 'o{quote}{quote}; Restart-Computer #'" in text
+
+
 @pytest.mark.parametrize("user", [r"CORP\ops", "ops@corp.example"])
 def test_an_account_of_a_domain_is_not_filtered(tmp_path: Path, user: str) -> None:
     assert "TokenFilter" not in output(POWEROFF, "-i", inventory(tmp_path, {"w1": WINRM}, user=user))

@@ -15,15 +15,18 @@ from chaos.model.experiment import Step
 from tests.kit.story import T0, Story
 
 PROVEN, DISPROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.DISPROVEN, ProofStatus.UNPROVEN
-OWN, OTHER = r"shutdown.exe for W\A: nodefall run-do", r"shutdown.exe for W\A: updates"
+OWN, OTHER = r"shutdown.exe for W\A: nodefall run-recorded", r"shutdown.exe for W\A: updates"
 
 
 def proof(action: str, *readings: tuple[float, str, Any], before: tuple[tuple[str, Any], ...] = ()) -> ProofStatus:
-    """Status of a step ``do`` at 10 s on a Windows node with boot 31; ``readings`` by seconds after T0."""
-    story = Story().add(0, "nodes", "ADDED", _windows_node()).host(5, "boot-id", "31")
+    """Status of a step ``do`` at 10 s on a Windows node with boot 31; ``readings`` by seconds after T0.
+
+    The run ``run`` named the step ``recorded``: another experiment judges it.
+    """
+    story = Story(run="run").add(0, "nodes", "ADDED", _windows_node()).host(5, "boot-id", "31")
     for name, value in before:
         story.host(9, name, value)
-    story.done(10, action)
+    story.done(10, action, step="recorded")
     for t, name, value in readings:
         story.host(t, name, value)
     timeline = story.timeline(300)
@@ -60,6 +63,8 @@ def test_a_crash_is_a_boot_after_a_bug_check(readings: list[tuple[float, str, An
     [
         ([(12, "scheduled-shutdown", OWN)], PROVEN),
         ([(12, "scheduled-shutdown", OTHER)], UNPROVEN),
+        ([(12, "scheduled-shutdown", OWN.replace("run-", "other-"))], UNPROVEN),
+        ([(12, "scheduled-shutdown", OWN.replace("run-", "run-not-"))], UNPROVEN),
         ([(12, "scheduled-shutdown", NO_SHUTDOWN_SCHEDULED)], UNPROVEN),
         ([(12, "scheduled-shutdown", OTHER), (70, "machine", "off")], PROVEN),
     ],

@@ -21,7 +21,7 @@ from chaos.actions.windows._shutdown import (
     is_own_pending,
     shut_down,
 )
-from chaos.facts.windows.shutdown_requests import abort_own_words
+from chaos.facts.windows.shutdown_requests import abort_own_words, comment_for
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -39,18 +39,25 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command
 from chaos.model.duration import parse_duration
-from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, no_proof, readings_after
+from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, no_proof, readings_after, step_entries
+from chaos.model.recording import ActionPhase
 from chaos.model.timeline import Timeline
 
 
 def _check_scheduled(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven by a reading that has the step's own shutdown pending; another's proves nothing."""
-    readings = readings_after(timeline, step, "scheduled-shutdown")
-    for reading in readings:
-        if "nodefall " in str(reading.value) and str(reading.value).endswith(f"-{step.step}"):
+    own = _own_comment(timeline, step)
+    for reading in readings_after(timeline, step, "scheduled-shutdown"):
+        if str(reading.value).endswith(f": {own}"):
             because = f"the System log has it pending (scheduled-shutdown = {reading.value})"
             return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
     return no_proof(f"no reading of scheduled-shutdown on {step.node} shows this step's shutdown")
+
+
+def _own_comment(timeline: Timeline, step: StepRun) -> str:
+    """With the names of the recording: an experiment that judges it may have another name for the step."""
+    begun = (record.step for entry, record in step_entries(timeline, step, ActionPhase.BEGIN) if entry.t == step.begin)
+    return comment_for(f"{timeline.meta.get('run', '')}-{next(begun, step.step)}")
 
 
 class ScheduleState(ShutdownState, frozen=True):
