@@ -7,9 +7,11 @@ from msgspec import Struct
 from chaos.actions._machine import (
     KUBELET_REPORTING_FACTS,
     NO_SHUTDOWN_IN_PROGRESS,
-    POWER_ON,
+    MachineState,
+    can_read_power_state,
     kubelet_reporting_checks,
     kubelet_reporting_facts,
+    power_on_steps,
 )
 from chaos.actions._params import NoParams
 from chaos.facts.windows.last_stop import BUG_CHECK
@@ -48,6 +50,7 @@ class CrashState(Struct, frozen=True):
     reboots: bool
     can_reset: bool
     reporting_facts: list[str]
+    can_read_power: bool = True
 
 
 class KernelCrash(Action[NoParams, CrashState]):
@@ -83,7 +86,8 @@ class KernelCrash(Action[NoParams, CrashState]):
                 f"{target.node} would not boot again after a bug check (AutoReboot of CrashControl is 0)",
                 hint="set AutoReboot to 1 there, or give its host a power control in the inventory",
             )
-        return CrashState(target.crash_tool, bool(reboots), can_reset, kubelet_reporting_facts(target))
+        reporting = kubelet_reporting_facts(target)
+        return CrashState(target.crash_tool, bool(reboots), can_reset, reporting, can_read_power_state(target))
 
     def inject(self, state: CrashState) -> tuple[Command, ...]:
         return (HostCommand((state.tool, "/accepteula", "/crash"), ends_session=True, timeout=10.0),)
@@ -96,7 +100,9 @@ class KernelCrash(Action[NoParams, CrashState]):
             grace_seconds=_REBOOT_SECONDS if state.reboots else _DUMP_SECONDS,
             max_attempts=1,
         )
-        return Undo((off, POWER_ON) if state.can_reset else (), kubelet_reporting_checks(state.reporting_facts))
+        machine = MachineState(state.can_read_power, "", state.reporting_facts)
+        steps = (off, *power_on_steps(machine)) if state.can_reset else ()
+        return Undo(steps, kubelet_reporting_checks(state.reporting_facts))
 
 
 ACTION = KernelCrash()

@@ -56,6 +56,7 @@ TABLE = [
     ("power-on", {}, target(), ["power on"], [], [], []),
     ("kernel-crash", {}, target(), [CRASH], [], [RESET, ON], UP),
     ("kernel-crash", {}, target(crash_auto_reboot=False), [CRASH], [], [RESET, ON], UP),
+    ("kernel-crash", {}, WITHOUT_STATE, [CRASH], [], [RESET, ON_WITHOUT_STATE], UP),
     ("kernel-crash", {}, target(""), [CRASH], [], [], UP),
     (
         *("schedule-shutdown", {"in": "2m", "fires": True}, target(), [shutdown("/s", 120)], NONE_PENDING),
