@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,19 +17,17 @@ from chaos.app.labs import RunningLab, start_lab
 from chaos.model.command import HostCommand
 from chaos.model.inventory import Lab
 from chaos.model.windows import system_program
-from tests.kit.contracts import experiment
+from tests.kit.contracts import SCHEDULE, WINDOWS_VICTIMS, use_ssh, windows_experiment
 from tests.kit.processes import nodefall, result_of
 
 pytestmark = pytest.mark.lab
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
-VICTIMS = {"winrm": "windows-1", "ssh": "windows-2"}  # two: sshd is up earlier after a boot than WinRM
 ACTIONS = (
     *("cancel-shutdown", "hard-reboot", "kernel-crash", "kubelet-stop", "power-cut", "power-on", "poweroff", "reboot"),
     "schedule-shutdown",
 )
 FEW = [("cancel-shutdown", "winrm"), ("kernel-crash", "winrm"), ("reboot", "ssh"), ("poweroff", "winrm")]
-CASES = [(action, transport) for action in ACTIONS for transport in VICTIMS] if ALL else FEW
-SCHEDULE = {"name": "schedule", "action": "schedule-shutdown", "target": "victim"}
+CASES = [(action, transport) for action in ACTIONS for transport in WINDOWS_VICTIMS] if ALL else FEW
 
 
 @pytest.fixture(scope="module")
@@ -42,36 +39,17 @@ def running() -> Iterator[RunningLab]:
 @pytest.fixture(scope="module")
 def inventory(running: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """That of the lab, with one of the Windows nodes over SSH."""
-    path, name = tmp_path_factory.mktemp("inventory") / "inventory.json", VICTIMS["ssh"]
+    path, name = tmp_path_factory.mktemp("inventory") / "inventory.json", WINDOWS_VICTIMS["ssh"]
     document = running.inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
-    entry, host = document["hosts"][name], next(host for host in running.facts["hosts"] if host["node"] == name)
-    del entry["transport"], entry["options"]
-    entry |= {key: host[key] for key in ("port", "user", "identityFile")} | {"sudo": False}
+    use_ssh(document, next(host for host in running.facts["hosts"] if host["node"] == name))
     path.write_text(json.dumps(document))
     path.chmod(0o600)
     return path
 
 
-def on_windows(
-    directory: Path, action: str, method: list[dict[str, Any]] | None = None, transport: str = "winrm"
-) -> Path:
-    """The contract's experiment, on a Windows node; ``method`` in place of the usual one."""
-    path = experiment(directory, action)
-    document = json.loads(path.read_text())
-    spec = document["spec"]
-    spec["targets"] = {"victim": {"nodes": [VICTIMS[transport]]}}
-    spec["steadyState"] = [{"assert": "nodes-ready", "with": {"nodes": "all"}}]
-    if method is not None:
-        spec["method"] = method
-    elif action == "cancel-shutdown":
-        spec["method"] = [SCHEDULE, {**spec["method"][-1], "after": "schedule + 20s"}]
-    path.write_text(json.dumps(document))
-    return path
-
-
 @pytest.mark.parametrize(("action", "transport"), CASES)
 def test_a_windows_form_is_proven_and_undone(tmp_path: Path, inventory: Path, action: str, transport: str) -> None:
-    file = on_windows(tmp_path, action, transport=transport)
+    file = windows_experiment(tmp_path, action, transport)
     done = nodefall("run", file, "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = result_of(done)
@@ -86,7 +64,7 @@ def test_a_windows_form_is_proven_and_undone(tmp_path: Path, inventory: Path, ac
 
 def test_a_cancellation_that_would_come_too_late_is_refused(tmp_path: Path, inventory: Path) -> None:
     cancel = {"name": "cancel", "action": "cancel-shutdown", "target": "victim", "after": "schedule + 60s"}
-    file = on_windows(tmp_path, "cancel-shutdown", [SCHEDULE, cancel])
+    file = windows_experiment(tmp_path, "cancel-shutdown", method=[SCHEDULE, cancel])
     done = nodefall("run", file, "-i", inventory, cwd=tmp_path)
     assert done.returncode == 4
     assert "Windows cancels none whose countdown is over" in done.stderr
@@ -98,9 +76,9 @@ def test_a_shutdown_of_somebody_else_is_left_alone(tmp_path: Path, inventory: Pa
     program = system_program("shutdown")
     with connect_cluster(running.inventory) as connection:
         schedule = HostCommand((program, "/s", "/f", "/t", "100000", "/c", "updates"))
-        assert connection.hosts.send(VICTIMS["winrm"], schedule).exit == 0
+        assert connection.hosts.send(WINDOWS_VICTIMS["winrm"], schedule).exit == 0
         for action in ("reboot", "schedule-shutdown"):
-            done = nodefall("run", on_windows(tmp_path, action), "-i", inventory, cwd=tmp_path)
+            done = nodefall("run", windows_experiment(tmp_path, action), "-i", inventory, cwd=tmp_path)
             assert done.returncode == 4
             assert "has a shutdown pending (shutdown.exe for" in done.stderr
-        assert connection.hosts.send(VICTIMS["winrm"], HostCommand((program, "/a"))).exit == 0
+        assert connection.hosts.send(WINDOWS_VICTIMS["winrm"], HostCommand((program, "/a"))).exit == 0

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 import chaos.actions
+import chaos.actions.windows
 from chaos.model.action import AnyAction, Scope, UndoKind
 from chaos.model.registry import discover
 
@@ -23,6 +24,11 @@ REFUSED = {
 _CUT = {"name": "first", "action": "power-cut", "target": "victim"}
 FIRST = {"out-of-service": _CUT, "power-on": _CUT}
 MANIFESTS = Path(__file__).parent / "contract"
+WINDOWS_VICTIMS = {"winrm": "windows-1", "ssh": "windows-2"}  # two: sshd is up earlier after a boot than WinRM
+WINDOWS_FORMS = sorted(  # of actions on the host
+    discover(chaos.actions.windows, "ACTION").keys() | {n for n, a in ACTIONS.items() if "windows" in a.systems}
+)
+SCHEDULE = {"name": "schedule", "action": "schedule-shutdown", "target": "victim"}
 
 
 def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
@@ -58,3 +64,31 @@ def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
     path.write_text(json.dumps(document))
     path.chmod(0o644)
     return path
+
+
+def windows_experiment(
+    directory: Path,
+    action: str,
+    transport: str = "winrm",
+    method: list[dict[str, Any]] | None = None,
+    recovery: str = "3m",
+) -> Path:
+    """The same on the Windows node with that transport; ``method`` in place of the usual one."""
+    path = experiment(directory, action, recovery)
+    document = json.loads(path.read_text())
+    spec = document["spec"]
+    spec["targets"] = {"victim": {"nodes": [WINDOWS_VICTIMS[transport]]}}
+    spec["steadyState"] = [{"assert": "nodes-ready", "with": {"nodes": "all"}}]
+    if method is not None:
+        spec["method"] = method
+    elif action == "cancel-shutdown":
+        spec["method"] = [SCHEDULE, {**spec["method"][-1], "after": "schedule + 20s"}]
+    path.write_text(json.dumps(document))
+    return path
+
+
+def use_ssh(inventory: dict[str, Any], host: dict[str, Any]) -> None:
+    """Change the entry of a Windows node from WinRM to SSH. ``host``: its part of the lab's ready line."""
+    entry = inventory["hosts"][host["node"]]
+    del entry["transport"], entry["options"]
+    entry |= {key: host[key] for key in ("port", "user", "identityFile")} | {"sudo": False}

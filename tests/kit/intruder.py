@@ -23,6 +23,8 @@ OTHER_NAMES = {
     "worker-1": "worker-3",
     "worker-2": "worker-1",
     "worker-3": "worker-1",
+    "windows-1": "worker-1",
+    "windows-2": "worker-1",
     "web": "agent",
     "held": "agent",
     "nodefall-nowhere": "worker-1",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.kit.contracts import MANIFESTS, experiment
+from tests.kit.contracts import MANIFESTS, experiment, windows_experiment
 from tests.kit.deaths import DEATHS, Death
 from tests.kit.intruder import OTHER_NAMES
 from tests.kit.strikes import Striker, Terminal
@@ -56,7 +56,10 @@ class Case:
 
 
 class Sweep:
-    """Case after case on one lab; on a new one after something was left behind."""
+    """Case after case on one lab; on a new one after something was left behind.
+
+    ``subject``: an action, or its Windows form and the transport, as ``reboot@winrm``; that is in a lab of its own.
+    """
 
     def __init__(self, directory: Path, speed: float) -> None:
         """``speed``: simulated seconds a wall second; what is opened over the network takes wall time."""
@@ -64,24 +67,29 @@ class Sweep:
         self._stack = ExitStack()
         self._number = 0
         self._lab: SweepLab | None = None
+        self._has_windows = False
         self._replay: dict[str, str] = {}
         self._clock_shifts: MutableSequence[float] = [0.0, 0.0]
         paths = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), str(Path(__file__).parents[2])]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))  # the server of forks needs it
         _FORKS.set_forkserver_preload(["tests.kit.warm"])
 
-    def case(self, action: str, position: str = "", death: str = "") -> Case:
+    def case(self, subject: str, position: str = "", death: str = "") -> Case:
         """The run, two undos, and what is wrong then. Without a position: which there are.
 
         ``returned+strike``: the run dies of it at the first, and an undo of it at the second.
         """
         place, _, later = position.partition("+")
-        lab, cwd = self._ready()
+        action, _, transport = subject.partition("@")
+        lab, cwd = self._ready(has_windows=bool(transport))
         if death == "journal-replayed" and not self._replay:
             self._replay = self._journal_of_another_run(lab)
         cpu, before = _cpu_seconds(), lab.snapshot()
         self._clock_shifts = _FORKS.RawArray("d", 2)
-        file = experiment(cwd, action, "20s")
+        if transport:
+            file = windows_experiment(cwd, action, transport, recovery="20s")
+        else:
+            file = experiment(cwd, action, "20s")
         run = self._command(cwd, ["run", str(file), "-i", str(lab.inventory), "--plain"], place, death)
         lab.mend()
         wrong = ["a traceback"] if "Traceback" in run.said else []
@@ -97,17 +105,21 @@ class Sweep:
         if wrong:
             wrong.append(run.said)
             self.close()
-        name = f"{action}:{position}:{death}"
+        name = f"{subject}:{position}:{death}"
         return Case(name, hit, run.places, run.replicated, wrong, _cpu_seconds() - cpu)
 
     def close(self) -> None:
         self._stack.close()
         self._lab = None
 
-    def _ready(self) -> tuple[SweepLab, Path]:
+    def _ready(self, *, has_windows: bool) -> tuple[SweepLab, Path]:
         cwd = self._new_directory()
+        if self._lab is not None and self._has_windows != has_windows:
+            self.close()
         if self._lab is None:
-            self._lab = self._stack.enter_context(sweep_lab(cwd, MANIFESTS / "there.yaml", self._speed))
+            self._has_windows = has_windows
+            lab = sweep_lab(cwd, MANIFESTS / "there.yaml", self._speed, has_windows=has_windows)
+            self._lab = self._stack.enter_context(lab)
             self._lab.settle(None)
         return self._lab, cwd
 

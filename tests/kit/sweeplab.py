@@ -24,8 +24,11 @@ from chaos.lab.server.lab import Lab
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.sim import lockstep
 from chaos.lab.spec import LabSpec
+from chaos.lab.windows.machine import WindowsMachine
+from tests.kit.contracts import WINDOWS_VICTIMS, use_ssh
 from tests.kit.intruder import Intruder
 from tests.kit.proxy import Proxy
+from tests.kit.windows_snapshot import windows_snapshot
 
 T = TypeVar("T")
 LINGER = lockstep.LINGER
@@ -39,7 +42,7 @@ Snapshot = dict[str, Any]
 
 
 class SweepLab:
-    """Four nodes, the workload of the contract, and the inventory that reaches it through proxies."""
+    """The nodes, the workload of the contract, and the inventory that reaches it through proxies."""
 
     def __init__(self, lab: Lab, facts: dict[str, Any], loop: asyncio.AbstractEventLoop, directory: Path) -> None:
         self._lab, self._loop, self._speed = lab, loop, lab.lockstep.speed
@@ -118,7 +121,11 @@ class SweepLab:
             proxy.close()
 
     def _collect(self) -> Snapshot:
-        found: Snapshot = {f"host {ssh.host.machine.name}": _host(ssh.host) for ssh, _ in self._lab._hosts}
+        windows = self._lab._windows.servers if self._lab._windows else ()
+        found: Snapshot = {f"host {winrm.machine.name}": windows_snapshot(winrm) for winrm in windows}
+        for ssh, _ in self._lab._hosts:
+            if not isinstance(ssh.host.machine, WindowsMachine):
+                found[f"host {ssh.host.machine.name}"] = _host(ssh.host)
         for plural in OBJECTS:
             for obj in self._lab.cluster.store.list(plural):
                 if value := _object(plural, obj):
@@ -130,7 +137,7 @@ class SweepLab:
         return found
 
     def _through_proxies(self, facts: dict[str, Any], directory: Path) -> Path:
-        """The API server, the power controls and sshd of each host; time needs no network."""
+        """The API server, the power controls, sshd and WinRM of each host; time needs no network."""
         ports: dict[int, int] = {}
 
         def port(number: int) -> int:
@@ -151,9 +158,14 @@ class SweepLab:
             known = known.replace(f"[127.0.0.1]:{host['port']} ", f"[127.0.0.1]:{port(host['port'])} ")
             host["port"] = port(host["port"])
             host["power"]["url"] = url(host["power"]["url"])
+            if "winrm" in host:
+                host["winrm"]["https"] = url(host["winrm"]["https"])
         (directory / "known_hosts").write_text(known)
         changed = facts | {"kubeconfig": str(directory / "kubeconfig"), "knownHosts": str(directory / "known_hosts")}
         document = make_inventory(changed).model_dump(mode="json", by_alias=True, exclude_none=True)
+        for host in facts["hosts"]:
+            if host["node"] == WINDOWS_VICTIMS["ssh"]:
+                use_ssh(document, host)
         path = directory / "inventory.json"
         path.write_text(json.dumps(document))
         path.chmod(0o600)
@@ -222,8 +234,8 @@ def _object(plural: str, obj: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def sweep_lab(directory: Path, workload: Path, speed: float) -> Iterator[SweepLab]:
-    """Up, with its workload available."""
+def sweep_lab(directory: Path, workload: Path, speed: float, *, has_windows: bool = False) -> Iterator[SweepLab]:
+    """Up, with its workload available: four nodes with Linux, and those with Windows if they are wanted."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -233,6 +245,8 @@ def sweep_lab(directory: Path, workload: Path, speed: float) -> Iterator[SweepLa
         common = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s", "systemd": 252}
         nodes = [{**common, "name": "control-plane", "role": "control-plane"}]
         nodes += [{**common, "name": f"worker-{number}", "role": "worker"} for number in (1, 2, 3)]
+        if has_windows:
+            nodes += [{**common, "name": name, "role": "worker", "os": "windows"} for name in WINDOWS_VICTIMS.values()]
         spec = LabSpec.from_json(json.dumps({"nodes": nodes, "seed": 1, "start": 1_790_000_000.0}).encode())
         lab = Lab(spec, ServeOptions(speed=speed), directory / "lab")
         return lab, await lab.start()

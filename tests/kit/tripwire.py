@@ -28,10 +28,12 @@ from typing import Any
 import msgspec
 
 import chaos.actions
+import chaos.actions.windows
 import chaos.assertions
 import chaos.engine.inject
 import chaos.engine.run
 import chaos.facts
+import chaos.facts.windows
 from chaos.cli import app
 from chaos.engine import rollback
 from chaos.engine.recorder import Recorder
@@ -54,6 +56,8 @@ SLOW = (
         "chaos.app.run",
     ),
     "chaos.hosts.transports.ssh",
+    "chaos.hosts.transports.winrm",
+    "chaos.hosts.winrm.connection",
 )
 HIT, NOTICED = "hit", "noticed"
 NOTICE = 10.0  # wall seconds in which a run must notice the loss of its lock
@@ -102,8 +106,11 @@ def _streams(job: Job) -> None:
 
 def warm() -> None:
     """Import what every command would: in the process that all of them are forked from."""
-    for package, name in ((chaos.actions, "ACTION"), (chaos.assertions, "ASSERTION"), (chaos.facts, "FACT")):
-        discover(package, name)
+    for package in (chaos.actions, chaos.actions.windows):
+        discover(package, "ACTION")
+    discover(chaos.assertions, "ASSERTION")
+    for package in (chaos.facts, chaos.facts.windows):
+        discover(package, "FACT")
     load_renderers()
     for name in SLOW:
         importlib.import_module(name)

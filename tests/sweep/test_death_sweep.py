@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.contracts import ACTIONS, REFUSED
+from tests.kit.contracts import ACTIONS, REFUSED, WINDOWS_FORMS, WINDOWS_VICTIMS
 from tests.kit.deaths import DEATHS
 from tests.kit.sweepkit import Case, Sweep
 
@@ -27,8 +27,9 @@ COMMON = ("before-intend", "intend", "begin", "returned", "before-strike", "stri
 REPLICATED = ("begin", "returned", "before-strike", "strike")  # those at which the cluster has a copy of the journal
 IN_UNDO = [f"returned+{place}" for place in ("undo-sent", "before-strike", "strike", "before-unmirror")]  # of a SIGKILL
 SWEPT = sorted(name for name in ACTIONS if name not in REFUSED)
+WINDOWS = [f"{name}@{transport}" for transport in WINDOWS_VICTIMS for name in WINDOWS_FORMS]
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
-CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or SWEPT
+CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or [*SWEPT, *WINDOWS]
 FIGURES = os.environ.get("NODEFALL_SWEEP_FIGURES")
 
 
@@ -49,7 +50,10 @@ def chosen() -> list[str]:
     few = []
     for action, death in zip(dice.sample(SWEPT, len(DEATHS)), DEATHS, strict=True):
         few.append(f"{action}:{dice.choice(REPLICATED if DEATHS[death].needs_replica else COMMON)}:{death}")
-    return [*few, f"kubelet-stop:{dice.choice(IN_UNDO)}:SIGKILL"]
+    few.append(f"kubelet-stop:{dice.choice(IN_UNDO)}:SIGKILL")
+    for transport in WINDOWS_VICTIMS:
+        few.append(f"{dice.choice(WINDOWS_FORMS)}@{transport}:{dice.choice(COMMON)}:SIGKILL")
+    return [*few, f"partition@winrm:{dice.choice(IN_UNDO)}:SIGKILL"]
 
 
 @pytest.mark.timeout(900)
