@@ -17,7 +17,8 @@ HEAD = """# Death sweep: figures of the last run
 Each action runs on the lab and is hit by one death at one position of its journal. Some runs are killed, and their undo
 is killed, too, at a position of the undo (SIGKILL twice). Then `nodefall undo` runs twice. A case left something behind
 if packet filter rules, units, timers, files, power, taints, conditions, leases, config maps, namespaces, pods or
-workloads differ from those before the run, or if the second undo changed anything. The lock of a run that was killed
+workloads differ from those before the run, or if the second undo changed anything; on Windows services, firewall rules,
+scheduled tasks, registry, clock, pending shutdowns and open WinRM shells. The lock of a run that was killed
 without a pending undo does not count: the next run takes it over. Further conditions:
 
 - Network: the run waits 20 s for proofs instead of 3 and 5 min.
@@ -32,18 +33,21 @@ without a pending undo does not count: the next run takes it over. Further condi
   that.
 
 {tried} cases were tried. In {hit} of them the run reached the position; in the others it ended earlier. {left} left
-something behind. A case took {cpu:.1f} CPU seconds, the lab included.
+something behind. A case took {cpu:.1f} CPU seconds, the lab included. {partial}
+
+`action@winrm` and `action@ssh` are Windows forms, on a Windows node reached over WinRM (HTTPS) or over SSH.
 
 `.ci/nightly` tries all of them and prints this page. `NODEFALL_SWEEP_ACTIONS` selects actions; those that are in the
 file that `NODEFALL_SWEEP_FIGURES` names are skipped, so a sweep can be continued and divided.
 `NODEFALL_SWEEP_POSITIONS` selects cases:
 
-    NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL poweroff:returned:stopped-stolen" \\
+    NODEFALL_SWEEP_POSITIONS="partition:planted:SIGKILL reboot@ssh:returned:stopped-stolen" \\
       .venv/bin/python -m pytest -s tests/sweep
 
 """
 TWICE = {"SIGKILL twice": "the run ends at once when its operation has returned, and so does its undo"}
 KEYS = ("tried", "hit", "cpu")
+HOSTS = {"": "Linux, SSH", "winrm": "Windows, WinRM", "ssh": "Windows, SSH"}  # by what follows the action's name
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -51,10 +55,13 @@ def page(rows: list[dict[str, Any]]) -> str:
     kinds = {name: death.what for name, death in DEATHS.items()} | TWICE
     left = [name for row in rows for name in row["left"]]
     tried, hit, cpu = (sum(_count(row, death, key) for row in rows for death in kinds) for key in KEYS)
-    head = HEAD.format(tried=f"{int(tried):,}", hit=f"{int(hit):,}", left=len(left), cpu=cpu / max(tried, 1))
+    cpu /= max(tried, 1)
+    head = HEAD.format(tried=f"{int(tried):,}", hit=f"{int(hit):,}", left=len(left), cpu=cpu, partial=_partial(rows))
     return "".join(
         [
             head,
+            _by_hosts(rows, list(kinds)),
+            "\n",
             _by_death(rows, kinds, left),
             "\nCases tried, by action and death:\n\n",
             _by_action(rows, list(kinds)),
@@ -63,6 +70,25 @@ def page(rows: list[dict[str, Any]]) -> str:
             f"Positions: {_wrap(sorted({place for row in rows for place in row['positions']}))}\n",
         ]
     )
+
+
+def _partial(rows: list[dict[str, Any]]) -> str:
+    """Which rows lack cases: of these deaths every position of a journal is to be tried."""
+    anywhere = [name for name, death in DEATHS.items() if not death.needs_replica]
+    lacking = [row for row in rows if any(_count(row, name, "tried") < len(row["positions"]) for name in anywhere)]
+    if not lacking:
+        return "No case was left out."
+    return f"Cases were left out of {len(lacking)} of {len(rows)} actions and forms: the last table has what was tried."
+
+
+def _by_hosts(rows: list[dict[str, Any]], kinds: list[str]) -> str:
+    lines = [_row("hosts", "actions", "tried", "hit", "left behind"), _row(*["---"] * 5)]
+    for transport, hosts in HOSTS.items():
+        some = [row for row in rows if row["action"].partition("@")[2] == transport]
+        if some:
+            tried, hit = (int(sum(_count(row, death, key) for row in some for death in kinds)) for key in KEYS[:2])
+            lines.append(_row(hosts, len(some), tried, hit, sum(len(row["left"]) for row in some)))
+    return "".join(lines)
 
 
 def _by_death(rows: list[dict[str, Any]], kinds: dict[str, str], left: list[str]) -> str:

@@ -122,7 +122,9 @@ class SweepLab:
 
     def _collect(self) -> Snapshot:
         windows = self._lab._windows.servers if self._lab._windows else ()
-        found: Snapshot = {f"host {winrm.machine.name}": windows_snapshot(winrm) for winrm in windows}
+        found: Snapshot = {}
+        for winrm in windows:
+            found[f"host {winrm.machine.name}"] = windows_snapshot(winrm.machine, len(winrm.service._shells))
         for ssh, _ in self._lab._hosts:
             if not isinstance(ssh.host.machine, WindowsMachine):
                 found[f"host {ssh.host.machine.name}"] = _host(ssh.host)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.windows.registry import PREFETCH, WindowsRegistry, full_path
-from chaos.lab.winrm.server import WinRmServer
 
 
-def windows_snapshot(server: WinRmServer) -> dict[str, Any]:
-    """The machine of a WinRM server, and the shells that are open there."""
-    machine = server.machine
+def windows_snapshot(machine: WindowsMachine, shells: int = 0) -> dict[str, Any]:
+    """``shells``: how many are open over WinRM."""
     firewall, scheduled = machine.firewall, machine.power.scheduled
     return {
         "power": machine.state,
@@ -26,7 +25,7 @@ def windows_snapshot(server: WinRmServer) -> dict[str, Any]:
         "files": {path: text for path, text in machine.files.items() if path != STATE_FILE},
         "registry": _values(machine.registry),
         "pressure": sorted(machine.pressure),
-        "shells": len(server.service._shells),
+        "shells": shells,
     }
 
 

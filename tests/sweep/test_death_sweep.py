@@ -1,10 +1,11 @@
 """Whatever a run dies of, and wherever: after ``undo`` the cluster is restored, and a second ``undo`` does nothing.
 
-Every action, at every position of its journal (see ``tripwire``), hit by every death (see ``deaths``): all with
-NODEFALL_SWEEP=all (``.ci/nightly``), of NODEFALL_SWEEP_ACTIONS="action ..." only where that is set. Figures are
-appended to the file NODEFALL_SWEEP_FIGURES, action by action; those that are in it already are skipped, so that a sweep
-can be continued. Without NODEFALL_SWEEP, the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are tried
-where that is set, else a few chosen by NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
+Every action, at every position of its journal (see ``tripwire``), hit by every death (see ``deaths``), and its Windows
+form over WinRM and SSH (``action@winrm``, ``action@ssh``): all with NODEFALL_SWEEP=all (``.ci/nightly``), of
+NODEFALL_SWEEP_ACTIONS="action ..." only where that is set. Figures are appended to the file NODEFALL_SWEEP_FIGURES,
+action by action; those that are in it already are skipped, so that a sweep can be continued. Without NODEFALL_SWEEP,
+the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are tried where that is set, else a few chosen by
+NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
 """
 
 from __future__ import annotations
@@ -51,9 +52,8 @@ def chosen() -> list[str]:
     for action, death in zip(dice.sample(SWEPT, len(DEATHS)), DEATHS, strict=True):
         few.append(f"{action}:{dice.choice(REPLICATED if DEATHS[death].needs_replica else COMMON)}:{death}")
     few.append(f"kubelet-stop:{dice.choice(IN_UNDO)}:SIGKILL")
-    for transport in WINDOWS_VICTIMS:
-        few.append(f"{dice.choice(WINDOWS_FORMS)}@{transport}:{dice.choice(COMMON)}:SIGKILL")
-    return [*few, f"partition@winrm:{dice.choice(IN_UNDO)}:SIGKILL"]
+    windows = [f"{dice.choice(WINDOWS)}:{dice.choice(COMMON)}:SIGKILL"]
+    return [*few, *windows, f"partition@winrm:{dice.choice(IN_UNDO)}:SIGKILL"]
 
 
 @pytest.mark.timeout(900)

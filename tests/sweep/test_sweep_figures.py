@@ -33,3 +33,13 @@ def test_counts_by_death_and_by_action() -> None:
     }
     assert f"- {twice}\n" in text
     assert "Positions: begin, intend.\n" in text
+
+
+def test_tells_windows_forms_apart_and_what_was_left_out() -> None:
+    rows = [row("reboot", [], SIGKILL=2), row("reboot@ssh", ["reboot@ssh:begin:stopped"], SIGKILL=2, stopped=2)]
+    text = page(rows)
+    assert "| Linux, SSH | 1 | 2 | 1 | 0 |\n" in text
+    assert "| Windows, SSH | 1 | 4 | 2 | 1 |\n" in text
+    assert "Windows, WinRM" not in text
+    assert "Cases were left out of 2 of 2 actions and forms" in text
+    assert "No case was left out." in page([row("reboot", [], **dict.fromkeys(DEATHS, 2))])
