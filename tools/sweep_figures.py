@@ -18,8 +18,8 @@ Each action runs on the lab and is hit by one death at one position of its journ
 is killed, too, at a position of the undo (SIGKILL twice). Then `nodefall undo` runs twice. A case left something behind
 if packet filter rules, units, timers, files, power, taints, conditions, leases, config maps, namespaces, pods or
 workloads differ from those before the run, or if the second undo changed anything; on Windows services, firewall rules,
-scheduled tasks, registry, clock, pending shutdowns and open WinRM shells. The lock of a run that was killed
-without a pending undo does not count: the next run takes it over. Further conditions:
+scheduled tasks, registry, clock, pending shutdowns and open WinRM shells. The lock of a run that was killed without a
+pending undo does not count: the next run takes it over. Further conditions:
 
 - Network: the run waits 20 s for proofs instead of 3 and 5 min.
 - ConfigMap: the undo uses the journal on disk. Names of other nodes, objects or runs must not be in its output, and the
@@ -33,7 +33,8 @@ without a pending undo does not count: the next run takes it over. Further condi
   that.
 
 {tried} cases were tried. In {hit} of them the run reached the position; in the others it ended earlier. {left} left
-something behind. A case took {cpu:.1f} CPU seconds, the lab included. {partial}
+something behind. A case took {cpu:.1f} CPU seconds, the lab included.
+{partial}
 
 `action@winrm` and `action@ssh` are Windows forms, on a Windows node reached over WinRM (HTTPS) or over SSH.
 
@@ -78,7 +79,7 @@ def _partial(rows: list[dict[str, Any]]) -> str:
     lacking = [row for row in rows if any(_count(row, name, "tried") < len(row["positions"]) for name in anywhere)]
     if not lacking:
         return "No case was left out."
-    return f"Cases were left out of {len(lacking)} of {len(rows)} actions and forms: the last table has what was tried."
+    return f"{len(lacking)} of {len(rows)} actions and forms were swept in part: the last table has what was tried."
 
 
 def _by_hosts(rows: list[dict[str, Any]], kinds: list[str]) -> str:
