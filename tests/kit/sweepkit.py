@@ -58,7 +58,7 @@ class Case:
 class Sweep:
     """Case after case on one lab; on a new one after something was left behind.
 
-    ``subject``: an action, or its Windows form and the transport, as ``reboot@winrm``; that is in a lab of its own.
+    ``subject``: an action, or its Windows form and the transport, as ``reboot@winrm``; those have a separate lab.
     """
 
     def __init__(self, directory: Path, speed: float) -> None:

@@ -35,7 +35,7 @@ def test_counts_by_death_and_by_action() -> None:
     assert "Positions: begin, intend.\n" in text
 
 
-def test_tells_windows_forms_apart_and_what_was_left_out() -> None:
+def test_rows_of_windows_forms_and_of_a_partial_sweep() -> None:
     rows = [row("reboot", [], SIGKILL=2), row("reboot@ssh", ["reboot@ssh:begin:stopped"], SIGKILL=2, stopped=2)]
     text = page(rows)
     assert "| Linux, SSH | 1 | 2 | 1 | 0 |\n" in text
