@@ -8,7 +8,7 @@ from time import monotonic
 
 from chaos.model.errors import NodefallError, Refused
 
-_FIRST, _LONGEST = 15.0, 300.0  # seconds; a host that has just booted may reject a right password for a while
+_FIRST, _LONGEST = 15.0, 120.0  # seconds; a host that has just booted may reject a right password for a while
 
 
 class RejectedLogin(Refused):
