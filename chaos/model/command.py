@@ -198,27 +198,30 @@ def is_success(command: Command, outcome: Outcome) -> bool:
     if outcome.delivery is Delivery.LOST:
         return isinstance(command, HostCommand) and command.ends_session
     accept = () if isinstance(command, PowerCommand) else command.accept
-    return outcome.delivery is Delivery.ANSWERED and (not accept or outcome.exit in accept)
+    return outcome.delivery is Delivery.ANSWERED and (not accept or any(_has_code(outcome, code) for code in accept))
 
 
 def undecided_answer(command: Command, outcome: Outcome) -> str:
     """The part of a failure's output that leaves open what happened; "" if the outcome is decided."""
     if not isinstance(command, HostCommand) or outcome.delivery is not Delivery.ANSWERED:
         return ""
-    if outcome.exit in command.accept:
+    if is_success(command, outcome):
         return ""
     return next((text for text in command.undecided if text in outcome.stderr or text in outcome.stdout), "")
 
 
 def refusal(command: Command, outcome: Outcome) -> str:
-    """Why the program did nothing, "" if the outcome is none of the command's refusals.
-
-    Over SSH a Windows program's code may arrive as 1: then the one in its output counts, as ``(1190)``.
-    """
+    """Why the program did nothing, "" if the outcome is none of the command's refusals."""
     if not isinstance(command, HostCommand) or outcome.delivery is not Delivery.ANSWERED:
         return ""
     return next((why for code, why in command.refusals if _has_code(outcome, code)), "")
 
 
 def _has_code(outcome: Outcome, code: int) -> bool:
-    return outcome.exit == code or (outcome.exit == 1 and f"({code})" in outcome.stderr)
+    """Over SSH a Windows program's code may arrive as 1: then the one in its output counts.
+
+    That is ``(1190)`` of shutdown.exe on standard error, and `` 1056:`` of sc.exe on standard output.
+    """
+    if outcome.exit != 1 or code in (0, 1):
+        return outcome.exit == code
+    return f"({code})" in outcome.stderr or f" {code}:" in outcome.stdout
