@@ -45,10 +45,13 @@ _CAUGHT_IN = {
     "evictions": ["pdb-ignored", "pdb-not-decremented", "pdb-counts-terminating", "pdb-recompute-late"],
     "no-logind": ["gauges-without-dbus"],
 }  # fmt: skip
+# Of Windows nodes, which no scene has: experiments notice them (tests/experiments).
+_ON_WINDOWS = ["late-abort-accepted", "nssm-notified", "preshutdown-ignored", "preshutdown-timeout-ignored"]
 
 
 def test_every_breakage_has_a_scene() -> None:
-    assert sorted(item for items in _CAUGHT_IN.values() for item in items) == sorted(BREAKAGES)
+    caught = [item for items in _CAUGHT_IN.values() for item in items]
+    assert sorted([*caught, *_ON_WINDOWS]) == sorted(BREAKAGES)
 
 
 @pytest.mark.parametrize("scene", SCENES)
