@@ -81,7 +81,7 @@ _ALL = (
     Breakage("lock-release-early", 7, "the inhibitor is released at the start of the shutdown"),
     Breakage("lock-release-late", 7, "the inhibitor is released 20 s after the last bucket", 20.0),
     Breakage("preshutdown-ignored", 7, "on Windows the kubelet ends no pods at the pre-shutdown notice"),
-    Breakage("preshutdown-timeout-ignored", 7, "a service that is notified of a shutdown gets more than its pre-shutdown time-out"),
+    Breakage("preshutdown-timeout-ignored", 7, "a service gets more than its pre-shutdown time-out"),
     Breakage("nssm-notified", 7, "a kubelet under nssm gets the pre-shutdown notice"),
     Breakage("late-abort-accepted", 7, "shutdown /a succeeds without effect once services are notified of a shutdown"),
     Breakage("limiter-missing", 8, "NoExecute taints are not rate limited"),
