@@ -142,7 +142,7 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
     def crash_tool(node: str) -> str:
         return inventory.host_of(node)[1].crash_tool or ""
 
-    windows = WindowsFacts(is_windows, load_windows_facts(), crash_tool)
+    windows = WindowsFacts(is_windows, load_windows_facts, crash_tool)
     return Hosts(session, power, kube, load_facts(), clock, pins, windows)
 
 

@@ -35,10 +35,13 @@ _NO_INPUTS: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """Which nodes have a host with Windows, the facts of such hosts, and what crashes the host of a node, or ""."""
+    """Which nodes have a host with Windows, the facts of such hosts, and what crashes the host of a node, or "".
+
+    ``load_facts`` is called only where there is such a host.
+    """
 
     is_windows: Callable[[str], bool]
-    facts: Mapping[str, HostFact]
+    load_facts: Callable[[], Mapping[str, HostFact]]
     crash_tool: Callable[[str], str] = lambda _: ""
 
 
@@ -59,7 +62,7 @@ class Hosts:
         windows: WindowsFacts | None = None,
     ) -> None:
         self._open_session, self._open_power = open_session, open_power
-        self._linux_facts, self._windows = facts, windows or WindowsFacts(lambda _: False, {})
+        self._linux_facts, self._windows = facts, windows or WindowsFacts(lambda _: False, dict)
         self._pins = pins or HostKeyPins()
         self._kube, self._api = KubeTransport(kube, clock), ApiFacts(kube)
         self._sessions: dict[str, Session] = {}
@@ -122,7 +125,7 @@ class Hosts:
         return self._windows.crash_tool(node)
 
     def _facts_of(self, node: str) -> Mapping[str, HostFact]:
-        return self._windows.facts if self._windows.is_windows(node) else self._linux_facts
+        return self._windows.load_facts() if self._windows.is_windows(node) else self._linux_facts
 
     def has_fact(self, node: str, fact: str) -> bool:
         """Whether the operating system of the node's host has such a fact; of all hosts for those of other sources."""
