@@ -112,10 +112,8 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
             info = version.object.status.node_info if version.object.status else None
             if step.begin < version.t <= end and info and boot_id and info.boot_id not in ("", boot_id):
                 return ProofResult(ProofStatus.PROVEN, f"the boot ID of {step.node} changed", (before.seq, version.seq))
-    known = last_reading_before(timeline, step, "boot-id")
-    for later in readings_after(timeline, step, "boot-id", end) if known else ():
-        if known and later.value != known.value:
-            return ProofResult(ProofStatus.PROVEN, f"the boot ID of {step.node} changed", (known.seq, later.seq))
+    if seqs := _boot_id_change(timeline, step, end):
+        return ProofResult(ProofStatus.PROVEN, f"the boot ID of {step.node} changed", seqs)
     start = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start", end):
         if (
@@ -126,6 +124,15 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
         ):
             return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started again", (start.seq, later.seq))
     return no_proof(f"no new boot identity of {step.node} was observed")
+
+
+def _boot_id_change(timeline: Timeline, step: StepRun, until: float | None = None) -> tuple[int, ...]:
+    """The last reading of the host's boot ID before the step and the first other one after it; () without a change."""
+    before = last_reading_before(timeline, step, "boot-id")
+    if before is None:
+        return ()
+    after = readings_after(timeline, step, "boot-id", until)
+    return next(((before.seq, later.seq) for later in after if later.value != before.value), ())
 
 
 def rebooted(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -210,10 +217,8 @@ def _same_boot_id(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
 
 def boot_seen(timeline: Timeline, step: StepRun, what: str) -> ProofResult | None:
     """Disproven if the machine booted after the step and before the next one; None otherwise."""
-    known = last_reading_before(timeline, step, "boot-id")
-    for later in readings_after(timeline, step, "boot-id") if known else ():
-        if known and later.value != known.value:
-            return ProofResult(ProofStatus.DISPROVEN, f"{step.node} booted again: {what}", (known.seq, later.seq))
+    if seqs := _boot_id_change(timeline, step):
+        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} booted again: {what}", seqs)
     before = last_reading_before(timeline, step, "pid1-start")
     for later in readings_after(timeline, step, "pid1-start"):
         if before and is_number(before.value) and is_number(later.value) and not same_boot(timeline, step, later):
