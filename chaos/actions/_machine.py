@@ -84,7 +84,7 @@ def capture_reboot_state(target: Target) -> RebootState:
     return RebootState(can_read_power_state(target), kubelet_reporting_facts(target))
 
 
-def restore_rebooted(state: RebootState) -> Undo:
+def restore_rebooted(state: RebootState | MachineState) -> Undo:
     """Power on a machine that stayed off; proven when its kubelet reports again."""
     return Undo((POWER_ON,) if state.can_read_power else (), kubelet_reporting_checks(state.reporting_facts))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.actions._machine import KUBELET_REPORTING_FACTS, POWER_ON, kubelet_reporting_checks
+from chaos.actions._machine import KUBELET_REPORTING_FACTS, restore_rebooted
 from chaos.actions._params import NoParams
 from chaos.actions.windows._shutdown import NO_SHUTDOWN_PENDING, ShutdownState, capture_shutdown, shut_down
 from chaos.model.action import Action, FactCheck, Target, Undo, UndoKind
@@ -37,9 +37,7 @@ class Reboot(Action[NoParams, ShutdownState]):
         return (NO_SHUTDOWN_PENDING,)
 
     def undo(self, state: ShutdownState) -> Undo:
-        """Power on a machine that stayed off; proven when its kubelet reports again."""
-        on = (POWER_ON,) if state.machine.can_read_power else ()
-        return Undo(on, kubelet_reporting_checks(state.machine.reporting_facts))
+        return restore_rebooted(state.machine)
 
 
 ACTION = Reboot()

@@ -34,6 +34,15 @@ def query_service(name: str) -> HostCommand:
     return HostCommand((system_program("sc"), "query", name), accept=(0, UNKNOWN_SERVICE))
 
 
+def parse_service_name(exit_code: int, name: str) -> str:
+    """``name``, if :func:`query_service` found that service. Raises ValueError."""
+    if exit_code == UNKNOWN_SERVICE:
+        raise ValueError(f"there is no service {name}")
+    if exit_code:
+        raise ValueError("sc.exe is not understood")
+    return name
+
+
 def parse_service_state(stdout: str, exit_code: int) -> str:
     """``active``, ``inactive``, ``activating``, ``deactivating`` or ``paused``. Raises ValueError."""
     match = _STATE.search(_require_service(stdout, exit_code))

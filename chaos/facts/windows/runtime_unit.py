@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.windows._services import RUNTIME, UNKNOWN_SERVICE, query_service
+from chaos.facts.windows._services import RUNTIME, parse_service_name, query_service
 from chaos.model.fact import HostFact
 
 
@@ -14,11 +14,7 @@ class RuntimeUnit(HostFact):
     command = query_service(RUNTIME)
 
     def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - only whether it is there
-        if exit_code == UNKNOWN_SERVICE:
-            raise ValueError(f"there is no service {RUNTIME}")
-        if exit_code:
-            raise ValueError("sc.exe is not understood")
-        return RUNTIME
+        return parse_service_name(exit_code, RUNTIME)
 
 
 FACT = RuntimeUnit()
