@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,17 +40,10 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
 
     A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
     """
-    from chaos.api import load
     from chaos.app.connect import inventory_path
-    from chaos.app.registry import load_registry
     from chaos.load.inventory import load_inventory
 
-    registry = load_registry()
-    plugins = {}
-    for path in experiments:
-        loaded = load(path)
-        if names := host_plugins(loaded.experiment, registry):
-            plugins[loaded.experiment.metadata.name] = names
+    plugins = plugins_by_experiment(experiments)
     users = _users(load_inventory(inventory_path(inventory)))
     if as_json:
         rules = [{"user": user, "hosts": hosts} for user, hosts in users.items()] if plugins else []
@@ -59,7 +52,18 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     echo(*_lines(plugins, users))
 
 
-def host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
+def plugins_by_experiment(experiments: Iterable[Path]) -> dict[str, list[str]]:
+    """The actions and assertions that use hosts, of each experiment that has some. Raises BadInput."""
+    from chaos.api import load
+    from chaos.app.registry import load_registry
+
+    registry = load_registry()
+    loaded = (load(path).experiment for path in experiments)
+    found = ((experiment.metadata.name, _host_plugins(experiment, registry)) for experiment in loaded)
+    return {name: plugins for name, plugins in found if plugins}
+
+
+def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
     """The actions and assertions that use hosts."""
     from chaos.model.assertion import HostFactAssertion
 

@@ -65,18 +65,11 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     They are always equivalent to administrator, as the text explains. Experiments that only use the API need none.
     `nodefall sudoers` is the counterpart for Linux.
     """
-    from chaos.api import load
     from chaos.app.connect import inventory_path
-    from chaos.app.registry import load_registry
-    from chaos.cli.sudoers import host_plugins
+    from chaos.cli.sudoers import plugins_by_experiment
     from chaos.load.inventory import load_inventory
 
-    registry = load_registry()
-    plugins = {}
-    for path in experiments:
-        loaded = load(path)
-        if names := host_plugins(loaded.experiment, registry):
-            plugins[loaded.experiment.metadata.name] = names
+    plugins = plugins_by_experiment(experiments)
     logins = _logins(load_inventory(inventory_path(inventory))) if plugins else {}
     privileges = _privileges(plugins.values()) if logins else ()
     if as_json:
