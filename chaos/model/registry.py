@@ -36,7 +36,7 @@ class Group(StrEnum):
 class PluginRegistry:
     """Plug-ins by name. Kinds that a caller does not need may be left empty.
 
-    ``windows_actions`` are the Windows forms of ``actions`` of the same name, ``windows_facts`` those of ``facts``.
+    ``windows_actions`` are the Windows forms of ``actions`` of the same name.
     """
 
     actions: Mapping[str, AnyAction]
@@ -48,7 +48,6 @@ class PluginRegistry:
     power: Mapping[str, Any] = field(default_factory=dict)
     renderers: Mapping[str, Any] = field(default_factory=dict)
     windows_actions: Mapping[str, AnyAction] = field(default_factory=dict)
-    windows_facts: Mapping[str, HostFact] = field(default_factory=dict)
 
     def action_on(self, name: str, system: str) -> AnyAction:
         """The form of an action for hosts with an operating system, else its only one. Raises KeyError."""

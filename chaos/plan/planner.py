@@ -111,11 +111,12 @@ def plan_step(
     experiment: Experiment, step: Step, registry: PluginRegistry, node: str, inputs: PlanInputs
 ) -> PlannedStep:
     """The plan of one step on one node. Raises Unsupported if the action cannot be injected or undone."""
-    action = registry.action_on(step.action, inputs.targets.get(node, Target(node)).os)
-    _check_system(step, action, inputs.targets.get(node, Target(node)))
+    found = inputs.targets.get(node, Target(node))
+    action = registry.action_on(step.action, found.os)
+    _check_system(step, action, found)
     params = action.params.model_validate(step.with_)
     target = replace(
-        inputs.targets.get(node, Target(node)),
+        found,
         objects=inputs.objects,
         run=inputs.run,
         tag=f"{inputs.run}-{step.name}",

@@ -35,7 +35,7 @@ class SshTransport(TransportDriver):
 
     def sudo_user(self, host: HostContext) -> str:
         settings = host_settings(host.inventory, host.key, host.local)
-        return settings.user if settings.sudo_prefix and settings.windows_shell is None else ""
+        return settings.user if settings.sudo_prefix else ""
 
 
 DRIVER = SshTransport()
