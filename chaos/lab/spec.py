@@ -26,6 +26,7 @@ ApiMisbehaviour = Literal[
     "end-at-once",
     "endless",
     "half-open",
+    "slow-answers",
     "split",
     "gone",
     "gone-http",

@@ -64,7 +64,7 @@ class Lockstep:
         self.sim, self.speed, self.free = sim, speed, free
         self.sleepers: set[Sleeper] = set()
         self._in_flight = 0
-        self._waiters: list[tuple[float, asyncio.Future[None], object]] = []
+        self._waiters: list[tuple[float, asyncio.Future[None], object]] = []  # no request: of no participant
         self._wakeup = asyncio.Event()
         self._hold_until = 0.0
         self.wall = asyncio.get_running_loop().time
@@ -113,11 +113,15 @@ class Lockstep:
         finally:
             self._in_flight += 1
 
-    async def wait_until(self, until: float) -> None:
-        """Wait for simulated time within a request, also while one awake participant waits for that request."""
+    async def wait_until(self, until: float, *, background: bool = False) -> None:
+        """Wait for simulated time within a request, also while one awake participant waits for that request.
+
+        ``background``: no participant does.
+        """
         if until <= self.sim.now:
             return
-        waiter = (until, asyncio.get_running_loop().create_future(), _REQUEST.get(None) or object())
+        request = None if background else _REQUEST.get(None) or object()
+        waiter = (until, asyncio.get_running_loop().create_future(), request)
         self._waiters.append(waiter)
         try:
             with self.suspend_request():
@@ -145,8 +149,8 @@ class Lockstep:
             return True
         wall = self.wall()
         awake = sum(s.blocks_time(wall) for s in self.sleepers)
-        requests = len({request for _, _, request in self._waiters})
-        waited_for = requests + sum(s.until is not None for s in self.sleepers)
+        requests = len({request for _, _, request in self._waiters if request is not None})
+        waited_for = len(self._waiters) + sum(s.until is not None for s in self.sleepers)
         return not self._in_flight and awake <= requests and waited_for > 0
 
     async def run(self) -> None:

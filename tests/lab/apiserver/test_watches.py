@@ -149,6 +149,12 @@ def test_bookmarks_every_simulated_minute_and_shortly_before_the_end(shared: Any
     assert times[2] >= begin + 148
 
 
+def test_events_have_no_bookmarks(shared: Any) -> None:
+    query = f"allowWatchBookmarks=true&timeoutSeconds=90&resourceVersion={version(shared)}"
+    _, events = watched(shared, f"/api/v1/events?watch=true&{query}")
+    assert "BOOKMARK" not in [event["type"] for _, event in events]
+
+
 def test_the_official_client(shared: Any) -> None:
     official: Any = kubernetes  # its helpers are not typed
     official.config.load_kube_config(shared.facts["kubeconfig"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -90,6 +91,18 @@ def test_when_time_may_move(asleep: int, awake: int, waiting: int, flying: int, 
     async def request(lockstep: Lockstep, wait: bool) -> None:
         with lockstep.request():
             await (lockstep.wait_until(START + 1e6) if wait else asyncio.sleep(30))
+
+    play(scene)
+
+
+def test_a_request_in_the_background_excuses_no_participant() -> None:
+    async def scene(lockstep: Lockstep) -> None:
+        lockstep.join(strict=True)
+        with lockstep.request():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(lockstep.wait_until(START + 1e6, background=True), 0.05)
+            assert lockstep.sim.now == START
+            await lockstep.wait_until(START + 1)
 
     play(scene)
 

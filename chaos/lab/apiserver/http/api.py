@@ -86,7 +86,13 @@ class ApiServer:
             try:
                 if "rest" not in request.match_info:
                     self._access.authorize(self._user(request), Attributes(request.method.lower(), path=request.path))
-                return self._inject_faults(request, await handler(request))
+                response = await handler(request)
+                if isinstance(response, web.Response):
+                    # Clients read metadata beside what they do.
+                    is_background = "as=PartialObjectMetadataList" in request.headers.get("Accept", "")
+                    until = self._cluster.sim.now + self.fault_injector.next_latency()
+                    await self._lockstep.wait_until(until, background=is_background)
+                return self._inject_faults(request, response)
             except ApiError as error:
                 return json_response(error.status(), error.code, error.headers())
             except web.HTTPException as error:

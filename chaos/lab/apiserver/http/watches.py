@@ -25,6 +25,7 @@ from chaos.lab.sim.lockstep import Lockstep
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
 FINAL_BOOKMARK_LEAD = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)
+_UNCACHED = frozenset({"events"})  # without a watch cache, so without bookmarks (pkg/registry/core/event/storage)
 _BLOCK_TIMEOUT = 3.0  # simulated seconds to wait for a future version (blockTimeout)
 _MIN_REQUEST_TIMEOUT = 1800  # simulated seconds; --min-request-timeout
 _MAX_QUEUE = 10_000  # changes queued for a watcher while it receives initial events
@@ -157,7 +158,7 @@ class WatchServer:
         others, sim = self._watchers[watcher.selection.plural], self._store.sim
         timer = sim.at(watcher.end_time, watcher.stream.expire)
         others.add(watcher)
-        if watcher.options.allow_bookmarks:
+        if watcher.options.allow_bookmarks and watcher.selection.plural not in _UNCACHED:
             self._schedule_bookmark(watcher)
         try:
             await self._catch_up(watcher, backlog)
