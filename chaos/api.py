@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PowerVerb,
         TaintsCommand,
     )
+    from chaos.model.currency_log import CurrencyLog
     from chaos.model.document import Metadata
     from chaos.model.driver import PowerSettings
     from chaos.model.errors import (
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from chaos.model.plan import Plan, PlannedStep, PlannedTarget
     from chaos.model.ports import Progress
     from chaos.model.probes import Probe, Query, ServiceReference
-    from chaos.model.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult, Series
+    from chaos.model.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
     from chaos.model.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
     from chaos.model.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
     from chaos.model.verdict import Status, Verdict
@@ -85,16 +86,16 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
-    "ControllerManager", "Defaults", "DrainRules", "Entry", "Exit", "Expectation", "Experiment", "Fact", "FactCheck",
-    "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab",
-    "LabSettings", "Limits", "LoadedExperiment", "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan",
-    "PlannedStep", "PlannedTarget", "PluginError", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand",
-    "PowerSettings", "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress",
-    "Prometheus", "ProofStatus", "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused",
-    "RequirementUnmet", "Rule", "Run", "RunResult", "Scrape", "Secret", "Series", "ServiceReference", "Spec",
-    "Status", "Step", "StepResult", "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending",
-    "UndoResult", "UndoStep", "Unreachable", "Unsupported", "Until", "UsageError", "Verdict", "Workload", "judge",
-    "kube", "load", "plan", "run",
+    "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "Exit", "Expectation",
+    "Experiment", "Fact", "FactCheck", "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory",
+    "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Metadata", "NodeTaint",
+    "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError", "PodSelector", "PodVerb",
+    "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb", "PriorityGrace", "Probe", "ProbeResult",
+    "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus", "ProtectedNodes", "Query", "QueryResult",
+    "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "Scrape", "Secret",
+    "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand", "TargetSpec",
+    "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep", "Unreachable", "Unsupported",
+    "Until", "UsageError", "Verdict", "Workload", "judge", "kube", "load", "plan", "run",
 ]
 # fmt: on
 

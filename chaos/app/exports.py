@@ -14,6 +14,7 @@ _NAMES = {
     "chaos.model.command": (
         "DrainRules HostCommand KubeCommand PodSelector PodVerb PodsCommand PowerCommand PowerVerb TaintsCommand"
     ),
+    "chaos.model.currency_log": "CurrencyLog",
     "chaos.model.document": "Metadata",
     "chaos.model.driver": "PowerSettings",
     "chaos.model.errors": (
@@ -29,7 +30,7 @@ _NAMES = {
     "chaos.model.plan": "Plan PlannedStep PlannedTarget",
     "chaos.model.ports": "Progress",
     "chaos.model.probes": "Probe Query ServiceReference",
-    "chaos.model.recording": "ActionRecord BlindWindow ProbeResult QueryResult Series",
+    "chaos.model.recording": "ActionRecord BlindWindow Currency ProbeResult QueryResult Series",
     "chaos.model.result": "ForeignFault Phases RunResult StepResult UndoResult",
     "chaos.model.timeline": "Entry Fact ProbeSample QuerySample Scrape Timeline",
     "chaos.model.verdict": "Status Verdict",

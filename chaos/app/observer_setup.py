@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,10 +27,15 @@ BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  #
 
 @dataclass(frozen=True, slots=True)
 class ObserverSet:
-    """Observers, started stage by stage, and the samples to take before the final judgement."""
+    """Observers, started stage by stage, and the samples to take before the final judgement.
+
+    ``prove_at``, ``prove_now``: take proofs at moments at which it matters what the watches have delivered.
+    """
 
     stages: Sequence[Sequence[Observer]]
     final_samples: Sequence[Callable[[], None]]
+    prove_at: Callable[[Iterable[float]], None]
+    prove_now: Callable[[], None]
 
 
 def observer_plugins() -> Mapping[str, ObserverPlugin]:
@@ -57,13 +62,19 @@ def build_observers(
     built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
     measured = [each for each in (context.cluster.health, *built) if isinstance(each, OffsetSource)]
     clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
-    samplers = [each for each in (*built, clocks) if isinstance(each, FinalSampler)]
-    return ObserverSet([list(context.cluster.watches), [*built, clocks]], [each.final_sample for each in samplers])
+    samplers = [each for each in (*built, clocks, context.cluster.currency) if isinstance(each, FinalSampler)]
+    return ObserverSet(
+        [list(context.cluster.watches), [*built, clocks]],
+        [each.final_sample for each in samplers],
+        context.cluster.currency.prove_at,
+        context.cluster.currency.prove_now,
+    )
 
 
 def _context(
     experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection, plan: Plan
 ) -> ObserverContext:
+    from chaos.judge.currency_notes import relevant_resources
     from chaos.observers.cluster import ClusterObservers
     from chaos.observers.controller_manager import SOURCE
     from chaos.observers.plugin import ObserverContext
@@ -77,7 +88,7 @@ def _context(
         api=connection.kube,
         clock=connection.clock,
         hosts=connection.hosts,
-        cluster=ClusterObservers(connection.kube, connection.clock),
+        cluster=ClusterObservers(connection.kube, connection.clock, relevant_resources(experiment, registry)),
         experiment=experiment,
         inventory=connection.inventory,
         plan=plan,

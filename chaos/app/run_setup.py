@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from chaos import __version__
 from chaos.app.connect import ClusterConnection
 from chaos.app.injection_limits import InjectionLimits
 from chaos.app.load import LoadedExperiment
-from chaos.app.observer_setup import build_observers
+from chaos.app.observer_setup import ObserverSet, build_observers
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import WORKLOAD
 from chaos.engine.services import RunServices
 from chaos.judge.context import PLURALS, Options, bind
+from chaos.judge.currency_notes import relevant_resources
 from chaos.judge.judge import judge, steady_state
 from chaos.kube.journal_mirror import JournalMirror
 from chaos.kube.lease_lock import ClusterLock
@@ -42,11 +43,17 @@ class LiveJudge:
     registry: PluginRegistry
     recorder: Recorder
     options: Options
+    prove_at: Callable[[Iterable[float]], None] = lambda _: None
 
     def judge(self, live: bool) -> RunResult:
         """All verdicts; with ``live``, those whose deadline is in the future are pending."""
+        deadlines: set[float] = set()
         with self.recorder.lock_timeline() as timeline:
-            return judge(self.loaded.experiment, timeline, self.registry, self.options, live=live)
+            result = judge(
+                self.loaded.experiment, timeline, self.registry, self.options, live=live, deadlines=deadlines
+            )
+        self.prove_at(deadlines)
+        return result
 
     def steady_state(self) -> tuple[Verdict, ...]:
         """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet."""
@@ -54,6 +61,15 @@ class LiveJudge:
             context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
             missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
             return (*steady_state(context, timeline.end), *missing)
+
+    def late_watches(self, since: float) -> tuple[Verdict, ...]:
+        """A pending verdict for each resource of which something from before ``since`` may not be received yet."""
+        with self.recorder.lock_timeline() as timeline:
+            return tuple(
+                Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")
+                for source in sorted(relevant_resources(self.loaded.experiment, self.registry))
+                if timeline.currency.listed_until(source) < since
+            )
 
     def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
         """Each kind of object has a separate watch, and one may be late."""
@@ -91,11 +107,11 @@ class RunSetup:
 
     def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
         """The context that the phases of the run share."""
-        return RunContext(self._inputs(), self._services(journal, recorder, progress))
+        observers = build_observers(self.loaded.experiment, self.registry, self.connection, self.plan)
+        return RunContext(self._inputs(observers), self._services(journal, recorder, progress, observers))
 
-    def _inputs(self) -> RunInputs:
+    def _inputs(self, observers: ObserverSet) -> RunInputs:
         experiment, namespace = self.loaded.experiment, self.plan.namespace
-        observers = build_observers(experiment, self.registry, self.connection, self.plan)
         return RunInputs(
             experiment=experiment,
             plan=self.plan,
@@ -108,12 +124,14 @@ class RunSetup:
             final_samples=observers.final_samples,
         )
 
-    def _services(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunServices:
+    def _services(
+        self, journal: Journal, recorder: Recorder, progress: Progress, observers: ObserverSet
+    ) -> RunServices:
         connection, plan, holder = self.connection, self.plan, self.lock.identity.holder
         nodes = tuple(sorted({step.node for step in plan.steps if step.node}))
         identity = RunIdentity(plan.run, plan.experiment, plan.created, holder, nodes)
         mirror = JournalMirror(connection.kube, self.lock.namespace, identity, journal, self.signer)
-        live = LiveJudge(self.loaded, self.registry, recorder, self._judge_options())
+        live = LiveJudge(self.loaded, self.registry, recorder, self._judge_options(), observers.prove_at)
         return RunServices(
             clock=connection.clock,
             kube=connection.kube,
@@ -123,12 +141,15 @@ class RunSetup:
             emit=recorder.emit,
             judge=live.judge,
             judge_steady_state=live.steady_state,
+            late_watches=live.late_watches,
             guard=self.lock,
             publish=mirror.publish,
             reconcile=mirror.reconcile,
             check_limits=InjectionLimits(plan, connection, self.registry).check,
             published=mirror.published,
             events=self._node_events(),
+            prove_at=observers.prove_at,
+            prove_now=observers.prove_now,
         )
 
     def _judge_options(self) -> Options:

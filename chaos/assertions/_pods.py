@@ -86,6 +86,7 @@ class Pods:
     params: type[Params] = Params
     node_fields = ("node",)
     moment_fields = ("at",)
+    sources = ("pods",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         selection = Selection(params, view)
@@ -95,9 +96,8 @@ class Pods:
         quantifier, pod_filter = params.quantifier_and_filter()
         if isinstance(pod_filter, Quantity) and params.at is None:
             pods = view.timeline.pods.values()
-            subjects = [_subject(view, h, _match_signal(view, h, pod_filter, selection)) for h in pods] + unobservable(
-                view
-            )
+            observed = [_subject(view, h, _match_signal(view, h, pod_filter, selection)) for h in pods]
+            subjects = observed + unobservable(view, max(pod_filter.least, (pod_filter.most or 0) + 1))
         else:
             frozen = selection.freeze()
             if not frozen:
@@ -114,7 +114,8 @@ class Pods:
 
 
 def _match_signal(view: View, history: History[Pod], pod_filter: Filter, selection: Selection | None) -> Signal:
-    return mask_pods(pod_signal(history, pod_filter, selection), view.timeline)
+    uid = history.last.object.metadata.uid
+    return mask_pods(pod_signal(history, pod_filter, selection), view.timeline, uid)
 
 
 def _match_and_replacement_signal(
@@ -145,7 +146,7 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     if not pods:
         raise NothingToJudge(selection.empty_reason)
     matches = first_matches(pods, pod_filter, anchor, None if frozen else selection)
-    blinds = [b for b in timeline.blind_windows if b.covers("pods") and (b.end is None or b.end > anchor)]
+    blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
     if isinstance(pod_filter, Order):
         # Changes observed after a blind window may have happened in any order during it.
         signal = order_signal(matches, pod_filter).mask(msgspec.structs.replace(b, end=None) for b in blinds)

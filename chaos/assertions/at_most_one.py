@@ -11,13 +11,14 @@ from pydantic import Field
 from chaos.judge.container_termination import end_of, finished_version
 from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
-from chaos.judge.signals import mask_pods, source_time
+from chaos.judge.signals import mask_pods
 from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.evidence import all_readings
 from chaos.model.kube import Node, Pod, controller_of, is_ready
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
+from chaos.model.source_times import source_time
 from chaos.model.timeline import Fact, History, Timeline
 
 _INF = float("inf")
@@ -80,11 +81,11 @@ class _Incarnation:
             yield Sample(end_of(ended).lo, None, ended.seq, observation)
         for version in self.history:
             if version.is_deleted:
-                yield Sample(version.t, None, version.seq, observation)
+                yield Sample(min(version.t, version.earliest), None, version.seq, observation)
         nodes: History[Node] | tuple[()] = self.timeline.nodes.get(self.node) or ()
         for node in nodes:
             if node.is_deleted or not is_ready(node.object):
-                yield Sample(node.t, None, node.seq, observation)
+                yield Sample(min(node.t, node.earliest), None, node.seq, observation)
 
     def _end_samples(self) -> Iterator[Sample]:
         """Samples at which the node itself shows that the pod does not run."""
@@ -146,6 +147,7 @@ class AtMostOne:
     params = Params
     node_fields = ()
     moment_fields = ()
+    sources = ("pods", "nodes")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)

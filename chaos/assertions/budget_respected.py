@@ -10,8 +10,9 @@ from typing import Literal
 from pydantic import Field
 
 from chaos.judge.budgets import is_healthy, selects
+from chaos.judge.membership import is_member, require_complete
 from chaos.judge.pods import disruption
-from chaos.judge.signals import mask, mask_pods
+from chaos.judge.signals import mask, mask_late, mask_pods
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.document import Model
 from chaos.model.kube import LabelSelector, Pod, PodDisruptionBudget
@@ -99,7 +100,7 @@ def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudg
     spec = budget.last.object.spec
     selector: LabelSelector | None = spec.selector if spec else None
     pods = [(v, uid) for uid, h in timeline.pods.items() if h.last.object.metadata.namespace == key[0] for v in h]
-    count = _HealthyCount(tuple(by), timeline.blind_windows_in(["pods"], timeline.start, timeline.end))
+    count = _HealthyCount(tuple(by), timeline.uncertain_windows("pods"))
     versions: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
     for version, uid in sorted(versions, key=lambda item: item[0].seq):
         if isinstance(version.object, PodDisruptionBudget):
@@ -123,15 +124,19 @@ class BudgetRespected:
     params = Params
     node_fields = ()
     moment_fields = ()
+    sources = ("pods", "poddisruptionbudgets")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace, timeline = view.namespace(params.namespace), view.timeline
+        require_complete(view, "poddisruptionbudgets", view.anchor)
         subjects = []
         for key, history in sorted(timeline.poddisruptionbudgets.items()):
-            version = history.at(view.anchor)
-            if key[0] != namespace or params.name not in (None, key[1]) or version is None or version.is_deleted:
+            if key[0] != namespace or params.name not in (None, key[1]):
                 continue
-            signal = mask_pods(Signal(tuple(_samples(view, key, history, list(params.by)))), timeline)
+            if not is_member(history, view.anchor, "poddisruptionbudgets", lambda _: True):
+                continue
+            counted = Signal(tuple(_samples(view, key, history, list(params.by))))
+            signal = mask_pods(mask_late(counted, timeline, "poddisruptionbudgets", "pods"), timeline)
             subjects.append(Subject("/".join(key), mask(signal, timeline, "poddisruptionbudgets")))
         if not subjects:
             name = f" {params.name}" if params.name else ""

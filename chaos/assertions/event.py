@@ -7,11 +7,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.judge.signals import Pattern, mask_before, matches, source_time
+from chaos.judge.signals import Pattern, mask_before, matches
 from chaos.model.assertion import Undecidable, View
 from chaos.model.document import Model
 from chaos.model.kube import Event, ObjectReference
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
+from chaos.model.source_times import source_time
 from chaos.model.timeline import Entry, Timeline
 
 _RESOLUTION = 1.0  # seconds: most Events have times in whole seconds
@@ -104,7 +105,7 @@ def _signal(timeline: Timeline, matcher: _EventMatcher, anchor: float) -> Signal
         value = params.least <= number and (params.most is None or number <= params.most)
         involved = event.involved_object.name if event.involved_object else "?"
         text = f"{number} observed, the last about {involved}: {event.reason}: {event.message}"
-        samples.append(Sample(entry.t, value, entry.seq, text))
+        samples.append(Sample(entry.t, value, entry.seq, text, timeline.currency.event_earliest(entry.seq)))
     return Signal(tuple(samples))
 
 
@@ -125,6 +126,7 @@ class EventCount:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    sources = ("events",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline

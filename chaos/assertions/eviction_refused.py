@@ -11,7 +11,7 @@ from chaos.judge.signals import Pattern, matches
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.document import Model
 from chaos.model.evidence import is_number
-from chaos.model.recording import ActionPhase, ActionRecord
+from chaos.model.recording import USUAL_LAG, ActionPhase, ActionRecord
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import Entry, Timeline
 
@@ -46,13 +46,18 @@ def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
 
 
 def _signal(entry: Entry, pod: dict[str, Any], params: Params) -> Signal:
-    """Signal that is true from the first matching refusal on."""
+    """Signal that is true from the first matching refusal on: that happened before it was received.
+
+    It was sent when the requests before it were answered, so the first is late as well if those are.
+    """
     samples = [Sample(float("-inf"), False, entry.seq, f"eviction not refused with {params.status}")]
-    for refusal in sorted(_refusals(pod), key=lambda r: float(r["t"])):
-        message = str(refusal.get("message", ""))
+    for number, refusal in enumerate(sorted(_refusals(pod), key=lambda r: float(r["t"]))):
+        t, message = float(refusal["t"]), str(refusal.get("message", ""))
         if refusal.get("status") == params.status and (params.message is None or matches(params.message, message)):
             text = f"eviction refused ({params.status}): {message}"
-            samples.append(Sample(float(refusal["t"]), True, entry.seq, text))
+            sent = float(refusal["sent"]) if is_number(refusal.get("sent")) else t
+            is_delayed = t - entry.t > USUAL_LAG and number == 0 and sent < t
+            samples.append(Sample(t, True, entry.seq, text, entry.t if is_delayed else sent))
             break
     return Signal(tuple(samples))
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from chaos.judge.cel import Cel
 from chaos.judge.pods import container_statuses, disruption, node_of
-from chaos.judge.signals import mask
+from chaos.judge.signals import mask, mask_late
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
 from chaos.model.document import Model
@@ -161,6 +161,7 @@ class Expression:
     params = Params
     node_fields = ("node",)
     moment_fields = ("at",)
+    sources = ("nodes", "pods", "deployments", "statefulsets", "daemonsets")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
@@ -180,7 +181,10 @@ class Expression:
         first = max((min(v.t for v, which, _, _ in changes if which == name) for name in names), default=view.anchor)
         unwatched = BlindWindow(float("-inf"), first, "not watched yet", "the lists of the expression")
         sources = [source for name in names for source in (KINDS if name == "workloads" else (name,))]
-        return SubjectSet(params.expression, (Subject("", mask(signal.mask([unwatched]), timeline, *sources)),))
+        return SubjectSet(
+            params.expression,
+            (Subject("", mask(mask_late(signal, timeline, *sources).mask([unwatched]), timeline, *sources)),),
+        )
 
 
 ASSERTION = Expression()

@@ -9,10 +9,11 @@ from chaos.judge.facts import configz_at
 from chaos.judge.pods import disruption, node_of, pod_at, pod_facts
 from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.shutdown import group_of, groups_of
-from chaos.judge.signals import mask_pods, source_time
+from chaos.judge.signals import mask_pods
 from chaos.model.assertion import View
 from chaos.model.kube import Metadata, Pod, full_name, is_ready, pod_condition
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
+from chaos.model.source_times import source_time
 from chaos.model.timeline import History, Version
 
 _SIGKILL_EXIT_CODE = 137  # exit code after SIGKILL
@@ -127,6 +128,7 @@ class GraceRespected:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ("at",)
+    sources = ("pods", "events", "nodes")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         selection = Selection(params, view)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.judge.signals import mask, source_time
+from chaos.judge.signals import mask, mask_late
 from chaos.model.assertion import View
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.kube import Lease, LeaseSpec
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
+from chaos.model.source_times import source_time
 from chaos.model.timeline import History
 
 
@@ -66,15 +67,18 @@ class LeaseFresh:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    sources = ("leases", "nodes")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
-        blinds = timeline.blind_windows_in(["leases"], timeline.start, timeline.end)
+        blinds = timeline.uncertain_windows("leases")
         subjects = []
         for node in view.nodes(params.node):
             history = timeline.leases.get(node)
             samples = _samples(history, params, blinds) if history else ()
-            subjects.append(Subject(node, mask(Signal(tuple(samples)), timeline, "leases")))
+            subjects.append(
+                Subject(node, mask(mask_late(Signal(tuple(samples)), timeline, "leases"), timeline, "leases"))
+            )
         age = f"{format_duration(parse_duration(params.at_most))}" if params.at_most else "its duration"
         expected = f"the Lease was {'' if params.fresh else 'not '}renewed within {age}"
         return SubjectSet(expected, tuple(subjects), empty_reason="no node was observed")

@@ -43,6 +43,7 @@ class NodeCondition:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    sources = ("nodes",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         def observe(version: Version[Node]) -> Observation:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.judge.signals import source_time
 from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number
 from chaos.model.kube import Node, node_condition
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
+from chaos.model.source_times import source_time
 from chaos.model.timeline import Timeline
 
 # Seconds: a machine whose kubelet answers at least this often has not rebooted, as a reboot takes longer.
@@ -74,7 +74,7 @@ class _BootHistory:
         for version in self.versions:
             found = _boot_id(version.object)
             if self.boot_id and found and found != self.boot_id:
-                yield Sample(version.t, True, version.seq, "its boot ID changed")
+                yield Sample(version.t, True, version.seq, "its boot ID changed", version.earliest)
         for reading in self.ids if self.id_before else ():
             if self.id_before and reading.value != self.id_before.value:
                 yield Sample(reading.t, True, reading.seq, "its boot ID changed")
@@ -145,6 +145,7 @@ class NodeRebooted:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    sources = ("nodes",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.node)

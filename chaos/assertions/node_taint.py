@@ -41,6 +41,7 @@ class NodeTaint:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    sources = ("nodes",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         def observe(version: Version[Node]) -> Observation:

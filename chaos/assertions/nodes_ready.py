@@ -55,6 +55,7 @@ class NodesReady:
     node_fields = ("nodes",)
     only_named_nodes = True
     moment_fields = ()
+    sources = ("nodes",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.nodes or "all")

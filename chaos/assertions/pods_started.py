@@ -5,11 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from chaos.judge.pods import node_of
-from chaos.judge.signals import mask_pods, source_time
+from chaos.judge.signals import mask_pods, version_sample
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, full_name
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
+from chaos.model.source_times import source_time
 from chaos.model.timeline import History, Timeline, Version
 
 _STATUS_SYNC = 15.0  # seconds: in the worst case, a kubelet reports the start of a container after 10 s
@@ -45,7 +46,7 @@ class _Starts:
 
     def __init__(self, timeline: Timeline, anchor: float) -> None:
         self.anchor = anchor
-        self.blinds = [b for b in timeline.blind_windows if b.covers("pods") and (b.end is None or b.end > anchor)]
+        self.blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
 
     def signal(self, history: History[Pod], nodes: set[str]) -> Signal:
         """Signal that is false until the start of a container of the pod is observed, and true from then on."""
@@ -65,7 +66,7 @@ class _Starts:
             if new is not False and value is not True:
                 value = new
                 text = "a container started" if new else "a container may have started"
-                samples.append(Sample(version.t, new, version.seq, text))
+                samples.append(version_sample(version, new, text))
         return Signal(tuple(samples))
 
     def _is_new(self, first: Version[Pod]) -> bool:
@@ -100,6 +101,7 @@ class PodsStarted:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    sources = ("pods",)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         nodes = set(view.nodes(params.node))

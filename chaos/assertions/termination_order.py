@@ -140,6 +140,7 @@ class TerminationOrder:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    sources = ("pods", "events")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         subjects = tuple(

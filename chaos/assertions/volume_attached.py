@@ -51,6 +51,7 @@ class VolumeAttached:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    sources = ("volumeattachments", "persistentvolumeclaims")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline

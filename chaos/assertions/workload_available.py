@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Observation, from_history, mask
+from chaos.judge.membership import is_member, require_complete
+from chaos.judge.signals import Observation, from_history, mask, uid_of
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
 from chaos.model.document import Model
@@ -53,20 +54,24 @@ class WorkloadAvailable:
     params = Params
     node_fields = ()
     moment_fields = ()
+    sources = ("deployments", "statefulsets", "daemonsets")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
         plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
+        for plural in plurals:
+            require_complete(view, plural, view.anchor)
         subjects, found = [], set()
         for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
-            version = history.at(view.anchor)
-            if ns != namespace or plural not in plurals or version is None or version.is_deleted:
+            if ns != namespace or plural not in plurals or (params.names is not None and name not in params.names):
                 continue
-            if params.names is not None and name not in params.names:
+            if not is_member(history, view.anchor, plural, lambda _: True):
                 continue
             found.add(name)
             signal = from_history(history, lambda version, plural=plural: _version_availability(plural, version))  # type: ignore[misc]
-            subjects.append(Subject(f"{plural.removesuffix('s')} {name}", mask(signal, view.timeline, plural)))
+            subjects.append(
+                Subject(f"{plural.removesuffix('s')} {name}", mask(signal, view.timeline, plural, uid=uid_of(history)))
+            )
         missing = [name for name in params.names or () if name not in found]
         if missing:
             raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")

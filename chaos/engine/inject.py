@@ -115,17 +115,19 @@ class _ReadyStep:
 def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, float]:
     """Fire the step on all nodes; the times of its begin and return."""
     services = context.services
-    begin = services.clock.now()
-    services.progress.tick(begin)
+    intended = services.clock.now()
+    services.progress.tick(intended)
     # Steps with preliminaries are in the journal already, with the same undo.
-    context.record_intent([r.planned for r in ready if not _has_preliminaries(r.planned)], begin)
+    context.record_intent([r.planned for r in ready if not _has_preliminaries(r.planned)], intended)
     if not services.guard.renew():  # arming and the journal took time
         services.guard.check()
     context.stop.check()
+    begin = services.clock.now()  # not earlier: with a slow API server, the above takes longer than what is judged
     for planned in (r.planned for r in ready):
         command = str(planned.commands[-1])
         services.emit(action_entry(begin, planned, ActionPhase.BEGIN, command=command))
         services.progress.step(planned.step, planned.node, command)
+    services.prove_now()
     fired = services.clock.now()
     services.guard.check()
     at = fired + START_LEAD if all(r.is_calibrated for r in ready) else None  # else an uncalibrated one would be first

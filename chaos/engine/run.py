@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from itertools import chain
 
@@ -48,6 +49,7 @@ def execute(context: RunContext) -> RunResult:
         ended = ended or _recover(context)
         for sample in context.inputs.final_samples:
             sample()
+        ended = ended or _await_recovery(context)  # the last samples may show that it was lost again
         steady = tuple(context.services.judge_steady_state())
         result = context.services.judge(False)
     finally:
@@ -137,14 +139,18 @@ def _start_observers(context: RunContext, observers: Sequence[Observer]) -> None
 
 
 def _await_steady_state(context: RunContext) -> None:
-    """Wait until the steady state holds. Raises Refused, naming what does not hold."""
+    """Wait until the steady state holds, and all that led to it is received. Raises Refused, naming what is missing."""
     services = context.services
     services.progress.phase("steady state")
     deadline = services.clock.now() + STEADY_SECONDS
+    since = math.inf  # when it was first seen to hold
     while True:
         context.stop.check()
         unmet = [verdict for verdict in services.judge_steady_state() if verdict.status is not Status.HELD]
-        if not unmet:
+        if not unmet and math.isinf(since):
+            since = services.clock.now()
+            services.prove_at([since])
+        if not unmet and not (unmet := list(services.late_watches(since))):
             return
         if services.clock.now() > deadline:
             raise Refused(f"no steady state: {unmet[0].name}: {unmet[0].because}")
@@ -164,6 +170,11 @@ def _observe(context: RunContext) -> None:
 def _recover(context: RunContext) -> Interrupted | None:
     """Wait until the steady state holds again or its deadline is over. An early end costs only this verdict."""
     context.services.progress.phase("recovery")
+    return _await_recovery(context)
+
+
+def _await_recovery(context: RunContext) -> Interrupted | None:
+    """Wait until every verdict on the recovery is decided."""
     try:
         while any(verdict.status is Status.PENDING for verdict in context.tick().recovery):
             context.services.clock.sleep(TICK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from chaos.hosts.pool import Hosts
@@ -24,6 +24,9 @@ class RunServices:
     cannot; ``reconcile`` does so after an undo and returns why it failed, or "". ``check_limits`` raises Aborted if the
     steps on their nodes would exceed the inventory's limits now. ``published`` returns the entries in the copy of the
     journal in the cluster unless another process has replaced it, and raises NodefallError.
+
+    ``prove_at`` and ``prove_now`` have the observers prove, at moments or at once, how current they are;
+    ``late_watches`` names those that are not proven to have received everything from before a moment.
     """
 
     clock: Clock
@@ -40,3 +43,6 @@ class RunServices:
     check_limits: Callable[[Sequence[PlannedStep]], None] = lambda _: None
     published: Callable[[], Collection[EntryKey]] = frozenset
     events: NodeEvents | None = None  # None: the inventory does not want Events
+    late_watches: Callable[[float], Sequence[Verdict]] = lambda _: ()
+    prove_at: Callable[[Iterable[float]], None] = lambda _: None
+    prove_now: Callable[[], None] = lambda: None

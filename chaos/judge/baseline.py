@@ -22,7 +22,8 @@ def slowest_start(context: JudgeContext) -> Start | None:
     """The slowest start of a pod of the workload before the first step, None if no start was observed.
 
     It is measured by the run's clock, as timestamps of Kubernetes have whole seconds. Not counted are pods that were
-    already Ready when first seen, and pods whose start a blind window may have lengthened. Raises NotYetDecidable.
+    already Ready when first seen, and pods whose start a blind window or a late watch may have lengthened. Raises
+    NotYetDecidable.
     """
     if not context.namespace:
         return None
@@ -43,6 +44,7 @@ def _start_of(timeline: Timeline, history: History[Pod], before: float) -> Start
     bound = next((version for version in versions if node_of(version.object)), None)
     if ready is None or bound is None or ready is versions[0]:
         return None
-    if timeline.blind_windows_in(("pods",), bound.t, ready.t):
+    windows = timeline.uncertain_windows("pods")
+    if any(w.start <= ready.t and (w.end is None or w.end > bound.t) for w in windows):
         return None
     return Start(ready.t - bound.t, ready.object.metadata.name)

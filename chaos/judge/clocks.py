@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from chaos.judge.signals import source_time
 from chaos.model.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.model.kube import Lease
+from chaos.model.source_times import source_time
 from chaos.model.timeline import History, Timeline
 
 MAX_OFFSET = 1.0  # seconds

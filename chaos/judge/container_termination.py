@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.judge.pods import node_of
-from chaos.judge.signals import source_time
 from chaos.model.evidence import is_number
 from chaos.model.kube import ContainerStateTerminated, Pod, full_name, is_finished
+from chaos.model.source_times import source_time
 from chaos.model.timeline import History, Timeline, Version
 
 _UNKNOWN_REASON = "Unknown"  # reason of a container that the runtime found terminated, as after a boot

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from chaos.judge.membership import is_member, require_complete
 from chaos.judge.step_matching import MatchResult, match_steps
-from chaos.model.assertion import Undecidable
+from chaos.model.assertion import Assertion, NotYetDecidable, Undecidable
 from chaos.model.experiment import Experiment, parse_moment
 from chaos.model.registry import PluginRegistry
 from chaos.model.timeline import Timeline
 
 WORKLOAD = "workload"
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
-
-
-class NotYetDecidable(Undecidable):
-    """Raised where a step has not happened (yet, in a live run)."""
-
-    def __init__(self, why: str, remedy: str = "a timeline that has the step, or --map STEP=ACTION") -> None:
-        super().__init__(why, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """One experiment bound to one timeline. ``live``: the timeline is still growing."""
+    """One experiment bound to one timeline. ``live``: the timeline is still growing.
+
+    ``deadlines``: the moments at which expectations begin or end, as far as they were judged.
+    """
 
     experiment: Experiment
     timeline: Timeline
@@ -50,6 +48,7 @@ class JudgeContext:
     match_result: MatchResult
     namespace: str  # of the workload, "" if unknown
     live: bool = False
+    deadlines: set[float] = field(default_factory=set)
 
     @property
     def start(self) -> float:
@@ -74,19 +73,31 @@ class JudgeContext:
 class Scope:
     """View of a timeline for one expectation (implements View)."""
 
-    def __init__(self, context: JudgeContext, anchor: float) -> None:
+    def __init__(self, context: JudgeContext, anchor: float, lookback: float = 0.0) -> None:
         self.context = context
         self.timeline = context.timeline
         self.anchor = anchor
+        self.lookback = lookback
 
     def nodes(self, reference: str) -> tuple[str, ...]:
-        """Nodes of a target, all nodes that exist at the anchor, or one node by name. Raises Undecidable."""
+        """Nodes of a target, all nodes that exist at the anchor or did at the first step, or one node by name.
+
+        Raises Undecidable.
+        """
         targets, nodes = self.context.match_result.targets, self.timeline.nodes
         if reference in targets:
             return targets[reference]
         if reference == "all":
-            versions = ((name, history.at(self.anchor)) for name, history in nodes.items())
-            return tuple(sorted(name for name, version in versions if version and not version.is_deleted))
+            first = self.context.match_result.steps[0].begin
+            moments = [self.anchor] if first is None else [self.anchor, min(first, self.anchor)]
+            require_complete(self, "nodes", self.anchor)
+            existing = (
+                name
+                for name, history in nodes.items()
+                for moment in moments
+                if is_member(history, moment, "nodes", lambda _: True)
+            )
+            return tuple(sorted(set(existing)))
         if reference in nodes:
             return (reference,)
         if reference in self.context.experiment.spec.targets:
@@ -94,6 +105,12 @@ class Scope:
         raise Undecidable(
             f"node {reference!r} was not observed", f"the Node object {reference}, or the name of another node"
         )
+
+    def nodes_of(self, assertion: Assertion, params: Any) -> tuple[str, ...]:
+        """Nodes of an expectation: those in its parameters, else the targets of the experiment. Raises Undecidable."""
+        named = [ref for field in assertion.node_fields if (ref := getattr(params, field, None)) and ref != "all"]
+        nodes = tuple(dict.fromkeys(node for ref in named for node in self.nodes(ref)))
+        return nodes or self.context.match_result.nodes
 
     def namespace(self, reference: str) -> str:
         """The namespace; ``workload`` means that of the experiment's workload. Raises Undecidable."""
@@ -114,11 +131,12 @@ def bind(
     registry: PluginRegistry,
     options: Options,
     live: bool = False,
+    deadlines: set[float] | None = None,
 ) -> JudgeContext:
     """Find the experiment's steps, targets and workload in a timeline."""
     match_result = match_steps(experiment, timeline, options.bind, options.steps)
-    namespace = _namespace(timeline, options)
-    return JudgeContext(experiment, timeline, registry, options, match_result, namespace, live)
+    namespace, moments = _namespace(timeline, options), set() if deadlines is None else deadlines
+    return JudgeContext(experiment, timeline, registry, options, match_result, namespace, live, moments)
 
 
 def _namespace(timeline: Timeline, options: Options) -> str:

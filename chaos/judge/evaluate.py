@@ -8,21 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chaos.judge.context import JudgeContext, NotYetDecidable, Scope
+from chaos.judge.context import JudgeContext, Scope
 from chaos.judge.deadlines import Deadline, extension_of, within_deadline
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
 from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, with_remedy
-from chaos.judge.quantifiers import combine, decide_statuses
-from chaos.judge.temporal import Answer, always, negate, never, settles
-from chaos.model.assertion import Assertion, NothingToJudge, Undecidable
+from chaos.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
+from chaos.judge.temporal import Answer, always, negate, never, settles, value_near, was_false
+from chaos.model.assertion import NothingToJudge, NotYetDecidable, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
 from chaos.model.experiment import Expectation, Until, bound
+from chaos.model.recording import LAG_BOUND
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status, Verdict
 
 _MAX_EVIDENCE = 50
+NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
+STEADY_LOOKBACK = 30.0  # seconds for which a known state is taken for that of now
 _LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading of the time before it may still arrive
 _log = logging.getLogger(__name__)
 
@@ -30,19 +33,13 @@ _log = logging.getLogger(__name__)
 def evaluate(expectation: Expectation, context: JudgeContext, horizon: float) -> Verdict:
     """Judge one hypothesis or abort condition on the entries up to ``horizon``. Never raises."""
 
-    def judge() -> Verdict:
-        verdict = _Evaluation(expectation, context, horizon).verdict()
-        may_change = context.live and verdict.status is Status.INCONCLUSIVE and verdict.deadline is not None
-        if may_change and horizon < (verdict.deadline or 0.0) + _LATE_SAMPLE_GRACE:
-            return replace(verdict, status=Status.PENDING)
-        return verdict
-
-    return _guard(expectation, context, judge)
+    return _guard(expectation, context, horizon, lambda: _Evaluation(expectation, context, horizon).verdict())
 
 
 def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:
-    """Judge an expectation of the steady state at one moment. Never raises."""
-    return _guard(expectation, context, lambda: _Evaluation(expectation, context, t, t).at_moment())
+    """Judge an expectation of the steady state at one moment, or shortly before if only that is known. Never raises."""
+    evaluation = _Evaluation(expectation, context, t, t, STEADY_LOOKBACK)
+    return _guard(expectation, context, t, evaluation.at_moment)
 
 
 def evaluate_recovery(
@@ -50,10 +47,10 @@ def evaluate_recovery(
 ) -> Verdict:
     """Judge whether an expectation is true again by ``deadline`` and stays true, from ``start`` on. Never raises."""
     evaluation = _Evaluation(expectation, context, horizon, start)
-    return _guard(expectation, context, lambda: evaluation.recovery_verdict(deadline))
+    return _guard(expectation, context, horizon, lambda: evaluation.recovery_verdict(deadline))
 
 
-def _guard(expectation: Expectation, context: JudgeContext, judge: Callable[[], Verdict]) -> Verdict:
+def _guard(expectation: Expectation, context: JudgeContext, horizon: float, judge: Callable[[], Verdict]) -> Verdict:
     """Return the verdict, inconclusive after an error, with the remedy if it is inconclusive."""
     verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
     remedy = _remedy(expectation, context)
@@ -72,11 +69,20 @@ def _guard(expectation: Expectation, context: JudgeContext, judge: Callable[[], 
     else:
         if verdict.status is Status.PENDING:
             remedy = "a timeline that reaches until then"
-    if verdict.status is Status.PENDING and not context.live:
-        verdict = replace(verdict, status=Status.INCONCLUSIVE)
+    verdict = replace(verdict, status=_status_now(verdict, context.live, horizon))
     if verdict.status is Status.INCONCLUSIVE:
         verdict = replace(verdict, because=with_remedy(verdict.because, remedy))
     return verdict
+
+
+def _status_now(verdict: Verdict, live: bool, horizon: float) -> Status:
+    """The status; while a run is live, what later entries may still decide is pending."""
+    if verdict.status is Status.PENDING:
+        is_over = verdict.deadline is not None and horizon >= verdict.deadline + LAG_BOUND
+        return Status.PENDING if live and not is_over else Status.INCONCLUSIVE
+    if verdict.status is Status.INCONCLUSIVE and live and verdict.deadline is not None:
+        return Status.PENDING if horizon < verdict.deadline + _LATE_SAMPLE_GRACE else Status.INCONCLUSIVE
+    return verdict.status
 
 
 def _remedy(expectation: Expectation, context: JudgeContext) -> str:
@@ -95,6 +101,7 @@ class _Evaluation:
     context: JudgeContext
     horizon: float
     anchor_at: float | None = None
+    lookback: float = 0.0
 
     def __post_init__(self) -> None:
         self.label = self.expectation.after or self.context.experiment.spec.method[0].name
@@ -104,6 +111,11 @@ class _Evaluation:
         if self.expectation.order:
             return judge_order(self.expectation, self.context, self.horizon, self.order_inputs)
         self._prepare()
+        verdict = self._with_time_words()
+        is_open = verdict.status is Status.INCONCLUSIVE and is_behind(self.subjects, verdict.deadline)
+        return replace(verdict, status=Status.PENDING) if is_open else verdict
+
+    def _with_time_words(self) -> Verdict:
         if self.expectation.within is not None:
             return self._within(bound(self.expectation.within))
         if self.expectation.never is not None:
@@ -125,8 +137,7 @@ class _Evaluation:
     def at_moment(self) -> Verdict:
         """Evaluate at the anchor, without time words. Raises Undecidable."""
         self._prepare()
-        signal = combine(self.subjects)
-        sample = signal.at(self.anchor)
+        sample = value_near(combine(self.subjects), self.anchor, self.lookback)
         status = {True: Status.HELD, False: Status.VIOLATED, None: Status.INCONCLUSIVE}[sample.value]
         answer = Answer(status, self.anchor, sample)
         return self._make_verdict(answer, sample.observation, self.subjects.expected, self.anchor)
@@ -137,11 +148,18 @@ class _Evaluation:
         self._prepare()
         signal = combine(self.subjects)
         answer = settles(signal, self.anchor, deadline, self.horizon)
+        if answer.status is Status.HELD and self.context.live and not self._may_have_recovered(signal, deadline):
+            answer = replace(answer, status=Status.PENDING)
         at = max(answer.at, self.anchor) if answer.status is Status.HELD else deadline
         ends_early = ", and the recording ends before" if answer.status is Status.PENDING else ","
         because = f"{answer.sample.observation}{ends_early} {format_since(at, self.anchor, self.label)}"
         expected = f"{self.subjects.expected}, again within {format_duration(deadline - self.anchor)}"
         return self._make_verdict(answer, because, expected, deadline)
+
+    def _may_have_recovered(self, signal: Signal, deadline: float) -> bool:
+        """Whether the fault was noticed, or would have been by now: before that, nothing was lost to be regained."""
+        is_over = self.horizon >= min(deadline, self.anchor + NOTICE_SECONDS)
+        return is_over or was_false(signal, self.context.start, self.horizon)
 
     def _prepare(self) -> None:
         """Set anchor, facts and subjects. Raises Undecidable."""
@@ -154,8 +172,8 @@ class _Evaluation:
         else:
             self.anchor = context.moment(expectation.after) if expectation.after else context.start
         params = assertion.params.model_validate(expectation.with_)
-        scope = Scope(context, self.anchor)
-        self.facts = Facts(context, _nodes(assertion, params, scope), self.anchor)
+        scope = Scope(context, self.anchor, self.lookback)
+        self.facts = Facts(context, scope.nodes_of(assertion, params), self.anchor)
         self.extension = extension_of(expectation, context)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
@@ -181,7 +199,7 @@ class _Evaluation:
         if end < self.anchor:
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
-        signal = combine(_with_any_quantifier(self.subjects) if word == "never" else self.subjects)
+        signal = combine(any_of_each(self.subjects) if word == "never" else self.subjects)
         answer = judge(signal, self.anchor, end, self.horizon)
         because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
@@ -241,6 +259,7 @@ class _Evaluation:
         deadline = self.extension.deadline(self.anchor, time, seconds)
         if deadline is None:
             return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None
+        self.context.deadlines.update((deadline.written, deadline.at))
         return judge(subject.signal, deadline), deadline.at
 
     def _deadline(self, time: Bound) -> Deadline:
@@ -262,6 +281,7 @@ class _Evaluation:
         samples = [subject.signal.at(answer.at) for subject in self.subjects.subjects]
         seqs = [answer.sample.seq, *(s.seq for s in samples)]
         evidence = dict.fromkeys(seq for seq in seqs if seq is not None)
+        self.context.deadlines.update((self.anchor, self.anchor if deadline is None else deadline))
         return Verdict(
             name=self.expectation.title,
             assertion=self.expectation.assert_ or "",
@@ -275,15 +295,3 @@ class _Evaluation:
             evidence=tuple(evidence)[:_MAX_EVIDENCE],
             assumed_facts=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
         )
-
-
-def _with_any_quantifier(subjects: SubjectSet) -> SubjectSet:
-    """Replace EACH by ANY: under never, one node that reboots is one too many."""
-    return replace(subjects, quantifier=Quantifier.ANY) if subjects.quantifier is Quantifier.EACH else subjects
-
-
-def _nodes(assertion: Assertion, params: Any, scope: Scope) -> tuple[str, ...]:
-    """Nodes of an expectation: those in its parameters, else the targets of the experiment."""
-    named = [ref for field in assertion.node_fields if (ref := getattr(params, field, None)) and ref != "all"]
-    nodes = tuple(dict.fromkeys(node for ref in named for node in scope.nodes(ref)))
-    return nodes or scope.context.match_result.nodes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from chaos.judge.own_changes import OwnChanges
 from chaos.model.result import ForeignFault
-from chaos.model.timeline import Timeline
+from chaos.model.timeline import Timeline, Version
 
 _DELIVERY_SECONDS = 1.0  # after the end of a blind window, in which a list shows what changed in it
 
@@ -35,11 +36,11 @@ class Case:
     timeline: Timeline
     own: OwnChanges
 
-    def earliest(self, source: str, before: float, t: float) -> float:
-        """From when a change that ``source`` showed at ``t``, and not at ``before``, may have had effect."""
-        blind = self.timeline.blind_windows_in([source], before, t)
-        hiding = [window for window in blind if window.end is None or window.end >= t - _DELIVERY_SECONDS]
-        return min([t, *(max(window.start, before) for window in hiding)])
+    def earliest(self, source: str, before: Version[Any], after: Version[Any]) -> float:
+        """From when a change that ``after`` shows, and ``before`` does not, may have had effect."""
+        blind = self.timeline.blind_windows_in([source], before.t, after.t)
+        hiding = [window for window in blind if window.end is None or window.end >= after.t - _DELIVERY_SECONDS]
+        return min([after.t, after.earliest, *(max(window.start, before.t) for window in hiding)])
 
 
 def fault(node: str, kind: ForeignKind, what: str, by: str, at: float, since: float, *evidence: int) -> ForeignFault:

@@ -84,10 +84,10 @@ class ForeignEffect:
             return verdict.deadline is not None and fault.since >= verdict.deadline
         if verdict.status not in _DECIDED:
             return False
-        return self.evaluate(expectation, self._context_before(fault.since), fault.since).status is verdict.status
+        return self.evaluate(expectation, self._context_before(fault.at), fault.since).status is verdict.status
 
     def _context_before(self, t: float) -> JudgeContext:
-        """What was known before ``t``: cut once for all expectations, as a timeline is long."""
+        """What was received before ``t``: cut once for all expectations, as a timeline is long."""
         if t not in self._before:
             context, timeline = self.context, _up_to(self.context.timeline, t)
             self._before[t] = bind(context.experiment, timeline, context.registry, context.options, live=True)

@@ -20,7 +20,7 @@ from chaos.model.node_change import NodeChange
 from chaos.model.recording import ADDED, ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import ForeignFault
-from chaos.model.timeline import History, Timeline
+from chaos.model.timeline import History, Timeline, Version
 
 _EVICTION = "EvictionByEvictionAPI"  # reason of DisruptionTarget
 
@@ -60,10 +60,10 @@ def _evictions(case: Case, targets: Collection[str], namespace: str) -> Iterator
         pod = history.last.object
         concerns = node_of(pod) in targets or (namespace and pod.metadata.namespace == namespace)
         if concerns and _is_evicted(pod) and (seen := _first_evicted(history)):
-            before, at, seq = seen
-            since = case.earliest("pods", before, at)
-            if not case.own.overlaps(node_of(pod), NodeChange.EVICTIONS, since, at):
-                found.setdefault(node_of(pod), []).append((at, since, seq, pod))
+            before, after = seen
+            since = case.earliest("pods", before, after)
+            if not case.own.overlaps(node_of(pod), NodeChange.EVICTIONS, since, after.t):
+                found.setdefault(node_of(pod), []).append((after.t, since, after.seq, pod))
     for node, evicted in found.items():
         at, since, seq, pod = min(evicted, key=lambda e: e[0])
         yield fault(node, ForeignKind.EVICTION, "had pods evicted", _evicted_by(case, node, pod, at), at, since, seq)
@@ -74,12 +74,12 @@ def _is_evicted(pod: Pod) -> bool:
     return condition is not None and (condition.status, condition.reason) == ("True", _EVICTION)
 
 
-def _first_evicted(history: History[Pod]) -> tuple[float, float, int] | None:
-    """Times of the versions before and at the eviction, and its sequence number; None if it was before the first."""
+def _first_evicted(history: History[Pod]) -> tuple[Version[Pod], Version[Pod]] | None:
+    """The versions before and at the eviction; None if it was before the first."""
     before = None
     for version in history:
         if _is_evicted(version.object):
-            return None if before is None else (before.t, version.t, version.seq)
+            return None if before is None else (before, version)
         before = version
     return None
 

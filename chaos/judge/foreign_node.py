@@ -49,7 +49,7 @@ def _cordon(case: Case, name: str, before: NodeVersion, after: NodeVersion) -> I
     was, is_ = (bool(v.object.spec and v.object.spec.unschedulable) for v in (before, after))
     if was == is_:
         return
-    since = case.earliest("nodes", before.t, after.t)
+    since = case.earliest("nodes", before, after)
     owner = field_owner(after.object, "unschedulable") if is_ else ""
     if _is_own(case, name, owner, since, after.t):
         return
@@ -66,7 +66,7 @@ def _taints(
     removed = [key for key in was if key not in is_ and key not in reactions]
     if not added and not removed:
         return
-    since = case.earliest("nodes", before.t, after.t)
+    since = case.earliest("nodes", before, after)
     owner = field_owner(after.object, "taints")
     if _is_own(case, name, owner, since, after.t):
         return
@@ -93,7 +93,7 @@ def _foreign_taints(node: Node) -> dict[str, str]:
 def _deletion(case: Case, name: str, before: NodeVersion, after: NodeVersion) -> Iterator[ForeignFault]:
     if case.own.began(name, NodeChange.OBJECT, after.t) or _is_reaction_of_cloud(case, name, after.t):
         return
-    since = case.earliest("nodes", before.t, after.t)
+    since = case.earliest("nodes", before, after)
     by = event_author(case.timeline, "Node", name, after.t)
     yield fault(name, ForeignKind.DELETION, "was deleted", by, after.t, since, before.seq, after.seq)
 
@@ -129,7 +129,7 @@ def _shutdown(case: Case, name: str, before: NodeVersion, after: NodeVersion) ->
         return
     own = (NodeChange.SHUTDOWN, NodeChange.BOOT)
     if not any(case.own.began(name, change, after.t) for change in own):
-        since = case.earliest("nodes", before.t, after.t)
+        since = case.earliest("nodes", before, after)
         yield fault(name, ForeignKind.SHUTDOWN, "is being shut down", "", after.t, since, before.seq, after.seq)
 
 
@@ -157,12 +157,15 @@ def _is_unknown(node: Node) -> bool:
 
 
 def _last_renewal(case: Case, name: str, t: float) -> float | None:
-    """When the node's Lease was last seen renewed; None if Leases were not observed."""
+    """When the node's Lease was last seen renewed; None if Leases were not observed, or not in time."""
     history = case.timeline.leases.get(name)
     last = history.at(t) if history else None
-    if last is None or case.timeline.blind_windows_in(["leases"], last.t, t):
+    if last is None:
         return None
-    return last.t
+    hiding = (
+        w for w in case.timeline.uncertain_windows("leases") if w.start <= t and (w.end is None or w.end > last.t)
+    )
+    return None if any(hiding) else last.t
 
 
 def _is_control_plane_hit(case: Case, t: float) -> bool:

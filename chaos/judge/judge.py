@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from chaos.judge.addresses import address_changes
 from chaos.judge.clocks import clock_notes
 from chaos.judge.context import JudgeContext, Options, bind
+from chaos.judge.currency_notes import currency_notes
 from chaos.judge.deadlines import recorded_slack
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.foreign_effect import ForeignEffect
@@ -51,12 +52,13 @@ def judge(
     options: Options | None = None,
     live: bool = False,
     now: float | None = None,
+    deadlines: set[float] | None = None,
 ) -> RunResult:
-    """Judge an experiment on a timeline.
+    """Judge an experiment on a timeline; the moments that decide are added to ``deadlines``.
 
     ``live``: the timeline grows, up to ``now`` (default: its end); what later entries may decide is pending.
     """
-    context = bind(experiment, timeline, registry, options or Options(), live)
+    context = bind(experiment, timeline, registry, options or Options(), live, deadlines)
     return _result(context, _judge(context, max(now or timeline.end, timeline.end)))
 
 
@@ -234,4 +236,5 @@ def _notes(context: JudgeContext, foreign: ForeignEffect, moved: Sequence[str]) 
     slack = recorded_slack(context.timeline)
     slow = [f"slack {slack:g}: deadlines with timing: loose are that much longer"] if slack > 1 else []
     clocks = clock_notes(context.timeline)
-    return [*others, *moved, *overridden, *slow, *warnings, *truncated, *mapped, *unmatched, *clocks]
+    late = currency_notes(context.experiment, context.registry, context.timeline)
+    return [*others, *moved, *overridden, *slow, *warnings, *truncated, *late, *mapped, *unmatched, *clocks]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chaos.judge.context import JudgeContext
-from chaos.judge.temporal import first_truth
+from chaos.judge.runs import Run
+from chaos.judge.temporal import first_runs
 from chaos.model.assertion import Undecidable
 from chaos.model.experiment import Expectation
 from chaos.model.signal import Signal
@@ -19,13 +20,31 @@ Prepare = Callable[[Expectation], tuple[Signal, float, float]]
 
 @dataclass(frozen=True, slots=True)
 class _FirstTruth:
-    """First truth of a hypothesis: not before ``earliest``, certainly by ``certain`` (None: never)."""
+    """First truth of a hypothesis: not before that of ``possible``, certainly by that of ``sure`` (None: never)."""
 
     name: str
-    earliest: float | None
-    certain: float | None
-    seq: int | None
+    possible: Run | None
+    sure: Run | None
+    anchor: float
     is_past_horizon: bool  # the deadline is after the end of the timeline
+
+    @property
+    def earliest(self) -> float | None:
+        return None if self.possible is None else max(self.possible.lo, self.anchor)
+
+    @property
+    def certain(self) -> float | None:
+        return None if self.sure is None else max(self.sure.hi, self.anchor)
+
+    @property
+    def seq(self) -> int | None:
+        return None if self.sure is None else self.sure.sample.seq
+
+    @property
+    def order(self) -> int:
+        """Position among all changes of the cluster, 0 if that is not known."""
+        is_known = self.sure is not None and self.sure is self.possible and self.sure.hi > self.anchor
+        return self.sure.sample.order if is_known and self.sure else 0
 
 
 def judge_order(expectation: Expectation, context: JudgeContext, horizon: float, prepare: Prepare) -> Verdict:
@@ -51,9 +70,7 @@ def judge_order(expectation: Expectation, context: JudgeContext, horizon: float,
 
 
 def _first_truth(name: str, signal: Signal, anchor: float, deadline: float, horizon: float) -> _FirstTruth:
-    earliest, certain = first_truth(signal, anchor, horizon)
-    seq = signal.at(certain).seq if certain is not None else None
-    return _FirstTruth(name, earliest, certain, seq, horizon < deadline)
+    return _FirstTruth(name, *first_runs(signal, anchor, horizon), anchor, horizon < deadline)
 
 
 def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
@@ -62,16 +79,28 @@ def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
             if one.is_past_horizon:
                 return Status.PENDING, f"the recording ends before the deadline of {one.name!r}"
             return Status.VIOLATED, f"{one.name!r} never came true"
-    doubt = ""
+    doubts = []
     for one, two in itertools.pairwise(firsts):
-        if one.earliest is not None and two.certain is not None and one.earliest > two.certain:
-            gap = one.earliest - two.certain
-            return Status.VIOLATED, f"{two.name!r} came true {gap:.{1 if gap >= 1 else 3}f} s before {one.name!r}"
-        if one.certain is None or two.earliest is None or one.certain > two.earliest:
-            doubt = doubt or f"not observed whether {one.name!r} came true before {two.name!r}"
-    for one in firsts:
-        if one.certain is None:
-            doubt = doubt or f"not observed whether {one.name!r} came true"
-    if doubt:
-        return (Status.PENDING if live else Status.INCONCLUSIVE), doubt
+        status, because = _compare_two(one, two)
+        if status is Status.VIOLATED:
+            return status, because
+        if status is not Status.HELD:
+            doubts.append(because)
+    doubts += [f"not observed whether {one.name!r} came true" for one in firsts if one.certain is None]
+    if doubts:
+        return (Status.PENDING if live else Status.INCONCLUSIVE), doubts[0]
     return Status.HELD, "they came true in this order"
+
+
+def _compare_two(one: _FirstTruth, two: _FirstTruth) -> tuple[Status, str]:
+    """Whether ``one`` came true first, or at the same time."""
+    if one.earliest is not None and two.certain is not None and one.earliest > two.certain:
+        gap = one.earliest - two.certain
+        return Status.VIOLATED, f"{two.name!r} came true {gap:.{1 if gap >= 1 else 3}f} s before {one.name!r}"
+    if one.certain is not None and two.earliest is not None and one.certain <= two.earliest:
+        return Status.HELD, ""
+    if not one.order or not two.order:
+        return Status.INCONCLUSIVE, f"not observed whether {one.name!r} came true before {two.name!r}"
+    if one.order > two.order:  # both are in one store: the lower resourceVersion came first
+        return Status.VIOLATED, f"{two.name!r} came true before {one.name!r}, by their resourceVersions"
+    return Status.HELD, ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from chaos.judge.runs import Run
 from chaos.judge.temporal import Answer
 from chaos.model.duration import format_duration
 from chaos.model.verdict import Status
@@ -55,6 +56,18 @@ def phrase_throughout(answer: Answer, anchor: float, label: str, end: float) -> 
 
 
 def _phrase_undecided(answer: Answer, anchor: float, label: str, end: str) -> str:
+    if answer.doubt is not None:
+        return _phrase_readings(answer.doubt, anchor, label, end)
     if answer.status is Status.PENDING:
-        return f"the recording ends before {end}"
+        lag = f" ({answer.sample.observation})" if answer.sample.is_lag else ""
+        return f"the recording ends before {end}{lag}"
     return f"{answer.sample.observation}, {format_since(answer.at, anchor, label)}"
+
+
+def _phrase_readings(doubt: Run, anchor: float, label: str, end: str) -> str:
+    """Describe a run that began or ended at an uncertain moment, and the two readings that decide differently."""
+    is_begin = doubt.lo < doubt.hi
+    times = (doubt.lo, doubt.hi) if is_begin else (doubt.end_lo, doubt.end_hi)
+    first, last = (format_since(t, anchor, label) for t in times)
+    word = "since" if is_begin else "until"
+    return f"{doubt.sample.observation}, {word} {first} or {last}, or any moment between: both fit, with {end}"

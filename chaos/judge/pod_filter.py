@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.judge.pods import container_statuses, disruption, finished_versions, is_ready, node_of
 from chaos.judge.selection import Selection
-from chaos.judge.signals import Observation, Pattern, from_history, mask_pods, matches
+from chaos.judge.signals import Observation, Pattern, from_history, mask_pods, matches, version_sample
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, phase
@@ -18,7 +18,6 @@ from chaos.model.timeline import History, Version
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
-_MIN_UNOBSERVABLE = 10  # least number of pods that may have come and gone without observation
 
 
 class Filter(Model):
@@ -135,17 +134,17 @@ def pod_signal(history: History[Pod], pod_filter: Filter, selection: Selection |
         return not any(_mismatches(version, end, pod_filter)), _describe_pod(version, end)
 
     if only_deletion:  # certain even if the final state is unknown
-        samples = (Sample(v.t, v.is_deleted is pod_filter.gone, v.seq, _describe_pod(v, None)) for v in history)
+        samples = (version_sample(v, v.is_deleted is pod_filter.gone, _describe_pod(v, None)) for v in history)
         return Signal(tuple(samples))
     signal = from_history(history, observe)
     return Signal((Sample(float("-inf"), False, None, "does not exist"), *signal.samples)) if selection else signal
 
 
-def unobservable(view: View) -> list[Subject]:
-    """Subjects for pods that may have come and gone during blind windows."""
+def unobservable(view: View, number: int) -> list[Subject]:
+    """``number`` subjects for pods that may exist, or have come and gone, without having been observed."""
     no_pod = Signal((Sample(float("-inf"), False, None, "no matching pod was observed"),))
     hidden = mask_pods(no_pod, view.timeline)
     later = [sample for sample in hidden.samples if sample.t > view.anchor]
     if all(sample.value is False for sample in (hidden.at(view.anchor), *later)):
         return []
-    return [Subject("", hidden) for _ in range(max(_MIN_UNOBSERVABLE, len(view.timeline.pods)))]
+    return [Subject("", hidden) for _ in range(number)]

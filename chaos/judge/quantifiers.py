@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
+from chaos.judge.sequence import in_sequence
 from chaos.model.signal import Quantifier, Sample, Signal, SubjectSet
 from chaos.model.verdict import Status
 
@@ -10,16 +14,15 @@ _NOT_OBSERVED = "not observed yet"
 
 def combine(subjects: SubjectSet) -> Signal:
     """Combine the signals of all subjects by the quantifier."""
-    changes = sorted(
-        ((sample.t, index, sample) for index, s in enumerate(subjects.subjects) for sample in s.signal.samples),
-        key=lambda change: (change[0], change[1]),
-    )
+    changes = in_sequence([subject.signal for subject in subjects.subjects])
     tally = _Tally(subjects)
-    samples: list[Sample] = [tally.sample(float("-inf"), None)]
-    for position, (t, index, sample) in enumerate(changes):
+    samples: list[Sample] = [tally.sample(Sample(-math.inf, None, None, ""))]
+    for position, (index, sample) in enumerate(changes):
         tally.update(index, sample)
-        if position + 1 == len(changes) or changes[position + 1][0] > t:
-            samples.append(tally.sample(t, sample.seq))
+        following = changes[position + 1][1] if position + 1 < len(changes) else None
+        is_moment = following is not None and following.t == sample.t and sample.lo == sample.t == following.lo
+        if not is_moment:  # what changes at one exact moment changes together
+            samples.append(tally.sample(sample))
     return Signal(tuple(samples))
 
 
@@ -38,14 +41,17 @@ class _Tally:
         self.current[index] = sample
         self.by_value[sample.value][index] = None
 
-    def sample(self, t: float, seq: int | None) -> Sample:
+    def sample(self, change: Sample) -> Sample:
+        """The value after ``change``."""
         true, false, unknown = (len(self.by_value[v]) for v in (True, False, None))
         value = decide(self.subjects, true, false, unknown)
+        lag = value is None and any(self.current[index].is_lag for index in self.by_value[None])
         decisive = self._decisive_index(value)
         if decisive is None:
-            return Sample(t, value, seq, f"{true} of {self.size}")
-        sample = self.current[decisive]
-        return Sample(t, value, sample.seq if sample.seq is not None else seq, self._describe(decisive, true))
+            return replace(change, value=value, observation=f"{true} of {self.size}", is_lag=lag)
+        seq = self.current[decisive].seq
+        text = self._describe(decisive, true)
+        return replace(change, value=value, seq=change.seq if seq is None else seq, observation=text, is_lag=lag)
 
     def _decisive_index(self, value: bool | None) -> int | None:
         """Index of the subject to report for this value, None without one."""
@@ -82,6 +88,18 @@ def decide(subjects: SubjectSet, true: int, false: int, unknown: int) -> bool | 
     if subjects.quantifier is Quantifier.NONE:
         return None if is_any is None else not is_any
     return is_any
+
+
+def any_of_each(subjects: SubjectSet) -> SubjectSet:
+    """Replace EACH by ANY: under never, one node that reboots is one too many."""
+    return replace(subjects, quantifier=Quantifier.ANY) if subjects.quantifier is Quantifier.EACH else subjects
+
+
+def is_behind(subjects: SubjectSet, deadline: float | None) -> bool:
+    """Whether changes from before the deadline may still be received."""
+    until = math.inf if deadline is None else deadline
+    last = (subject.signal.samples[-1] for subject in subjects.subjects if subject.signal.samples)
+    return any(sample.is_lag and sample.lo < until for sample in last)
 
 
 def decide_statuses(subjects: SubjectSet, statuses: list[Status]) -> Status:

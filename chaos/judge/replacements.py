@@ -13,6 +13,7 @@ from chaos.judge.quantifiers import combine
 from chaos.judge.signals import Observation, from_history
 from chaos.model.document import Model
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_condition
+from chaos.model.recording import USUAL_LAG
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Timeline, Version
 
@@ -82,7 +83,13 @@ class Replacements:
             return matches, f"its replacement is {'' if is_ready and exists else 'not '}ready on {node or 'no node'}"
 
         first = Sample(float("-inf"), False, None, _NOT_REPLACED)
-        return Signal((first, *from_history(history, observe).samples))
+        signal = from_history(history, observe)
+        created = history.versions[0]
+        if created.earliest < self.moment and created.t - created.earliest > USUAL_LAG:  # it may be from before
+            text = "a pod that may be its replacement was received late"
+            unsure = (replace(s, value=None, observation=text) if s.value else s for s in signal.samples)
+            return Signal((first, *unsure))
+        return Signal((first, *signal.samples))
 
     def _in_zone(self, node: str, before: str, zone: str) -> bool:
         new, old = self._zone(node), self._zone(before)

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.pods import is_owned_by, node_of, pod_at
+from chaos.judge.membership import is_member, require_complete
+from chaos.judge.pods import is_owned_by, node_of
 from chaos.model.assertion import Undecidable, View
 from chaos.model.document import Model
 from chaos.model.kube import Pod, controller_of, is_finished, is_static
@@ -67,10 +68,16 @@ class Selection:
         """Return the pods that belong to the set at the moment. Raises Undecidable if that was not observed."""
         moment, timeline = self.moment, self.view.timeline
         for blind in timeline.blind_windows_in(["pods"], moment, moment):
-            at = self.params.at or "the beginning"
-            raise Undecidable(f"the pods at {at} are unknown: {blind.reason}")
-        states = ((history, pod_at(history, moment)) for history in timeline.pods.values())
-        return [history for history, pod in states if pod is not None and self.includes(pod)]
+            raise Undecidable(f"the pods at {self._moment_text} are unknown: {blind.reason}")
+        require_complete(self.view, "pods", moment, self._moment_text)
+        return [history for history in timeline.pods.values() if self._is_in_set(history, moment)]
+
+    @property
+    def _moment_text(self) -> str:
+        return self.params.at or "the beginning"
+
+    def _is_in_set(self, history: History[Pod], moment: float) -> bool:
+        return is_member(history, moment, "pods", lambda version: self.includes(version.object), self._moment_text)
 
 
 def _is_excepted(pod: Pod, kind: str) -> bool:

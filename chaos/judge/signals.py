@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -37,12 +37,9 @@ def matches(pattern: str, text: str | None) -> bool:
     return pattern in (text or "")
 
 
-def source_time(text: str | None) -> float | None:
-    """Parse a timestamp of an object (RFC 3339, mostly whole seconds) to epoch seconds; None if missing or invalid."""
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None
+def version_sample(version: Version[Any], value: bool | None, text: str) -> Sample:
+    """The sample of a version: it happened after the last proof that its watch was current."""
+    return Sample(min(version.t, version.latest), value, version.seq, text, version.earliest, version.order)
 
 
 def from_history(history: Iterable[Version[T]], observe: Callable[[Version[T]], Observation]) -> Signal:
@@ -50,16 +47,21 @@ def from_history(history: Iterable[Version[T]], observe: Callable[[Version[T]], 
     samples = []
     for version in history:
         value, text = (None, "last state not observed") if version.final_state_unknown else observe(version)
-        samples.append(Sample(version.t, value, version.seq, text))
+        samples.append(version_sample(version, value, text))
     return Signal(tuple(samples))
 
 
-def mask(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
-    """Make the signal unknown in every blind window of any of the sources."""
-    return signal.mask(b for b in timeline.blind_windows if any(b.covers(source) for source in sources))
+def mask(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
+    """Make the signal unknown in every blind window of any of the sources, and after they were last current.
+
+    ``uid``: of the only object that the signal is about.
+    """
+    masked = signal.mask(b for b in timeline.blind_windows if any(b.covers(source) for source in sources))
+    until, source = min(((timeline.currency.until(s, uid), s) for s in sources), default=(math.inf, ""))
+    return masked.mask_lag(until, source)
 
 
-def mask_pods(signal: Signal, timeline: Timeline) -> Signal:
+def mask_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
     """Make the signal unknown in blind windows of pods, and before the first observation of any pod.
 
     Raises Undecidable without any observation: then the absence of pods is unknown, too.
@@ -67,12 +69,18 @@ def mask_pods(signal: Signal, timeline: Timeline) -> Signal:
     if not timeline.pods:
         raise Undecidable("no pods were observed")
     first = next(iter(timeline.pods.values()))  # entries are in order of time
-    return mask_before(first.times[0], signal, timeline, "pods")
+    return mask_before(first.times[0], signal, timeline, "pods", uid)
 
 
-def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
+def mask_before(first: float, signal: Signal, timeline: Timeline, source: str, uid: str = "") -> Signal:
     """Make the signal unknown in blind windows of the source, and before ``first``, the first observation of it."""
-    return mask(signal.mask([BlindWindow(float("-inf"), first, "not watched yet", source)]), timeline, source)
+    unwatched = BlindWindow(float("-inf"), first, "not watched yet", source)
+    return mask(signal.mask([unwatched]), timeline, source, uid=uid)
+
+
+def mask_late(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
+    """Make the signal unknown where changes came late: for signals whose times are taken as exact."""
+    return signal.mask(b for source in sources for b in timeline.currency.late_windows(source))
 
 
 def node_signal(
@@ -80,4 +88,10 @@ def node_signal(
 ) -> Signal:
     """Signal of one Node object; unknown without any observation of it."""
     history = histories.get(node)
-    return mask(from_history(history or (), observe), timeline, "nodes")
+    return mask(from_history(history or (), observe), timeline, "nodes", uid=uid_of(history))
+
+
+def uid_of(history: History[Any] | None) -> str:
+    """The uid of the object, "" if it had several, or was deleted: another of the same name may follow it."""
+    uids = {version.object.metadata.uid for version in history or ()}
+    return uids.pop() if history and len(uids) == 1 and not history.last.is_deleted else ""

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from chaos.kube.consistent_read import METADATA_LIST
 from chaos.kube.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachable, from_response
 from chaos.kube.kubeconfig import connection_risks, load_configuration
 from chaos.kube.pools import exchange, make_pool, read_body, send
@@ -83,17 +84,22 @@ class ApiClient:
         body: Any = None,
         content_type: str = "application/json",
         timeout: float = _REQUEST_TIMEOUT,
+        accept: str = "application/json",
     ) -> Response:
         """One request and its response, whatever the status; ``timeout`` in wall seconds. Raises KubeUnreachable."""
         client = self._client
         if method in _FIELD_WRITERS:  # explicit, as proxies change the User-Agent
             query = {**(query or {}), "fieldManager": FIELD_MANAGER}
         data = None if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": content_type} if data is not None else {}
+        headers = {"Accept": accept} | ({"Content-Type": content_type} if data is not None else {})
         response = self._send_with_retry(client, method, path, query, data, headers, timeout)
         if response.status == 401 and self._reload(client):
             response = self._send_with_retry(self._client, method, path, query, data, headers, timeout)
         return response
+
+    def metadata(self, path: str, query: Mapping[str, str]) -> Response:
+        """See :class:`chaos.kube.consistent_read.MetadataApi`."""
+        return self.request("GET", path, query, accept=METADATA_LIST)
 
     def stream(self, path: str, query: Mapping[str, str]) -> WatchStream:
         """A watch; the request is sent on entry."""

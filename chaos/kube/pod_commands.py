@@ -38,6 +38,7 @@ class _PodTask:
     is_gone: bool = False
     error: str = ""
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    sent: float = 0.0
 
     @property
     def path(self) -> str:
@@ -108,6 +109,7 @@ class PodsTask:
 
     def _attempt(self, one: _PodTask) -> None:
         one.attempts += 1
+        one.sent = self._clock.now()
         try:
             response = self._send(one)
         except KubeUnreachable as error:  # a retry is safe: the uid is a precondition
@@ -132,7 +134,7 @@ class PodsTask:
     def _record_refusal(self, one: _PodTask, status: int, message: str, again: float) -> None:
         now = self._clock.now()
         one.status, one.due = status, now + again
-        one.refusals.append({"t": now, "status": status, "message": message})
+        one.refusals.append({"sent": one.sent, "t": now, "status": status, "message": message})
 
     def _send(self, one: _PodTask) -> Response:
         metadata, grace = one.pod["metadata"], self._command.grace

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
+from chaos.kube.consistent_read import MetadataApi
 from chaos.kube.errors import RESET, KubeUnreachable, from_exception
 from chaos.kube.pools import CHUNK_BYTES
 from chaos.model.ports import KubeApi
@@ -55,8 +56,8 @@ class WatchStream:
         raise KubeUnreachable(RESET, f"{self._where}: the watch was aborted")
 
 
-class WatchApi(KubeApi, Protocol):
-    """The API as the observers use it: watches that can be aborted, and a health probe."""
+class WatchApi(KubeApi, MetadataApi, Protocol):
+    """The API as the observers use it: watches that can be aborted, consistent reads, and a health probe."""
 
     def stream(self, path: str, query: Mapping[str, str]) -> WatchStream: ...
 

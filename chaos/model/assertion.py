@@ -21,6 +21,13 @@ class Undecidable(Exception):
         self.remedy = remedy
 
 
+class NotYetDecidable(Undecidable):
+    """Raised where something has not happened, or was not received, yet: in a live run it may be later."""
+
+    def __init__(self, why: str, remedy: str = "a timeline that has the step, or --map STEP=ACTION") -> None:
+        super().__init__(why, remedy)
+
+
 class NothingToJudge(Undecidable):
     """There are no subjects."""
 
@@ -33,6 +40,7 @@ class View(Protocol):
 
     timeline: Timeline
     anchor: float  # start of the time that is judged
+    lookback: float  # seconds before ``anchor`` whose state will do, as later changes may not have been received yet
 
     def nodes(self, reference: str) -> tuple[str, ...]:
         """Names of the nodes of a target, of ``all``, or of a single node by its name. Raises Undecidable."""
@@ -79,6 +87,13 @@ class HostFactAssertion(Protocol):
     """An assertion that needs facts of the hosts of all targets, also of those without a step."""
 
     host_facts: tuple[str, ...]
+
+
+@runtime_checkable
+class WatchingAssertion(Protocol):
+    """An assertion that names the resources it needs; their watches are proven current more often than others."""
+
+    sources: tuple[str, ...]
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from chaos.model.recording import (
     ERROR,
     ActionRecord,
     BlindWindow,
+    Currency,
     DecodedEntry,
     EntryKind,
     ProbeResult,
@@ -39,6 +40,7 @@ _ACTIONS = msgspec.json.Decoder(ActionRecord)
 _PROBES = msgspec.json.Decoder(ProbeResult)
 _QUERIES = msgspec.json.Decoder(QueryResult)
 _BLINDS = msgspec.json.Decoder(BlindWindow)
+_CURRENCIES = msgspec.json.Decoder(Currency)
 _HEADS = msgspec.json.Decoder(_Head)
 _JSON = msgspec.json.Decoder()
 
@@ -105,6 +107,7 @@ _READERS: dict[str, Callable[[RecordingEntry], Any]] = {
     EntryKind.METRICS: lambda recorded: _metrics(_LINES.decode(recorded.object)),
     EntryKind.ACTION: lambda recorded: _action(_ACTIONS.decode(recorded.object)),
     EntryKind.BLIND: _blind,
+    EntryKind.CURRENT: lambda recorded: _CURRENCIES.decode(recorded.object),
     EntryKind.META: lambda recorded: upgrade_meta(_mapping(_JSON.decode(recorded.object))),
     EntryKind.PROMETHEUS: lambda recorded: _QUERIES.decode(recorded.object),
     EntryKind.PROBE: lambda recorded: _PROBES.decode(recorded.object),

@@ -15,6 +15,9 @@ ERROR = "ERROR"  # of a watch: its object is a Status, and it is not recorded
 MISSING_AT_RELIST = "missing at relist"
 
 
+# Seconds of cluster time: how long the versions that a consistent read knows are waited for, and what lag is usual.
+LAG_BOUND, USUAL_LAG = 60.0, 2.5
+
 # Keys of the meta entry: findings of preflight that the run overrode or ignored.
 OVERRIDDEN, WARNINGS = "overridden", "warnings"
 SLACK = "slack"  # key of the meta entry: multiplies the durations in deadlines with timing: loose
@@ -62,6 +65,7 @@ class EntryKind(StrEnum):
     PROBE = "probe"
     PROMETHEUS = "prometheus"
     BLIND = "blind"
+    CURRENT = "current"
     VERDICT = "verdict"
 
 
@@ -146,6 +150,21 @@ class QueryResult(Struct, frozen=True):
 
     query: str
     series: list[Series]
+
+
+class Currency(Struct, frozen=True, omit_defaults=True):
+    """Object of a ``current`` entry: the watch of the resource (the entry's type) is proven current.
+
+    Every version from before ``until`` is in an earlier entry, except those of the objects with the uids ``behind``,
+    and of objects that no list had; every one from before ``complete``, without exception. A version with a
+    resourceVersion above ``version`` happened after ``read``.
+    """
+
+    until: float
+    behind: list[str] = []
+    version: str = ""
+    complete: float = 0.0
+    read: float = 0.0
 
 
 class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):

@@ -5,9 +5,10 @@ An assertion turns a timeline into one signal per subject; the judge evaluates t
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from chaos.model.recording import BlindWindow
@@ -15,12 +16,25 @@ from chaos.model.recording import BlindWindow
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """From ``t`` on the statement is ``value`` (None = unknown); ``observation`` describes why."""
+    """From some moment in (``earliest``, ``t``] on the statement is ``value`` (None = unknown).
+
+    ``observation`` describes why. ``earliest`` is infinite if ``t`` is exact. ``order``: the resourceVersion of what
+    was observed, or 0: of two samples, that with the lower one happened first. ``is_lag``: unknown only because the
+    watch is not proven to be current yet.
+    """
 
     t: float
     value: bool | None
     seq: int | None
     observation: str
+    earliest: float = float("inf")
+    order: int = 0
+    is_lag: bool = False
+
+    @property
+    def lo(self) -> float:
+        """The earliest moment."""
+        return min(self.earliest, self.t)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +80,28 @@ class Signal:
             signal = signal._mask_window(blind)
         return signal
 
+    def mask_lag(self, until: float, source: str) -> Signal:
+        """The signal with unknown values after ``until``, up to which the watch of ``source`` is proven current."""
+        if math.isinf(until):
+            return self
+        known = tuple(s for s in self.samples if s.t <= until or s.lo < s.t)  # what is computed may not come about
+        last = known[-1] if known else NO_OBSERVATION
+        text = f"{source}: later changes may not have been received yet"
+        after = math.nextafter(until, math.inf)
+        return Signal((*known, Sample(max(after, last.t), None, None, text, max(until, last.lo), is_lag=True)))
+
     def _mask_window(self, blind: BlindWindow) -> Signal:
         duration = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f} s"
         unknown = Sample(blind.start, None, None, f"{blind.source} could not be observed {duration}: {blind.reason}")
         before = [s for s in self.samples if s.t < blind.start]
         if blind.end is None:
             return Signal((*before, unknown))
-        following = self.at(blind.end)
         after = [s for s in self.samples if s.t > blind.end]
-        return Signal(
-            (*before, unknown, Sample(blind.end, following.value, following.seq, following.observation), *after)
-        )
+        if after and after[0].lo < blind.start:  # it may have happened before the window
+            unknown = replace(unknown, t=max(after[0].lo, before[-1].t if before else -math.inf))
+        after = [replace(s, earliest=max(s.earliest, blind.end)) for s in after]
+        following = replace(self.at(blind.end), t=blind.end, earliest=math.inf)
+        return Signal((*before, unknown, following, *after))
 
 
 class Quantifier(StrEnum):

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from chaos.model.currency_log import CurrencyLog, narrow
 from chaos.model.fact import current_fact
 from chaos.model.kube import (
     EndpointSlice,
@@ -44,10 +45,10 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Version(Struct, Generic[T], frozen=True, gc=False):
-    """State of an object from ``t`` on.
+    """State of an object from some moment in (``earliest``, ``latest``] on; it was received at ``t``.
 
-    ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that is stale, because the deletion was
-    deduced from a new list after a blind window.
+    ``order``: its resourceVersion, or 0. ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that
+    is stale, because the deletion was deduced from a new list after a blind window.
     """
 
     t: float
@@ -55,6 +56,9 @@ class Version(Struct, Generic[T], frozen=True, gc=False):
     object: T
     is_deleted: bool = False
     final_state_unknown: bool = False
+    earliest: float = float("inf")
+    order: int = 0
+    latest: float = float("inf")
 
 
 class History(Generic[T]):
@@ -142,17 +146,17 @@ class Timeline:
     prometheus: dict[str, list[QuerySample]] = field(default_factory=dict)  # by name of the query
     actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
     blind_windows: list[BlindWindow] = field(default_factory=list)
+    currency: CurrencyLog = field(default_factory=CurrencyLog)
+    recent: dict[str, list[tuple[History[Any], int]]] = field(default_factory=dict)  # versions since the last proof
     start: float = 0.0
     end: float = 0.0
 
     def add(self, entry: Entry) -> None:
         """Append one entry. Entries must be in order of time."""
-        if not self.entries:
-            self.start = entry.t
+        self.start = self.start if self.entries else entry.t
         self.end = max(self.end, entry.t)
         self.entries.append(entry)
-        adder = _ADDERS.get(entry.kind)
-        if adder:
+        if adder := _ADDERS.get(entry.kind):
             adder(self, entry)
 
     def next_seq(self) -> int:
@@ -165,15 +169,21 @@ class Timeline:
     def blind_windows_in(self, sources: Iterable[str], start: float, end: float) -> list[BlindWindow]:
         """Blind windows of any of ``sources`` that overlap [start, end]; an open one has no end."""
         wanted = tuple(sources)
-        return [
-            b
-            for b in self.blind_windows
-            if any(b.covers(source) for source in wanted) and b.start <= end and (b.end is None or b.end > start)
-        ]
+        found = (b for b in self.blind_windows if b.start <= end and (b.end is None or b.end > start))
+        return [b for b in found if any(b.covers(source) for source in wanted)]
+
+    def uncertain_windows(self, source: str) -> list[BlindWindow]:
+        """Blind windows of a resource, and the times of changes that came late: their order is uncertain."""
+        return [*(b for b in self.blind_windows if b.covers(source)), *self.currency.late_windows(source)]
 
 
-def _version_of(entry: Entry) -> Version[Any]:
-    return Version(entry.t, entry.seq, entry.object, entry.type == "DELETED", bool(entry.note))
+def _append(timeline: Timeline, history: History[Any], entry: Entry) -> None:
+    metadata, is_deleted = entry.object.metadata, entry.type == "DELETED"
+    order = int(metadata.resource_version) if metadata.resource_version.isdecimal() else 0
+    earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t)
+    history.append(Version(entry.t, entry.seq, entry.object, is_deleted, bool(entry.note), earliest, order, latest))
+    if order and earliest < latest == entry.t:
+        timeline.recent.setdefault(entry.kind, []).append((history, len(history.versions) - 1))
 
 
 def _key(entry: Entry) -> Key:
@@ -181,44 +191,46 @@ def _key(entry: Entry) -> Key:
 
 
 def _add_node(timeline: Timeline, entry: Entry) -> None:
-    timeline.nodes.setdefault(entry.object.metadata.name, History()).append(_version_of(entry))
+    _append(timeline, timeline.nodes.setdefault(entry.object.metadata.name, History()), entry)
 
 
 def _add_pod(timeline: Timeline, entry: Entry) -> None:
-    timeline.pods.setdefault(entry.object.metadata.uid, History()).append(_version_of(entry))
+    _append(timeline, timeline.pods.setdefault(entry.object.metadata.uid, History()), entry)
 
 
 def _add_lease(timeline: Timeline, entry: Entry) -> None:
-    timeline.leases.setdefault(entry.object.metadata.name, History()).append(_version_of(entry))
+    timeline.currency.note_renewal(entry.object, entry.t)
+    _append(timeline, timeline.leases.setdefault(entry.object.metadata.name, History()), entry)
 
 
 def _add_workload(timeline: Timeline, entry: Entry) -> None:
     metadata = entry.object.metadata
-    timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()).append(_version_of(entry))
+    _append(timeline, timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()), entry)
 
 
 def _add_job(timeline: Timeline, entry: Entry) -> None:
-    timeline.jobs.setdefault(_key(entry), History()).append(_version_of(entry))
+    _append(timeline, timeline.jobs.setdefault(_key(entry), History()), entry)
 
 
 def _add_budget(timeline: Timeline, entry: Entry) -> None:
-    timeline.poddisruptionbudgets.setdefault(_key(entry), History()).append(_version_of(entry))
+    _append(timeline, timeline.poddisruptionbudgets.setdefault(_key(entry), History()), entry)
 
 
 def _add_slice(timeline: Timeline, entry: Entry) -> None:
-    timeline.endpointslices.setdefault(_key(entry), History()).append(_version_of(entry))
+    _append(timeline, timeline.endpointslices.setdefault(_key(entry), History()), entry)
 
 
 def _add_claim(timeline: Timeline, entry: Entry) -> None:
-    timeline.persistentvolumeclaims.setdefault(_key(entry), History()).append(_version_of(entry))
+    _append(timeline, timeline.persistentvolumeclaims.setdefault(_key(entry), History()), entry)
 
 
 def _add_attachment(timeline: Timeline, entry: Entry) -> None:
-    timeline.volumeattachments.setdefault(entry.object.metadata.name, History()).append(_version_of(entry))
+    _append(timeline, timeline.volumeattachments.setdefault(entry.object.metadata.name, History()), entry)
 
 
 def _add_event(timeline: Timeline, entry: Entry) -> None:
     timeline.events.append((entry, entry.object))
+    timeline.currency.note_event(entry.seq, entry.object, entry.t)
 
 
 def _add_metrics(timeline: Timeline, entry: Entry) -> None:
@@ -245,10 +257,13 @@ def _add_action(timeline: Timeline, entry: Entry) -> None:
 def _add_blind(timeline: Timeline, entry: Entry) -> None:
     """Add a window; the entry at its end replaces the one at its start (to = null)."""
     blind: BlindWindow = entry.object
-    timeline.blind_windows = [
-        b for b in timeline.blind_windows if not (b.source == blind.source and b.start == blind.start and b.end is None)
-    ]
-    timeline.blind_windows.append(blind)
+    others = (b for b in timeline.blind_windows if (b.source, b.start, b.end) != (blind.source, blind.start, None))
+    timeline.blind_windows = [*others, blind]
+
+
+def _add_currency(timeline: Timeline, entry: Entry) -> None:
+    timeline.currency.add(entry.type, entry.object, entry.t)
+    timeline.recent[entry.type] = narrow(timeline.recent.get(entry.type, ()), entry.object)
 
 
 def _add_meta(timeline: Timeline, entry: Entry) -> None:
@@ -276,4 +291,5 @@ _ADDERS: dict[str, Callable[[Timeline, Entry], None]] = {
     EntryKind.PROMETHEUS: _add_query,
     EntryKind.ACTION: _add_action,
     EntryKind.BLIND: _add_blind,
+    EntryKind.CURRENT: _add_currency,
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from chaos.kube.watch_stream import WatchApi
 from chaos.model.ports import Clock, Observer
 from chaos.model.resources import RESOURCES
+from chaos.observers.currency_prover import CurrencyProver
 from chaos.observers.events import EventsObserver
 from chaos.observers.health import ApiHealth
 from chaos.observers.leases import LeasesObserver
@@ -18,17 +21,21 @@ _OPTIONAL_RESOURCES = ("jobs", "poddisruptionbudgets", "endpointslices", "persis
 
 
 class ClusterObservers:
-    """``watches`` start first; other observers look up the addresses of ``nodes`` once they have synced."""
+    """``watches`` start first; other observers look up the addresses of ``nodes`` once they have synced.
 
-    def __init__(self, api: WatchApi, clock: Clock) -> None:
+    ``relevant``: the resources that the experiment asks about.
+    """
+
+    def __init__(self, api: WatchApi, clock: Clock, relevant: Collection[str] = ()) -> None:
         self.health = ApiHealth(api, clock)
-        self.nodes = NodesObserver(api, clock, self.health)
-        self.watches: tuple[Observer, ...] = (
-            self.health,
+        self.nodes = NodesObserver(api, clock)
+        workloads = WorkloadsObserver(api, clock)
+        resources: list[Reflector] = [
             self.nodes,
-            PodsObserver(api, clock, self.health),
-            LeasesObserver(api, clock, self.health),
-            EventsObserver(api, clock, self.health),
-            WorkloadsObserver(api, clock, self.health),
-            *(Reflector(RESOURCES[plural], api, clock, self.health, optional=True) for plural in _OPTIONAL_RESOURCES),
-        )
+            PodsObserver(api, clock),
+            LeasesObserver(api, clock),
+            EventsObserver(api, clock),
+            *(Reflector(RESOURCES[plural], api, clock, optional=True) for plural in _OPTIONAL_RESOURCES),
+        ]
+        self.currency = CurrencyProver([*resources, *workloads.watches], relevant, clock)
+        self.watches: tuple[Observer, ...] = (self.health, *resources, workloads, self.currency)

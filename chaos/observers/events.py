@@ -5,10 +5,9 @@ from __future__ import annotations
 from chaos.kube.watch_stream import WatchApi
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
-from chaos.observers.health import ApiHealth
 from chaos.observers.reflector import Reflector
 
 
 class EventsObserver(Reflector):
-    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
-        super().__init__(RESOURCES["events"], api, clock, health, optional=True)
+    def __init__(self, api: WatchApi, clock: Clock) -> None:
+        super().__init__(RESOURCES["events"], api, clock, optional=True)

@@ -6,15 +6,14 @@ from chaos.kube.watch_stream import WatchApi
 from chaos.model.kube import Node
 from chaos.model.ports import Clock
 from chaos.model.resources import RESOURCES
-from chaos.observers.health import ApiHealth
 from chaos.observers.reflector import Reflector
 
 
 class NodesObserver(Reflector):
     """Also the source of node addresses for other observers."""
 
-    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
-        super().__init__(RESOURCES["nodes"], api, clock, health)
+    def __init__(self, api: WatchApi, clock: Clock) -> None:
+        super().__init__(RESOURCES["nodes"], api, clock)
 
     def node(self, name: str) -> Node | None:
         """The last known state of a node; None if unknown or deleted."""

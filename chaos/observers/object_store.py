@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from chaos.kube.watch_codec import DecodedObject
-from chaos.model.kube import Metadata
 from chaos.model.ports import Sink
 from chaos.model.recording import DELETED, LIST, MISSING_AT_RELIST
+from chaos.observers.currency import KnownVersions, has_reached
 
 Key = tuple[str, str]  # namespace, name
 
 
 class ObjectStore:
-    """Written by one thread. ``kind`` is the plural resource."""
+    """Written by one thread. ``kind`` is the plural resource.
+
+    ``known`` has what was emitted, so it is updated after that.
+    """
 
     def __init__(self, kind: str, sink: Sink) -> None:
         self._kind, self._sink = kind, sink
         self._objects: dict[Key, DecodedObject] = {}
+        self.known = KnownVersions()
 
     def get(self, name: str, namespace: str = "") -> DecodedObject | None:
         return self._objects.get((namespace, name))
@@ -30,6 +32,7 @@ class ObjectStore:
         elif known is not None and known.metadata.uid == obj.metadata.uid:
             del self._objects[obj.key]
             self._emit(DELETED, obj, t, obj.error)
+            self.known.delete(obj.metadata.uid)
 
     def apply_list_item(self, obj: DecodedObject, t: float) -> None:
         """Apply an object of a list."""
@@ -38,27 +41,23 @@ class ObjectStore:
     def delete_missing(self, listed: set[Key], t: float) -> None:
         """Delete what a complete list does not have: the deletion was not observed."""
         for key in [k for k in self._objects if k not in listed]:
-            self._emit(DELETED, self._objects.pop(key), t, MISSING_AT_RELIST)
-
-    def difference(self, versions: Mapping[Key, Metadata]) -> dict[Key, Metadata | None]:
-        """What a watch still has to deliver until the state of ``versions`` is reached; None: a deletion."""
-        missing: dict[Key, Metadata | None] = {
-            key: current
-            for key, current in versions.items()
-            if (known := self._objects.get(key)) is None
-            or (known.metadata.uid, known.metadata.resource_version) != (current.uid, current.resource_version)
-        }
-        return missing | {key: None for key in self._objects if key not in versions}
+            gone = self._objects.pop(key)
+            self._emit(DELETED, gone, t, MISSING_AT_RELIST)
+            self.known.delete(gone.metadata.uid)
 
     def _update(self, type_: str, obj: DecodedObject, known: DecodedObject | None, t: float) -> None:
+        if self.known.is_deleted(obj.metadata.uid):
+            return  # sent again
         if known is not None:
             version = obj.metadata.resource_version
             if known.metadata.uid != obj.metadata.uid:
                 self._emit(DELETED, known, t, MISSING_AT_RELIST)
-            elif version and known.metadata.resource_version == version:
-                return
+                self.known.delete(known.metadata.uid)
+            elif version and has_reached(known.metadata.resource_version, version):
+                return  # sent again
         self._objects[obj.key] = obj
         self._emit(type_, obj, t, obj.error)
+        self.known.update(obj.metadata.uid, obj.metadata.resource_version)
 
     def _emit(self, type_: str, obj: DecodedObject, t: float, note: str) -> None:
         entry = obj.entry(t, self._kind, type_)

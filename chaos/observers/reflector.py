@@ -1,19 +1,20 @@
 """Reflector: list and watch all objects of one resource, and resume after every failure without a gap.
 
-A broken watch is resumed from its last resourceVersion, so that no event is lost. Late events fall into the blind
-window, which is closed when the watch has delivered everything that a new list has. When the server no longer has the
-events (410), a new list is compared with the object store.
+A broken watch is resumed from its last resourceVersion, so that no event is lost, however late it comes; how current
+the watch is, consistent reads and replays prove (``currency``). Only when the server no longer has the events (410), a
+new list is compared with the object store, and what happened since the last proof is a blind window.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 
 import msgspec
 
-from chaos.kube.errors import TIMEOUT, KubeRejected, KubeUnreachable
+from chaos.kube.consistent_read import ConsistentRead, read_version, read_versions
+from chaos.kube.errors import KubeRejected, KubeUnreachable
+from chaos.kube.event_replay import replay_events
 from chaos.kube.pagination import iter_pages
 from chaos.kube.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineError, WatchCodec, split_lines
 from chaos.kube.watch_stream import WatchApi, WatchStream
@@ -23,16 +24,15 @@ from chaos.model.recording import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Ent
 from chaos.model.resources import Resource
 from chaos.observers.backoff import Backoff
 from chaos.observers.blind_windows import BlindWindowTracker
-from chaos.observers.health import ApiHealth
+from chaos.observers.currency import CurrencyProof
 from chaos.observers.object_store import Key, ObjectStore
 from chaos.observers.observer_thread import ObserverThread
 
-MAX_GAP = 0.5  # seconds of cluster time between two watches without a blind window
+STALL = 20.0  # seconds of cluster time without a byte, while events are missing, after which a watch is dead
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
-_WATCH_CAUSE = "watch"  # causes of blind windows
-_API_CAUSE = "api"
+_CAUSE = "watch"  # of blind windows
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 
@@ -56,7 +56,6 @@ class Reflector:
         resource: Resource,
         api: WatchApi,
         clock: Clock,
-        health: ApiHealth | None = None,
         path: str = "",
         *,
         optional: bool = False,
@@ -64,68 +63,107 @@ class Reflector:
         self.name = resource.plural
         self._optional = optional
         self._path = path or resource.path
-        self._api, self._clock, self._health = api, clock, health
+        self._api, self._clock = api, clock
         self._codec = WatchCodec(resource)
         self._lock = threading.Lock()
         self._stream: WatchStream | None = None
-        self._aborts = 0  # how often the health probe aborted the stream
+        self._replay_stream: WatchStream | None = None
         self._thread = ObserverThread(f"watch of {self.name}", clock, self._run, self._on_crash)
         self._sink: Sink | None = None
         self._blind_windows = BlindWindowTracker(self.name, clock, self._emit)
         self._store = ObjectStore(self.name, self._emit)
+        self._currency = CurrencyProof(self.name, clock, self._emit, self._store.known)
         self._backoff = Backoff()
         self._version: str | None = None  # None: list first
+        self._resume_at = ""  # an earlier resourceVersion for the next watch
         self._synced = False
-        self._started_at = 0.0
-        self._last_good = 0.0  # when the API last proved that events arrive
+        self._started_at = self._received_at = 0.0  # the latter: when the last bytes came
         self._opened_at: float | None = None  # when the open watch was opened
-        self._ended_at: float | None = None  # when the watch before ended well
-        self._version_is_fresh = False  # the resourceVersion is that of a list made just now
-        self._pending: dict[Key, Metadata | None] = {}
 
     def start(self, sink: Sink) -> None:
         self._sink = sink
-        self._last_good = self._started_at = self._clock.now()
-        if self._health:
-            self._health.subscribe(self)
-            if self._health.reason:
-                self.on_api_unavailable(self._last_good, self._health.reason)
+        self._started_at = self._received_at = self._clock.now()
         self._thread.start()
 
     def stop(self) -> None:
         self._thread.stop()
-        with self._lock:
-            stream = self._stream
-        if stream:
-            stream.abort()
+        self._abort()
+        if self._replay_stream:
+            self._replay_stream.abort()
 
     def has_synced(self) -> bool:
         return self._synced
 
-    def on_api_unavailable(self, since: float, reason: str) -> None:
-        """Reopen the watch: one without events may be dead."""
-        with self._lock:
-            self._aborts += 1
-            stream = self._stream
-        # Bytes that arrived since then may be late, so they do not shorten the window.
-        self._blind_windows.open(_API_CAUSE, max(since, self._started_at), reason)
-        if stream:
-            stream.abort()
+    @property
+    def is_watching(self) -> bool:
+        """Whether the objects were listed, so that a consistent read can be compared with them."""
+        return self._version is not None
 
-    def on_api_available(self) -> None:
-        """Close the blind window of the API server."""
-        self._blind_windows.close(_API_CAUSE)
+    @property
+    def object_count(self) -> int:
+        return len(self._store.known)
+
+    @property
+    def current_until(self) -> float:
+        """The moment up to which everything that happened to objects of a list is proven to be emitted."""
+        return max(self._currency.listed_until, self._started_at)
+
+    @property
+    def complete_until(self) -> float:
+        """The moment up to which everything that happened is proven to be emitted."""
+        return max(self._currency.complete_until, self._started_at)
+
+    def prove_currency(self) -> None:
+        """Compare a consistent read with what was emitted. From any thread. Raises KubeUnreachable, KubeRejected.
+
+        A watch that has sent nothing for long although events are missing is opened again.
+        """
+        read = read_versions(self._api, self._path, self._clock.now())
+        self._currency.prove(read)
+        now = self._clock.now()
+        if self._currency.behind and now - max(self.current_until, self._received_at) > STALL:
+            self._resume_at = self._currency.complete_version
+            self._received_at = now
+            self._abort()
+
+    def note_version(self) -> None:
+        """Record the resourceVersion of now: what has a higher one is newer. From any thread. Raises as the proof."""
+        begin = self._clock.now()
+        self._currency.note_version(read_version(self._api, self._path), begin)
+
+    def replay(self) -> None:
+        """Have the server send again what it sent since the last proof that nothing is missing. From any thread.
+
+        Raises KubeUnreachable, KubeRejected, TruncatedLineError.
+        """
+        version = self._currency.complete_version
+        if version and self._currency.has_bookmarks:
+            replay = replay_events(self._api, self._path, version, self._on_replay)
+            if replay:
+                self._currency.expect(replay)
+
+    def _on_replay(self, stream: WatchStream) -> None:
+        self._replay_stream = stream
+        if self._thread.is_stopping:
+            stream.abort()
 
     def last_known(self, name: str, namespace: str = "") -> DecodedObject | None:
         """The last known state of an object."""
         return self._store.get(name, namespace)
+
+    def _abort(self) -> None:
+        """End the open watch; the thread opens another."""
+        with self._lock:
+            stream = self._stream
+        if stream:
+            stream.abort()
 
     def _emit(self, entry: RecordingEntry) -> None:
         if self._sink and not self._thread.is_stopping:
             self._sink(entry)
 
     def _on_crash(self, reason: str) -> None:
-        self._blind_windows.open(_WATCH_CAUSE, self._last_good, reason)
+        self._blind_windows.open(_CAUSE, self.complete_until, reason)
 
     def _run(self) -> None:
         while not self._thread.is_stopping:
@@ -138,20 +176,14 @@ class Reflector:
                     self._on_failure(error)
 
     def _on_failure(self, error: Exception) -> None:
-        """Open a blind window and wait before the next attempt."""
-        now = self._clock.now()
+        """Wait before the next attempt. A blind window opens if versions are lost, or were never seen."""
         status = error.status if isinstance(error, KubeRejected) else 0
         if status == _GONE or (isinstance(error, _WatchError) and error.relist):
             self._version = None
-        since = self._last_good
-        silent = isinstance(error, KubeUnreachable) and error.kind == TIMEOUT
-        if self._opened_at is not None and self._health and not silent:
-            # The watch broke just now, so it was alive at the last good probe; one that timed out may not have been.
-            since = max(since, self._health.last_good)
-        lifetime = now - self._opened_at if self._opened_at is not None else 0.0
-        self._opened_at = self._ended_at = None
-        self._version_is_fresh = False
-        self._blind_windows.open(_WATCH_CAUSE, since, str(error))
+        if self._version is None:
+            self._blind_windows.open(_CAUSE, self.complete_until, str(error))
+        lifetime = self._clock.now() - self._opened_at if self._opened_at is not None else 0.0
+        self._opened_at = None
         self._synced = self._synced or (self._optional and status in _UNAVAILABLE_STATUSES)
         delay = self._backoff.record_failure(lifetime)
         if delay:
@@ -159,86 +191,57 @@ class Reflector:
 
     def _list(self) -> None:
         """List everything that exists; emit what changed or was deleted since the last list or event."""
-        seen: set[Key] = set()
-        version, now = "", self._clock.now()
+        listed: dict[Key, Metadata] = {}
+        begin = now = self._clock.now()
+        version = ""
         for page, restarts in iter_pages(self._api, self._path, self._codec):
             now = self._clock.now()
             if restarts:
-                seen.clear()
+                listed.clear()
             for raw in page.items or ():
                 obj = self._decode(raw, now)
                 if obj:
-                    seen.add(obj.key)
+                    listed[obj.key] = obj.metadata
                     self._store.apply_list_item(obj, now)
             version = page.metadata.resource_version
-        self._store.delete_missing(seen, now)
-        self._last_good = now
-        self._version, self._version_is_fresh = version, True
+        self._store.delete_missing(set(listed), now)
+        self._blind_windows.close(_CAUSE)
+        versions = {metadata.uid: metadata.resource_version for metadata in listed.values()}
+        self._currency.restart(ConsistentRead(begin, version, versions))
+        self._received_at, self._version = now, version
         self._synced = True
 
     def _watch(self) -> None:
         """One watch, from the last known resourceVersion to its regular end."""
-        aborts = self._aborts
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "timeoutSeconds": _WATCH_TIMEOUT,
-            "resourceVersion": self._version or "",
+            "resourceVersion": self._resume_at or self._version or "",
         }
+        self._resume_at = ""
         stream = self._api.stream(self._path, query)
         with stream as chunks:
-            self._attach(stream, aborts)
+            with self._lock:
+                self._stream = stream
+            if self._thread.is_stopping:
+                stream.abort()
+            opened = self._opened_at = self._received_at = self._clock.now()
             try:
-                opened = self._on_open()
                 for line in split_lines(self._timed_chunks(chunks)):
                     self._handle_event(line)
             finally:
                 with self._lock:
                     self._stream = None
-        self._opened_at, self._ended_at = None, self._last_good
-        if not self._backoff.record_end(self._ended_at - opened):
+        self._opened_at = None
+        if not self._backoff.record_end(self._received_at - opened):
             raise _WatchError("the server ends watches at once")
-
-    def _attach(self, stream: WatchStream, aborts: int) -> None:
-        with self._lock:
-            self._stream = stream
-            late = self._aborts != aborts
-        if late or self._thread.is_stopping:
-            stream.abort()
-
-    def _on_open(self) -> float:
-        """Record that the watch is open since now, and close the blind window if no event is missing."""
-        now = self._opened_at = self._clock.now()
-        if self._ended_at is not None and now - self._ended_at >= MAX_GAP:
-            self._blind_windows.open(
-                _WATCH_CAUSE, self._ended_at, f"no watch was open for {now - self._ended_at:.1f} s"
-            )
-        self._pending = {}
-        if self._blind_windows.is_open(_WATCH_CAUSE) and not self._version_is_fresh:
-            self._pending = self._store.difference(self._list_versions())
-        self._version_is_fresh = False
-        self._last_good = now
-        if not self._pending:
-            self._blind_windows.close(_WATCH_CAUSE)
-        return now
-
-    def _list_versions(self) -> dict[Key, Metadata]:
-        """The current versions of all objects."""
-        versions: dict[Key, Metadata] = {}
-        for page, restarts in iter_pages(self._api, self._path, self._codec):
-            if restarts:
-                versions.clear()
-            for raw in page.items or ():
-                with suppress(*DECODE_ERRORS):  # the watch delivers and records it
-                    metadata = self._codec.decode_metadata(raw)
-                    versions[metadata.namespace, metadata.name] = metadata
-        return versions
 
     def _timed_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
-            self._last_good = self._clock.now()
+            self._received_at = self._clock.now()
             yield chunk
-        self._last_good = self._clock.now()
+        self._received_at = self._clock.now()
 
     def _handle_event(self, line: bytes) -> None:
         """Apply one event. Raises _WatchError for an ERROR."""
@@ -248,37 +251,20 @@ class Reflector:
                 status = self._codec.decode_status(line)
                 raise _WatchError(f"the watch was ended: {status.code} {status.message}", relist=True)
         except DECODE_ERRORS as error:
-            self._emit_blind_moment(f"undecodable: {error}", self._last_good)
+            self._emit_blind_moment(f"undecodable: {error}", self._received_at)
             return
         if type_ == BOOKMARK:
             self._handle_bookmark(obj.metadata)
         elif type_ in _CHANGES:
             self._version = obj.metadata.resource_version or self._version
-            self._store.apply_event(type_, obj, self._last_good)
-            self._mark_delivered(type_, obj)
+            self._store.apply_event(type_, obj, self._received_at)
 
     def _handle_bookmark(self, metadata: Metadata) -> None:
         """The server has sent all events up to this resourceVersion."""
         self._version = metadata.resource_version or self._version
+        self._currency.reach(metadata.resource_version)
         head = {"metadata": {"resourceVersion": metadata.resource_version}}
-        self._emit(RecordingEntry(self._last_good, self.name, BOOKMARK, msgspec.Raw(msgspec.json.encode(head))))
-        if self._pending:
-            self._pending = {}
-            self._blind_windows.close(_WATCH_CAUSE)
-
-    def _mark_delivered(self, type_: str, obj: DecodedObject) -> None:
-        """Close the blind window once the watch has delivered all pending versions."""
-        if obj.key not in self._pending:
-            return
-        expected = self._pending[obj.key]
-        if type_ == DELETED:
-            arrived = expected is None or expected.uid == obj.metadata.uid
-        else:
-            arrived = expected is not None and expected.resource_version == obj.metadata.resource_version
-        if arrived:
-            del self._pending[obj.key]
-            if not self._pending:
-                self._blind_windows.close(_WATCH_CAUSE)
+        self._emit(RecordingEntry(self._received_at, self.name, BOOKMARK, msgspec.Raw(msgspec.json.encode(head))))
 
     def _decode(self, raw: msgspec.Raw, t: float) -> DecodedObject | None:
         """The object; None, with a blind window of no length, if its metadata cannot be decoded."""

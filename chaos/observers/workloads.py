@@ -5,7 +5,6 @@ from __future__ import annotations
 from chaos.kube.watch_stream import WatchApi
 from chaos.model.ports import Clock, Sink
 from chaos.model.resources import RESOURCES
-from chaos.observers.health import ApiHealth
 from chaos.observers.reflector import Reflector
 
 PLURALS = ("deployments", "statefulsets", "daemonsets", "replicasets")
@@ -14,16 +13,16 @@ PLURALS = ("deployments", "statefulsets", "daemonsets", "replicasets")
 class WorkloadsObserver:
     name = "workloads"
 
-    def __init__(self, api: WatchApi, clock: Clock, health: ApiHealth | None = None) -> None:
-        self._watches = [Reflector(RESOURCES[plural], api, clock, health, optional=True) for plural in PLURALS]
+    def __init__(self, api: WatchApi, clock: Clock) -> None:
+        self.watches = [Reflector(RESOURCES[plural], api, clock, optional=True) for plural in PLURALS]
 
     def start(self, sink: Sink) -> None:
-        for watch in self._watches:
+        for watch in self.watches:
             watch.start(sink)
 
     def stop(self) -> None:
-        for watch in self._watches:
+        for watch in self.watches:
             watch.stop()
 
     def has_synced(self) -> bool:
-        return all(watch.has_synced() for watch in self._watches)
+        return all(watch.has_synced() for watch in self.watches)

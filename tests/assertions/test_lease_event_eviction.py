@@ -160,3 +160,23 @@ def test_eviction_refused(what: str, filters: str, story: Story, status: Status)
     action = next(line.type for line in story.lines if line.kind == "action")
     verdict = ask(story, REFUSED % filters, action=action)
     assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+@pytest.mark.parametrize(
+    ("what", "answers", "status"),
+    [
+        ("at once", [(10.1, 10.2, 429)], HELD),
+        ("answered after 18 s", [(10.1, 28, 429)], INCONCLUSIVE),
+        ("after the answer to the cordon, which took 12 s", [(22, 22.2, 429)], INCONCLUSIVE),
+        ("tried again after the deadline", [(10.1, 10.2, 500), (16, 25, 429)], VIOLATED),
+        ("tried again before the deadline, answered after it", [(10.1, 10.2, 500), (14, 25, 429)], INCONCLUSIVE),
+    ],
+)
+def test_a_refusal_is_not_later_than_its_answer(
+    what: str, answers: list[tuple[float, float, int]], status: Status
+) -> None:
+    recorded = [{"sent": T0 + sent, "t": T0 + t, "status": code, "message": BUDGET} for sent, t, code in answers]
+    story = Story().node(0, "n1").act(10, "drain", step="stop")
+    story.act(40, "drain", "returned", step="stop", evidence={"pods": [{"pod": "demo/a", "refusals": recorded}]})
+    verdict = ask(story, REFUSED % "", action="drain")
+    assert verdict.status is status, f"{what}: {verdict.because}"

@@ -275,6 +275,16 @@ def test_truncated_recording_has_a_note() -> None:
     assert "the recording is truncated: the file ends before its end mark" in run(story).notes
 
 
+def test_a_lost_proof_has_a_note() -> None:
+    story = stopped()
+    for t in range(1, 100):
+        story.current(t, "nodes").current(t, "pods", ["late"] if 20 <= t < 50 else [])
+    (note,) = run(story).notes
+    assert note == (
+        "pods were not proven current from 08:00:19 to 08:00:50 UTC: when they changed in between is uncertain"
+    )
+
+
 def test_unmet_requirement() -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
     result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.judge.temporal import Answer, always, first_truth, never, settles, within
+from chaos.judge.temporal import Answer, always, first_runs, never, settles, within
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal
 from chaos.model.verdict import Status
@@ -144,7 +144,8 @@ def test_before_the_deadline(text: str, horizon: float, by_within: Status, by_al
     [("F T12", (12, 12)), ("F ?11 T12", (11, 12)), ("F ?11 F12", (11, None)), ("F", (None, None)), ("T", (10, 10))],
 )
 def test_first_truth(text: str, expected: tuple[float | None, float | None]) -> None:
-    assert first_truth(signal(text), 10, FAR) == expected
+    possible, certain = first_runs(signal(text), 10, FAR)
+    assert (possible and max(possible.lo, 10), certain and max(certain.hi, 10)) == expected
 
 
 TIMES = st.integers(0, 40).map(float)

@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,7 +20,7 @@ import msgspec
 
 from chaos.kube.client import ApiClient, connect
 from chaos.model.ports import Observer
-from chaos.model.recording import RecordingEntry
+from chaos.model.recording import Currency, RecordingEntry
 
 PATIENCE = 20.0  # wall seconds until a test gives up
 JSON = dict[str, Any]
@@ -79,13 +80,17 @@ class Lines:
         """(type, name, resourceVersion) of every object line but bookmarks."""
         found = []
         for line in self.all:
-            if line.kind not in ("blind", "metrics", "host") and line.type != "BOOKMARK":
+            if line.kind not in ("blind", "current", "metrics", "host") and line.type != "BOOKMARK":
                 metadata = msgspec.json.decode(line.object)["metadata"]
                 found.append((line.type, metadata["name"], metadata.get("resourceVersion", "")))
         return found
 
     def names(self) -> list[str]:
         return [name for _, name, _ in self.events()]
+
+    def proofs(self) -> list[Currency]:
+        """Every ``current`` line."""
+        return [msgspec.json.decode(line.object, type=Currency) for line in self.of("current")]
 
     def windows(self) -> list[tuple[float, float | None, str]]:
         """(from, to, reason) of every blind line."""
@@ -115,6 +120,7 @@ class KubeServer:
         self.flowing = threading.Event()  # cleared: accepts, but answers and sends nothing
         self.flowing.set()
         self.objects: dict[str, JSON] = {}
+        self.deletions: Counter[str] = Counter()  # by the uid of the first of that name
         self.version = 100
         self.log: list[tuple[int, bytes]] = []
         self.oldest = 0  # a watch from before this is gone
@@ -130,6 +136,8 @@ class KubeServer:
         self.headers: list[dict[str, str]] = []
         self.answers: dict[str, tuple[int, bytes]] = {"/readyz": (200, b"ok")}
         self.redirect: str | None = None
+        self.delivering = threading.Event()  # cleared: the watches deliver nothing, everything else is answered
+        self.delivering.set()
 
     def put(self, obj: JSON, quietly: bool = False) -> None:
         """Add or change an object. ``quietly``: the event never appears in the log."""
@@ -137,7 +145,10 @@ class KubeServer:
             self.version += 1
             name = obj["metadata"]["name"]
             type_ = "MODIFIED" if name in self.objects else "ADDED"
-            stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+            metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
+            if self.deletions[metadata["uid"]]:  # a uid never comes back
+                metadata["uid"] += f"-{self.deletions[metadata['uid']]}"
+            stored = {**obj, "metadata": metadata}
             self.objects[name] = stored
             if not quietly:
                 self._event(type_, stored)
@@ -146,6 +157,7 @@ class KubeServer:
         with self.changed:
             self.version += 1
             last = self.objects.pop(name)
+            self.deletions[f"uid-{name}"] += 1
             if not quietly:
                 metadata = {**last["metadata"], "resourceVersion": str(self.version)}
                 self._event("DELETED", {**last, "metadata": metadata})
@@ -276,6 +288,7 @@ class _Handler(BaseHTTPRequestHandler):
                 ending, cut = state.ends != ends, state.cuts != cuts
             for _, line in batch:
                 state.flowing.wait(PATIENCE)
+                state.delivering.wait(PATIENCE)
                 if state.halve_next:
                     state.halve_next = False
                     self._chunk(line[: len(line) // 2])
@@ -322,6 +335,7 @@ def serving(state: KubeServer, tls: ssl.SSLContext | None = None, port: int = 0)
         yield int(server.server_address[1])
     finally:
         state.flowing.set()
+        state.delivering.set()
         state.cut_watches()
         server.shutdown()
         server.server_close()

@@ -268,6 +268,15 @@ class Story:
         window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason}
         return self.add(start, "blind", source, window)
 
+    def current(self, until: float, source: str, behind: Sequence[str] = (), complete: float | None = None) -> Self:
+        """A proof, recorded at once, that a watch is current; ``behind``: uids; ``complete``: default as ``until``."""
+        proof = {
+            "until": T0 + until,
+            "behind": list(behind),
+            "complete": T0 + (until if complete is None else complete),
+        }
+        return self.add(until, "current", source, proof)
+
     def timeline(self, end: float | None = None) -> Timeline:
         """Everything added, in order of time; ``end``: how far it was watched."""
         if end is not None:

@@ -109,7 +109,7 @@ def test_a_refusal_is_recorded_and_retried_after_5_s_then_the_pods_end_is_awaite
     assert kube.times(GET) == [11, 12, 13]
     message = f"{BUDGET} {CAUSE}"
     (result,) = outcome.evidence["pods"]
-    assert result["refusals"] == [{"t": t, "status": 429, "message": message} for t in (1000.0, 1005.0)]
+    assert result["refusals"] == [{"sent": t, "t": t, "status": 429, "message": message} for t in (1000.0, 1005.0)]
     assert (result["pod"], result["uid"], result["status"], result["attempts"], result["gone"]) == (
         "demo/web",
         "uid-web",

@@ -170,6 +170,8 @@ class FakeContext:
     def nodes(self, reference: str) -> tuple[str, ...]:
         raise AssertionError(reference)
 
+    lookback = 0.0
+
     def namespace(self, reference: str) -> str:
         raise AssertionError(reference)
 

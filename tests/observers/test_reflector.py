@@ -1,4 +1,4 @@
-"""The list/watch loop against a server that misbehaves: nothing lost, nothing doubled, honest blind windows."""
+"""The list/watch loop against a server that misbehaves: nothing lost, nothing doubled, and only proofs of currency."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ import pytest
 
 from chaos.kube import pagination
 from chaos.kube.client import ApiClient
+from chaos.kube.consistent_read import METADATA_LIST, ConsistentRead
+from chaos.kube.errors import KubeUnreachable
+from chaos.model.recording import Currency
 from chaos.model.resources import RESOURCES
+from chaos.observers.currency import CurrencyProof, KnownVersions
 from chaos.observers.health import PERIOD, ApiHealth
 from chaos.observers.pods import PodsObserver
-from chaos.observers.reflector import Reflector
+from chaos.observers.reflector import STALL, Reflector
 from tests.kit.misbehaving import PATIENCE, KubeServer, Lines, ManualClock, plain_api, pod, serving
 
 
@@ -31,22 +35,15 @@ class Bench:
     health: ApiHealth
     pods: PodsObserver
 
-    def start(self, health: bool = False) -> None:
+    def start(self) -> None:
         """Until the first watch is open."""
-        if health:
-            self.health.start(self.lines)
-            self.clock.until(self.health.has_synced)
-        else:
-            self.pods = PodsObserver(self.api, self.clock)
         self.pods.start(self.lines)
         self.clock.until(lambda: self.pods.has_synced() and self.server.watches == 1)
 
-    def healthy(self, seconds: int) -> float:
-        """Let time pass in step with the health check; when it last saw the server well."""
-        for _ in range(seconds):
-            self.clock.advance(PERIOD)
-            self.clock.until(lambda: self.health.last_good == self.clock.now())
-        return self.health.last_good
+    def proven(self) -> Currency:
+        """The proof that is taken now."""
+        self.pods.prove_currency()
+        return self.lines.proofs()[-1]
 
     def seen(self, *names: str, step: float = 0.0) -> None:
         """Wait until every name was emitted."""
@@ -63,10 +60,6 @@ class Bench:
         """Wait until so many watches have ever been opened."""
         self.clock.until(lambda: self.server.opened == watches)
 
-    def blind_or_closed(self) -> None:
-        """Wait, while time stands still, until a loss was noticed."""
-        self.clock.until(lambda: bool(self.lines.windows()))
-
     def blind(self, step: float = 0.0) -> float:
         """Wait for a blind window to open; its start."""
         self.clock.until(lambda: bool(self.lines.windows()) and self.lines.windows()[-1][1] is None, step)
@@ -81,11 +74,16 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with serving(server) as port:
         api = plain_api(tmp_path, port)
         health = ApiHealth(api, clock)
-        bench = Bench(server, port, api, clock, Lines(), health, PodsObserver(api, clock, health))
+        bench = Bench(server, port, api, clock, Lines(), health, PodsObserver(api, clock))
         yield bench
         bench.pods.stop()
         bench.health.stop()
         clock.wake()
+
+
+def bare(proof: Currency) -> Currency:
+    """The proof without its resourceVersion."""
+    return Currency(proof.until, proof.behind)
 
 
 def test_lists_then_watches_without_a_gap(bench: Bench) -> None:
@@ -144,12 +142,11 @@ def test_gone_is_answered_by_a_new_list_and_its_difference(bench: Bench, as_even
     bench.server.put(pod("d"), quietly=True)
     bench.server.compact()
     bench.server.end_watches()
-    bench.blind_or_closed()
     start, end, reason = bench.closed()
     assert bench.lines.events()[3:] == [("LIST", "a", "104"), ("LIST", "d", "106"), ("DELETED", "b", "102")]
     assert [line.note for line in bench.lines.of("pods") if line.type == "DELETED"] == ["missing at relist"]
-    assert start <= 1010 <= end
-    assert "410" in reason
+    assert (start, end >= 1010, "410" in reason) == (1000.0, True, True), "nothing was proven since the first list"
+    assert bench.lines.proofs()[-1].until >= 1010, "the new list proves what comes after it"
 
 
 def test_a_recreated_object_of_the_same_name_is_gone_before_it_is_new(bench: Bench) -> None:
@@ -183,7 +180,7 @@ def test_a_server_that_ends_watches_at_once_is_not_hammered(bench: Bench) -> Non
     bench.server.end_at_once = True
     bench.pods = PodsObserver(bench.api, bench.clock)
     bench.pods.start(bench.lines)
-    bench.blind()
+    bench.clock.until(lambda: bench.server.opened > 2, step=0.1)
     began, before = bench.clock.now(), len(bench.server.requests)
     bench.clock.until(lambda: bench.clock.now() > began + 60, step=0.1)
     assert len(bench.server.requests) - before <= 2 * 60 / 2.5 + 12  # a watch and a list per try, 2.5 to 5 s apart
@@ -200,25 +197,20 @@ def test_a_cut_loses_and_doubles_nothing(bench: Bench) -> None:
     bench.clock.advance(7)
     bench.server.closing = True
     bench.server.cut_watches()
-    assert bench.blind() == 1100.0  # the last byte
     bench.server.put(pod("e"))
     bench.server.put(pod("e"))
     bench.server.delete("d")
     bench.clock.advance(5)
     bench.server.closing = False
-    start, end, reason = bench.closed()
+    bench.clock.until(lambda: len(bench.lines.events()) == 7, step=0.1)
     assert bench.lines.events()[3:] == [
         ("ADDED", "d", "104"),
         ("ADDED", "e", "105"),
         ("MODIFIED", "e", "106"),
         ("DELETED", "d", "107"),
     ]
-    assert (start, "cut" in reason) == (1100.0, True)
-    assert end >= 1112
-    last = [line for line in bench.lines.all if line.kind == "blind"][-1]
-    late = bench.lines.all.index(last)
-    assert all(bench.lines.all.index(line) < late for line in bench.lines.of("pods")), "late events come inside"
-    assert all(line.t <= end for line in bench.lines.of("pods"))
+    assert bench.lines.windows() == [], "what is only late is not lost"
+    assert bench.server.count(watch=False) == 1
 
 
 def test_a_cut_in_the_middle_of_a_line(bench: Bench) -> None:
@@ -226,27 +218,9 @@ def test_a_cut_in_the_middle_of_a_line(bench: Bench) -> None:
     bench.clock.advance(50)
     bench.server.halve_next = True
     bench.server.put(pod("d"))
-    bench.blind_or_closed()
-    start, _, reason = bench.closed()
+    bench.seen("d", step=0.1)
     assert bench.lines.events()[3:] == [("ADDED", "d", "104")]
-    assert (start, "middle of a line" in reason) == (1050.0, True)
-
-
-def test_the_window_stays_open_until_the_watch_has_caught_up(bench: Bench) -> None:
-    """The new list has an object that the watch has not delivered; a bookmark closes the window."""
-    bench.start()
-    bench.clock.advance(50)
-    bench.server.closing = True
-    bench.server.cut_watches()
-    bench.blind()
-    bench.server.put(pod("late"), quietly=True)
-    bench.server.closing = False
-    bench.clock.until(lambda: bench.server.watches == 1 and bench.server.count(watch=False) == 2, step=0.1)
-    bench.clock.advance(30)
-    assert bench.lines.windows()[-1][1] is None
-    bench.server.bookmark()
-    _, end, _ = bench.closed(step=0)
-    assert end >= 1080
+    assert bench.lines.windows() == []
 
 
 def test_a_server_that_is_down_and_comes_back(tmp_path: Path) -> None:
@@ -258,18 +232,18 @@ def test_a_server_that_is_down_and_comes_back(tmp_path: Path) -> None:
         pods.start(lines)
         clock.until(lambda: server.watches == 1)
         clock.advance(20)
-    clock.until(lambda: any("refused" in reason or "cut" in reason for _, _, reason in lines.windows()))
+    with pytest.raises(KubeUnreachable):
+        pods.prove_currency()
     server.put(pod("b"))
-    clock.until(lambda: clock.now() > 1060, step=0.1)
+    clock.advance(40)
     with serving(server, port=port):
-        clock.until(lambda: lines.windows()[-1][1] is not None, step=0.1)
+        clock.until(lambda: "b" in lines.names(), step=0.1)
+        pods.prove_currency()
         pods.stop()
     clock.wake()
     assert lines.events() == [("LIST", "a", "101"), ("ADDED", "b", "102")]
-    start, end, _ = lines.windows()[-1]
-    assert start <= 1020
-    assert end is not None
-    assert end >= 1060
+    first, last = lines.proofs()[0], lines.proofs()[-1]
+    assert (first.until, last.until >= 1060, lines.windows()) == (1000.0, True, [])
 
 
 def test_never_seen_is_blind_from_the_start(tmp_path: Path) -> None:
@@ -344,58 +318,152 @@ def test_one_undecodable_object_invalidates_nothing_else(bench: Bench) -> None:
     assert all(start == end and "undecodable" in reason for start, end, reason in moments)
 
 
-def test_with_health_probes_a_broken_watch_was_open_until_the_last_good_probe(bench: Bench) -> None:
-    bench.start(health=True)
-    good = bench.healthy(60)
-    bench.server.closing = True
-    bench.server.cut_watches()
-    assert bench.blind() == good
-    bench.clock.advance(3)
-    bench.server.closing = False
-    start, end, _ = bench.closed()
-    assert (start, end >= good + 3) == (good, True)
+def test_the_first_list_is_a_proof(bench: Bench) -> None:
+    bench.start()
+    assert bench.lines.proofs() == [Currency(1000.0, version="103", complete=1000.0, read=1000.0)]
+    assert [line.kind for line in bench.lines.all] == ["pods"] * 3 + ["current"], "after what it lists"
 
 
-def test_a_stall_without_reset_is_detected_by_the_health_probe(bench: Bench) -> None:
-    bench.start(health=True)
-    good = bench.healthy(30)
-    bench.server.flowing.clear()
-    bench.server.put(pod("late"))
-    assert bench.blind(step=0.1) == good
+def test_a_quiet_watch_is_current(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(300)
+    assert bare(bench.proven()) == Currency(1300.0)
+    assert bench.pods.current_until == 1300.0
+    assert bench.server.headers[-1]["accept"] == METADATA_LIST
+    assert "resourceVersion" not in bench.server.requests[-1][1], "it is a consistent read"
+
+
+@pytest.mark.parametrize("change", ["new", "changed", "deleted"])
+def test_what_a_read_knows_and_the_watch_has_not_delivered_is_behind(bench: Bench, change: str) -> None:
+    bench.start()
     bench.clock.advance(10)
-    assert "late" not in bench.lines.names()
-    bench.server.flowing.set()
-    start, end, reason = bench.closed()
-    bench.seen("late")
-    assert (start, "in time" in reason) == (good, True)
-    assert bench.lines.names().count("late") == 1
-    late = next(line for line in bench.lines.of("pods") if b"late" in bytes(line.object))
-    assert late.t <= end
+    bench.proven()
+    bench.clock.advance(5)
+    bench.server.delivering.clear()
+    uid = {"new": "uid-d", "changed": "uid-a", "deleted": "uid-b"}[change]
+    if change == "deleted":
+        bench.server.delete("b")
+    else:
+        bench.server.put(pod(uid.removeprefix("uid-")))
+    assert bare(bench.proven()) == Currency(1015.0, [uid])
+    bench.clock.advance(5)
+    assert bare(bench.proven()) == Currency(1020.0, [uid])
+    assert bench.pods.current_until == 1010.0
+    bench.server.delivering.set()
+    bench.clock.until(lambda: len(bench.lines.events()) == 4)
+    assert bare(bench.proven()) == Currency(1020.0)
+    assert bench.lines.windows() == []
 
 
-def test_a_slow_response_is_a_blind_window(bench: Bench) -> None:
-    bench.start(health=True)
-    good = bench.healthy(10)
-    bench.server.flowing.clear()
-    bench.server.put(pod("late"))
+def test_a_slow_answer_is_no_lag(bench: Bench) -> None:
+    """The read was sent at 1010 and answered at 1025: what the watch had delivered by then proves 1010."""
+    bench.start()
+    bench.clock.advance(10)
     before = len(bench.server.requests)
+    bench.server.flowing.clear()
+    asking = threading.Thread(target=bench.pods.prove_currency)
+    asking.start()
+    bench.clock.until(lambda: len(bench.server.requests) > before)
+    bench.clock.advance(15)
+    bench.server.flowing.set()
+    asking.join(PATIENCE)
+    assert bare(bench.lines.proofs()[-1]) == Currency(1010.0)
+    assert bench.lines.of("current")[-1].t == 1025.0
+    bench.proven()
+    assert bench.lines.windows() == []
+
+
+def test_an_answer_that_was_overtaken_proves_nothing_new(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(10)
+    bench.proven()
+    store = KnownVersions()
+    proof = CurrencyProof("pods", bench.clock, bench.lines, store)
+    proof.prove(ConsistentRead(20.0, "1", {}))
+    proof.prove(ConsistentRead(19.0, "1", {"late": "1"}))
+    assert (proof.until, proof.listed_until) == (20.0, 20.0)
+
+
+def test_a_watch_that_sends_nothing_although_events_are_missing_is_opened_again(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(10)
+    bench.proven()
+    bench.server.delivering.clear()
+    bench.server.put(pod("d"))
+    bench.clock.advance(STALL)
+    bench.proven()
+    assert bench.server.opened == 1
+    bench.clock.advance(1)
+    bench.proven()
+    bench.server.delivering.set()
+    bench.opened(2)
+    assert [query["resourceVersion"] for _, query in bench.server.requests if "watch" in query] == ["103", "103"]
+    bench.seen("d", step=0.1)
+    assert bench.lines.names().count("d") == 1
+
+
+def test_a_bookmark_proves_that_nothing_came_and_went(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(10)
+    bench.server.put(pod("brief"))
+    bench.server.delete("brief")
+    bench.seen("brief")
+    assert bench.proven().complete == 1000.0
+    bench.server.bookmark()
+    bench.clock.until(lambda: any(line.type == "BOOKMARK" for line in bench.lines.of("pods")))
+    assert bench.proven().complete == bench.pods.complete_until == 1010.0
+
+
+def test_a_replay_proves_that_nothing_came_and_went_once_the_watch_has_sent_it_too(bench: Bench) -> None:
+    bench.start()
+    bench.clock.advance(10)
+    bench.server.delivering.clear()
+    bench.server.put(pod("brief"))
+    bench.server.delete("brief")
+    bench.server.bookmark()
+    assert bare(bench.proven()) == Currency(1010.0), "no list has it"
+    bench.server.delivering.set()
+    bench.server.flowing.set()
+    bench.pods.replay()
+    assert [query["resourceVersion"] for _, query in bench.server.requests if "watch" in query] == ["103", "103"]
+    bench.clock.until(lambda: bench.lines.names().count("brief") == 2)
+    assert bench.proven().complete == 1010.0
+
+
+def test_a_replay_is_ended_with_the_observer(bench: Bench) -> None:
+    bench.start()
+    stopping = threading.Timer(0.2, bench.pods.stop)
+    stopping.start()
+    with pytest.raises(KubeUnreachable):
+        bench.pods.replay()
+
+
+def test_events_that_are_sent_again_are_emitted_once(bench: Bench) -> None:
+    bench.start()
+    bench.server.put(pod("a"))
+    bench.server.delete("b")
+    bench.seen("a")
+    for _, line in bench.server.log[-5:]:
+        bench.server.say(line)
+    bench.server.put(pod("end"))
+    bench.seen("end")
+    assert bench.lines.events()[3:] == [("MODIFIED", "a", "104"), ("DELETED", "b", "105"), ("ADDED", "end", "111")]
+
+
+def test_a_slow_readyz_blinds_nothing(bench: Bench) -> None:
+    bench.health.start(bench.lines)
+    bench.clock.until(bench.health.has_synced)
+    bench.start()
+    before = len(bench.server.requests)
+    bench.server.flowing.clear()
     bench.clock.advance(PERIOD)
     bench.clock.until(lambda: len(bench.server.requests) > before)
     bench.clock.advance(1.5)
     bench.server.flowing.set()
-    bench.blind()
-    bench.seen("late")
-    start, _, reason = bench.closed()
-    assert (start, "took 1.5 s to respond" in reason) == (good, True)
-
-
-def test_a_pause_of_this_process_is_a_blind_window(bench: Bench) -> None:
-    bench.start(health=True)
-    good = bench.healthy(10)
-    bench.clock.advance(30)
-    start, _, reason = bench.closed()
-    assert start <= good + 1
-    assert "nodefall itself was paused" in reason
+    bench.clock.until(lambda: "took 1.5 s to respond" in bench.health.reason)
+    bench.server.put(pod("end"))
+    bench.seen("end")
+    assert (bench.lines.windows(), bench.server.opened) == ([], 1)
 
 
 def test_nothing_is_emitted_after_stop(bench: Bench) -> None:
@@ -452,7 +520,8 @@ def test_every_event_is_emitted_once_whatever_happens_to_the_connection(bench: B
 
 def test_the_health_check_measures_the_servers_clock(bench: Bench) -> None:
     assert bench.health.offsets() == {}
-    bench.start(health=True)
+    bench.health.start(bench.lines)
+    bench.clock.until(bench.health.has_synced)
     bench.health.stop()
     (offset,) = bench.health.offsets().values()
     assert abs(time.time() - bench.clock.now() - offset.seconds) <= PATIENCE, "the test server has the real time"

@@ -1,0 +1,44 @@
+"""Which objects belong to a set at a moment, if some versions were received later than they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chaos.model.assertion import NotYetDecidable, Undecidable, View
+from chaos.model.kube import full_name
+from chaos.model.recording import USUAL_LAG
+from chaos.model.timeline import History, Version
+
+Includes = Callable[[Version[Any]], bool]
+
+
+def require_complete(view: View, source: str, moment: float, where: str = "the beginning") -> None:
+    """Raise NotYetDecidable unless everything of the resource from before ``moment`` is proven to be received.
+
+    For a view with a lookback, shortly before is enough, without objects that came and went.
+    """
+    log = view.timeline.currency
+    if (log.listed_until(source) if view.lookback else log.until(source)) < moment - view.lookback:
+        why = f"the {source} at {where} may not all have been received yet"
+        raise NotYetDecidable(why, _remedy(source))
+
+
+def is_member(
+    history: History[Any], moment: float, source: str, includes: Includes, where: str = "the beginning"
+) -> bool:
+    """Whether the object belongs to the set at the moment. Raises Undecidable if it may have joined or left late."""
+    version = history.at(moment)
+    result = version is not None and not version.is_deleted and includes(version)
+    for late in history:
+        if late.earliest < moment < late.t and late.t - late.earliest > USUAL_LAG:
+            later = not late.is_deleted and includes(late)
+            if later is not result:
+                name = full_name(late.object.metadata)
+                why = f"a change of {name} was received {late.t - moment:.1f} s later, and may be from before"
+                raise Undecidable(f"the {source} at {where} are unknown: {why}", _remedy(source))
+    return result
+
+
+def _remedy(source: str) -> str:
+    return f"a watch of the {source} that is proven current at that moment"

@@ -1,0 +1,220 @@
+"""Proves again and again that the watches of a run are current and complete, as often as that is cheap."""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import threading
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chaos.kube.errors import KubeRejected, KubeUnreachable
+from chaos.kube.watch_codec import TruncatedLineError
+from chaos.model.ports import Clock, Sink
+from chaos.model.recording import LAG_BOUND
+from chaos.model.threads import ContextThread
+from chaos.observers.observer_thread import ObserverThread
+
+PERIOD = 1.0  # seconds of cluster time between two proofs of a watch that the experiment asks about
+REPLAY_PERIOD = 10.0  # between two proofs that nothing came and went
+IDLE_PERIOD = 20.0  # of another watch, which a later experiment may ask about
+CPU_SHARE = 0.02  # of one processor, for all consistent reads together, and the same for all replays
+_MAX_IN_FLIGHT = 4  # unanswered reads of one watch: a slow server must not delay the next proof
+_WORKERS = 24
+_TICK = 0.25  # seconds of cluster time
+_PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
+_log = logging.getLogger(__name__)
+
+
+class ProvableWatch(Protocol):
+    """A watch whose currency can be proven.
+
+    Objects that a consistent read lists are ``current_until``, and all that came and went ``complete_until``.
+    """
+
+    name: str
+
+    @property
+    def is_watching(self) -> bool: ...
+
+    @property
+    def current_until(self) -> float: ...
+
+    @property
+    def complete_until(self) -> float: ...
+
+    def prove_currency(self) -> None: ...
+
+    def note_version(self) -> None: ...
+
+    def replay(self) -> None: ...
+
+
+@dataclass
+class _Schedule:
+    """When one watch is proven. ``cost``: CPU seconds of a read; ``replay_cost``: of a replay."""
+
+    watch: ProvableWatch
+    period: float
+    due: float = 0.0
+    proof_due: float = 0.0  # until then, only the resourceVersion is read, which costs nothing
+    cost: float = 0.0
+    in_flight: int = 0
+    replay_due: float = 0.0
+    replay_cost: float = 0.0
+    is_replaying: bool = False
+    is_wanted_again: bool = False  # a replay after that which is under way
+    is_refused: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_relevant(self) -> bool:
+        return self.period < IDLE_PERIOD
+
+
+class CurrencyProver:
+    """Proves the ``watches``: the ``relevant`` ones often, the others now and then, and all before the judgement."""
+
+    name = "currency"
+
+    def __init__(self, watches: Sequence[ProvableWatch], relevant: Collection[str], clock: Clock) -> None:
+        self._clock = clock
+        self._schedules = [_Schedule(w, PERIOD if w.name in relevant else IDLE_PERIOD) for w in watches]
+        self._share = CPU_SHARE / max(1, sum(schedule.is_relevant for schedule in self._schedules))
+        self._lock = threading.Lock()
+        self._moments: set[float] = set()
+        self._handled_until = -math.inf
+        self._jobs: queue.SimpleQueue[tuple[_Schedule, bool] | None] = queue.SimpleQueue()
+        self._thread = ObserverThread("currency", clock, self._run, self._on_crash)
+        self._workers = [ContextThread(self._work, f"currency-{number}") for number in range(_WORKERS)]
+
+    def start(self, sink: Sink) -> None:  # noqa: ARG002 - the watches emit the proofs
+        for worker in self._workers:
+            worker.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._thread.stop()
+        for _ in self._workers:
+            self._jobs.put(None)
+
+    def has_synced(self) -> bool:
+        return True
+
+    def prove_at(self, moments: Iterable[float]) -> None:
+        """Take a proof of what the experiment asks about at each of ``moments`` as well, now if it is over already."""
+        now = self._clock.now()
+        moments = set(moments)
+        if any(self._handled_until < moment <= now for moment in moments):
+            self._submit_relevant(now)
+        with self._lock:
+            self._moments.update(moment for moment in moments if now < moment < math.inf)
+
+    def prove_now(self) -> None:
+        """Prove what the experiment asks about, and wait a moment for it: what follows is then known to be later."""
+        begin = self._clock.now()
+        self._submit_relevant(begin)
+        for _ in range(_PATIENCE):
+            if all(s.watch.current_until >= begin for s in self._schedules if s.is_relevant and s.watch.is_watching):
+                return
+            self._clock.sleep(_NAP)
+
+    def final_sample(self) -> None:
+        """Wait until everything up to now is proven, at most ``LAG_BOUND``."""
+        begin = self._clock.now()
+        for schedule in self._schedules:
+            schedule.proof_due = begin
+        while (now := self._clock.now()) < begin + LAG_BOUND and not self._thread.is_stopping:
+            late = [s for s in self._schedules if s.watch.is_watching and s.watch.complete_until < begin]
+            if not any(not s.is_refused and (s.is_relevant or now < begin + PERIOD) for s in late):
+                return
+            for schedule in late:
+                self._submit(schedule, now)
+                self._start_replay(schedule, now)
+            if not self._clock.sleep(_TICK):
+                return
+
+    def _run(self) -> None:
+        while not self._thread.is_stopping:
+            now = self._clock.now()
+            with self._lock:
+                is_moment = any(moment <= now for moment in self._moments)
+                self._moments = {moment for moment in self._moments if moment > now}
+                following = min(self._moments, default=math.inf)
+            if is_moment:
+                self._submit_relevant(now)
+            for schedule in self._schedules:
+                if schedule.due <= now and schedule.watch.is_watching:
+                    self._submit(schedule, now)
+                if schedule.is_relevant and schedule.replay_due <= now and schedule.watch.is_watching:
+                    self._start_replay(schedule, now)
+            self._thread.pause(min(_TICK, following - now))
+
+    def _submit_relevant(self, now: float) -> None:
+        self._handled_until = now
+        for schedule in self._schedules:
+            if schedule.is_relevant and schedule.watch.is_watching:
+                self._submit(schedule, now, is_proof=True)
+                self._start_replay(schedule, now, again=True)
+
+    def _submit(self, schedule: _Schedule, now: float, *, is_proof: bool = False) -> None:
+        with schedule.lock:
+            if schedule.in_flight >= _MAX_IN_FLIGHT:
+                return
+            schedule.in_flight += 1
+        is_proof = is_proof or schedule.proof_due <= now
+        schedule.due = now + schedule.period
+        if is_proof:
+            schedule.proof_due = now + max(schedule.period, schedule.cost / self._share)
+        self._jobs.put((schedule, is_proof))
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            schedule, is_proof = job
+            begin = time.thread_time()
+            try:
+                if is_proof:
+                    schedule.watch.prove_currency()
+                else:
+                    schedule.watch.note_version()
+                schedule.is_refused = False
+            except (KubeUnreachable, KubeRejected) as error:
+                schedule.is_refused = isinstance(error, KubeRejected) and error.status < 500
+                _log.debug("currency of %s was not proven: %s", schedule.watch.name, error.message)
+            except Exception as error:  # noqa: BLE001 - a bug proves nothing, which is unknown and never wrong
+                _log.exception("currency of %s was not proven: %s", schedule.watch.name, error)
+            with schedule.lock:
+                schedule.in_flight -= 1
+                schedule.cost = time.thread_time() - begin if is_proof else schedule.cost
+
+    def _start_replay(self, schedule: _Schedule, now: float, *, again: bool = False) -> None:
+        """Start a replay, unless one is under way; with ``again``, then after that."""
+        with schedule.lock:
+            if schedule.is_replaying:
+                schedule.is_wanted_again |= again
+                return
+            schedule.is_replaying = True
+        schedule.replay_due = now + max(REPLAY_PERIOD, schedule.replay_cost / self._share)
+        ContextThread(lambda: self._replay(schedule), f"replay of {schedule.watch.name}").start()
+
+    def _replay(self, schedule: _Schedule) -> None:
+        while not self._thread.is_stopping:
+            begin = time.thread_time()
+            try:
+                schedule.watch.replay()
+            except (KubeUnreachable, KubeRejected, TruncatedLineError) as error:
+                _log.debug("%s may be incomplete: %s", schedule.watch.name, error)
+            except Exception as error:  # noqa: BLE001 - as above
+                _log.exception("%s may be incomplete: %s", schedule.watch.name, error)
+            schedule.replay_cost = time.thread_time() - begin
+            with schedule.lock:
+                schedule.is_replaying = schedule.is_wanted_again
+                schedule.is_wanted_again = False
+                if not schedule.is_replaying:
+                    return
+
+    def _on_crash(self, reason: str) -> None:
+        _log.error("no further proofs of currency: %s", reason)

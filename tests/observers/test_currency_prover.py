@@ -1,0 +1,180 @@
+"""When the watches of a run are proven current."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from chaos.kube.errors import KubeRejected
+from chaos.model.recording import LAG_BOUND
+from chaos.model.threads import ContextThread
+from chaos.observers.currency_prover import CPU_SHARE, IDLE_PERIOD, REPLAY_PERIOD, CurrencyProver
+from tests.kit.misbehaving import PATIENCE, Lines, ManualClock
+
+
+class FakeWatch:
+    """Current whenever it is asked, unless it is late or refused."""
+
+    def __init__(self, name: str, clock: ManualClock) -> None:
+        self.name, self._clock = name, clock
+        self.is_watching = True
+        self.current_until = self.complete_until = 0.0
+        self.replays: list[float] = []
+        self.versions: list[float] = []
+        self.cost = 0.0  # CPU seconds of a proof
+        self.answering = threading.Event()  # cleared: a replay takes until it is set
+        self.answering.set()
+        self._replayed_until = 0.0
+        self.proofs: list[float] = []
+        self.late = False
+        self.error: KubeRejected | None = None
+
+    def prove_currency(self) -> None:
+        now = self._clock.now()
+        self.proofs.append(now)
+        begin = time.thread_time()
+        while time.thread_time() - begin < self.cost:
+            pass
+        if self.error:
+            raise self.error
+        if not self.late:
+            self.current_until, self.complete_until = now, self._replayed_until
+
+    def note_version(self) -> None:
+        self.versions.append(self._clock.now())
+
+    def replay(self) -> None:
+        now = self._clock.now()
+        self.replays.append(now)
+        self.answering.wait(PATIENCE)
+        self._replayed_until = now
+
+
+Made = tuple[CurrencyProver, FakeWatch, FakeWatch, ManualClock]
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    clock = ManualClock()
+    nodes, jobs = FakeWatch("nodes", clock), FakeWatch("jobs", clock)
+    prover = CurrencyProver([nodes, jobs], {"nodes"}, clock)
+    prover.start(Lines())
+    yield prover, nodes, jobs, clock
+    prover.stop()
+    clock.wake()
+
+
+def final_sample(prover: CurrencyProver, clock: ManualClock) -> list[float]:
+    """When the final sample has ended, once it has."""
+    ended: list[float] = []
+
+    def sample() -> None:
+        prover.final_sample()
+        ended.append(clock.now())
+
+    ContextThread(sample).start()
+    return ended
+
+
+def prove_now(prover: CurrencyProver, clock: ManualClock) -> None:
+    thread = ContextThread(prover.prove_now)
+    thread.start()
+    clock.until(lambda: not thread.is_alive(), step=0.005)
+
+
+def test_what_is_relevant_is_proven_more_often(made: Made) -> None:
+    _, nodes, jobs, clock = made
+    clock.until(lambda: clock.now() > 1000 + 2 * IDLE_PERIOD, step=0.05)
+    assert len(nodes.proofs) > 5 * len(jobs.proofs) > 0
+
+
+def test_proofs_that_cost_much_are_rare_and_versions_are_noted_between_them(made: Made) -> None:
+    _, nodes, _, clock = made
+    nodes.cost = CPU_SHARE * 5
+    clock.until(lambda: clock.now() > 1040, step=0.05)
+    assert len(nodes.proofs) < 15
+    assert len(nodes.proofs) + len(nodes.versions) > 30
+
+
+def test_what_is_relevant_is_replayed_now_and_then(made: Made) -> None:
+    _, nodes, jobs, clock = made
+    clock.until(lambda: clock.now() > 1000 + 5 * REPLAY_PERIOD, step=0.05)
+    assert 4 <= len(nodes.replays) <= 6
+    assert jobs.replays == []
+
+
+def test_a_replay_that_is_wanted_while_another_is_under_way_follows_it(made: Made) -> None:
+    prover, nodes, _, clock = made
+    clock.until(lambda: len(nodes.replays) == 1)
+    nodes.answering.clear()
+    clock.advance(1)
+    prove_now(prover, clock)
+    clock.until(lambda: len(nodes.replays) == 2)
+    prove_now(prover, clock)
+    prove_now(prover, clock)
+    assert len(nodes.replays) == 2
+    nodes.answering.set()
+    clock.until(lambda: len(nodes.replays) == 3)
+
+
+def test_a_watch_that_is_not_open_is_not_proven(made: Made) -> None:
+    _, nodes, jobs, clock = made
+    jobs.is_watching = False
+    before = len(jobs.proofs)
+    clock.until(lambda: clock.now() > 1030, step=0.05)
+    assert len(jobs.proofs) <= before + 1
+    assert nodes.proofs
+
+
+def test_a_proof_at_a_moment(made: Made) -> None:
+    prover, nodes, _, clock = made
+    clock.until(lambda: bool(nodes.proofs))
+    prover.prove_at([1000.6])
+    clock.advance(0.5)
+    clock.until(lambda: clock.now() >= 1000.5)
+    clock.advance(0.1)
+    clock.until(lambda: 1000.6 in nodes.proofs)
+
+
+def test_a_proof_at_once(made: Made) -> None:
+    prover, nodes, _, clock = made
+    clock.advance(0.05)
+    begin = clock.now()
+    prove_now(prover, clock)
+    assert nodes.current_until >= begin
+
+
+def test_a_proof_at_once_is_not_waited_for_long(made: Made) -> None:
+    prover, nodes, _, clock = made
+    nodes.late = True
+    begin = clock.now()
+    prove_now(prover, clock)
+    assert clock.now() <= begin + 0.5
+
+
+def test_before_the_judgement_what_is_late_is_waited_for(made: Made) -> None:
+    prover, nodes, jobs, clock = made
+    nodes.late = True
+    clock.advance(5)
+    began = clock.now()
+    ended = final_sample(prover, clock)
+    clock.until(lambda: clock.now() > began + 10, step=0.05)
+    assert ended == []
+    nodes.late = False
+    clock.until(lambda: bool(ended), step=0.05)
+    assert nodes.complete_until >= began
+    assert jobs.current_until >= began
+
+
+def test_what_never_comes_is_waited_for_in_vain_only_so_long(made: Made) -> None:
+    prover, nodes, jobs, clock = made
+    nodes.late = True
+    jobs.error = KubeRejected(403, "jobs is forbidden")
+    clock.advance(5)
+    began = clock.now()
+    ended = final_sample(prover, clock)
+    clock.until(lambda: bool(ended), step=0.2)
+    assert LAG_BOUND <= ended[0] - began < LAG_BOUND + 10
