@@ -86,12 +86,10 @@ class ApiServer:
             try:
                 if "rest" not in request.match_info:
                     self._access.authorize(self._user(request), Attributes(request.method.lower(), path=request.path))
+                before, after = (0.0, 0.0) if _is_watch(request) else self.fault_injector.next_latency()
+                await self._delay(request, before)
                 response = await handler(request)
-                if isinstance(response, web.Response):
-                    # Clients read metadata beside what they do.
-                    is_background = "as=PartialObjectMetadataList" in request.headers.get("Accept", "")
-                    until = self._cluster.sim.now + self.fault_injector.next_latency()
-                    await self._lockstep.wait_until(until, background=is_background)
+                await self._delay(request, after)
                 return self._inject_faults(request, response)
             except ApiError as error:
                 return json_response(error.status(), error.code, error.headers())
@@ -101,6 +99,11 @@ class ApiServer:
                     error.status, message, "" if error.status == 404 else error.reason.replace(" ", "")
                 )
                 return json_response(api_error.status(), api_error.code)
+
+    async def _delay(self, request: web.Request, seconds: float) -> None:
+        """Wait in simulated time."""
+        is_background = "as=PartialObjectMetadataList" in request.headers.get("Accept", "")  # beside what a client does
+        await self._lockstep.wait_until(self._cluster.sim.now + seconds, background=is_background)
 
     def _inject_faults(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
         """Corrupt the body of a response to GET as the enabled faults require."""
@@ -131,8 +134,7 @@ class ApiServer:
         if info is None:
             self._access.authorize(user, Attributes(request.method.lower(), path=request.path))
             raise ApiError(404, _NO_RESOURCE)
-        is_watch = request.query.get("watch") in ("true", "1")
-        self._access.authorize(user, attributes_of(request.method, info, is_watch))
+        self._access.authorize(user, attributes_of(request.method, info, _is_watch(request)))
         if request.content_type == APPLY_PATCH and request.method == "PATCH" and not self._exists(info):
             self._access.authorize(user, attributes_of("POST", info))
         return await self._handler(info, request.method)(request, info)
@@ -154,3 +156,7 @@ class ApiServer:
         if handler is None:
             raise ApiError(405, "the server does not allow this method on the requested resource")
         return handler
+
+
+def _is_watch(request: web.Request) -> bool:
+    return request.query.get("watch") in ("true", "1")

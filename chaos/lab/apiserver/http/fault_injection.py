@@ -17,7 +17,8 @@ Streams:
 Answers:
 
 ================ ====================================================================================================
-``slow-answers`` Every answer takes 1 to 15 s of simulated time, that of /readyz included; open watches are in time.
+``slow-answers`` Every answer takes 1 to 15 s of simulated time, that of /readyz included: a part before the request is
+                 handled, as in the queue of a starved server, and the rest after. Watches are in time.
 ================ ====================================================================================================
 
 Objects in lists and watches (and alone):
@@ -44,7 +45,7 @@ from chaos.lab.spec import ApiMisbehaviour
 
 STREAM_FAULTS: frozenset[ApiMisbehaviour] = frozenset({"cut", "torn", "end", "half-open"})
 _FAULT_RATE = 1 / 30  # faults per event of a watch
-_SLOW_ANSWER = 1.0, 15.0  # simulated seconds from the effect of a request to its answer
+_SLOW_ANSWER = 1.0, 15.0  # simulated seconds from a request to its answer
 _LINE_BREAKS = "one\u0085two\u2028three\u2029four"
 _NULL_BOOKMARK: dict[str, Any] = {
     "spec": {"containers": None, "template": {"spec": {"containers": None}}, "taints": None, "selector": None},
@@ -69,9 +70,12 @@ class FaultInjector:
         """Whether to compact the history before a watch continues from a version."""
         return bool(self.enabled & {"gone", "gone-http"}) and self.rng.random() < 0.5
 
-    def next_latency(self) -> float:
-        """Simulated seconds that the next answer takes."""
-        return self.rng.uniform(*_SLOW_ANSWER) if "slow-answers" in self.enabled else 0.0
+    def next_latency(self) -> tuple[float, float]:
+        """Simulated seconds that the next request takes before its effect, and after it."""
+        if "slow-answers" not in self.enabled:
+            return 0.0, 0.0
+        total, share = self.rng.uniform(*_SLOW_ANSWER), self.rng.random()
+        return total * share, total * (1 - share)
 
     def next_fault(self) -> str:
         """Fault of STREAM_FAULTS for the next event of a stream; "" for none."""
