@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from chaos.model.kube import Event, Lease
+from chaos.model.order_bounds import OrderBounds
 from chaos.model.recording import USUAL_LAG, BlindWindow, Currency
 from chaos.model.source_times import newest_time, source_time
 
@@ -23,24 +25,22 @@ _NOTABLE_PAUSE = 25.0  # seconds without any proof, more than between two of an 
 class _Source:
     """A resource: current up to ``until``, except the objects ``behind`` (by uid), current up to an earlier moment.
 
-    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``lists``: what the
-    proofs compared with: resourceVersion, begin and answer of each list. ``unproven``: long lags and pauses.
+    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``bounds``: of all
+    changes in its store. ``unproven``: long lags and pauses.
     """
 
     until: float
     complete: float
+    bounds: OrderBounds
     behind: dict[str, float] = field(default_factory=dict)
-    lists: list[tuple[int, float, float]] = field(default_factory=list)
     unproven: list[tuple[float, float]] = field(default_factory=list)
 
     def interval(self, uid: str, order: int) -> tuple[float, float]:
         """The moments between which the version ``order`` of an object happened, by the proofs so far."""
-        latest = math.inf
-        for version, begin, answered in reversed(self.lists if order else ()):
-            if version < order:
-                return begin, latest
-            latest = min(latest, answered)
-        return self.behind.get(uid, -math.inf if self.lists and order else self.until), latest
+        if not (order and self.bounds):
+            return self.behind.get(uid, self.until), math.inf
+        earliest, latest = self.bounds.interval(order)
+        return max(earliest, self.behind.get(uid, -math.inf)), latest
 
     @property
     def current_until(self) -> float:
@@ -59,14 +59,17 @@ class CurrencyLog:
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
         self._late: dict[str, list[BlindWindow]] = {}
+        self._unsettled: dict[str, deque[tuple[int, float, float]]] = {}  # late versions: order, earliest, receipt
         self._event_earliest: dict[int, float] = {}  # by seq
+        self._bounds = {False: OrderBounds(), True: OrderBounds()}  # of all resources, and of Events
+        self._slowest = 0.0  # seconds that an answer has taken
         self._clock_ahead = 0.0  # seconds by which the clock of any node is ahead, as far as that is known
 
     def add(self, source: str, proof: Currency, t: float) -> None:
         """Add a proof that was recorded at ``t``. One that another has overtaken says nothing new."""
         known = self._sources.get(source)
         if known is None:
-            known = self._sources[source] = _Source(proof.until, proof.complete)
+            known = self._sources[source] = _Source(proof.until, proof.complete, self._bounds[source == _EVENTS])
         elif proof.until >= known.until:
             if proof.until - known.current_until > _NOTABLE_PAUSE:
                 known.note_lag(known.current_until, proof.until)
@@ -76,7 +79,8 @@ class CurrencyLog:
             if proof.until - known.current_until > _NOTABLE_LAG:
                 known.note_lag(known.current_until, proof.until)
         if proof.version.isdecimal():
-            known.lists.append((int(proof.version), proof.read, t))
+            known.bounds.add_read(int(proof.version), proof.read, t)
+            self._slowest = max(self._slowest, t - proof.read)
 
     def interval(self, source: str, obj: Any, order: int, t: float) -> tuple[float, float]:
         """The moments between which the version ``obj`` happened, which was received at ``t``.
@@ -85,6 +89,8 @@ class CurrencyLog:
         time in it, within what is known of the clock of its writer. The first is infinite if nothing is known.
         """
         known = self._sources.get(source)
+        if order and source != _EVENTS:
+            self._bounds[False].add_ceiling(order, t)
         if known is None:
             return math.inf, t
         earliest, latest = known.interval(obj.metadata.uid, order)
@@ -92,8 +98,24 @@ class CurrencyLog:
         if latest - earliest > USUAL_LAG:
             earliest = max(earliest, newest_time(obj, latest) - _CLOCK_SLACK - self._clock_ahead)
         if t - earliest > USUAL_LAG:
-            self._add_late(source, earliest, t)
+            self._add_late(source, order, earliest, t)
         return min(earliest, latest), latest
+
+    def narrowed(self, versions: Iterable[tuple[Any, int]], t: float) -> list[tuple[Any, int]]:
+        """Narrow the intervals of versions, given as (history, index), after a proof that was recorded at ``t``.
+
+        What is newer than what a read had happened after that was sent, whichever resource it was of. Returns those
+        that a later answer may narrow further: it takes no longer than the slowest so far.
+        """
+        pending = []
+        for history, index in versions:
+            version = history.versions[index]
+            earliest, _ = self._bounds[False].interval(version.order)
+            if earliest > version.earliest:
+                history.versions[index] = structs.replace(version, earliest=min(earliest, version.latest))
+            if version.t >= t - self._slowest:
+                pending.append((history, index))
+        return pending
 
     def note_event(self, seq: int, event: Event, t: float) -> None:
         """Remember how late an Event may be: its entry is no version."""
@@ -134,26 +156,23 @@ class CurrencyLog:
 
     def late_windows(self, source: str) -> list[BlindWindow]:
         """Times at which the order of the changes of all objects is uncertain."""
-        return self._late.get(source, [])
+        windows = list(self._late.get(source, ()))
+        for order, earliest, t in self._unsettled.get(source, ()):
+            self._extend_late(windows, source, order, earliest, t)
+        return windows
 
-    def _add_late(self, source: str, start: float, end: float) -> None:
-        windows = self._late.setdefault(source, [])
+    def _add_late(self, source: str, order: int, earliest: float, t: float) -> None:
+        """Remember a late version; an answer that is under way may show that it is not."""
+        unsettled = self._unsettled.setdefault(source, deque())
+        unsettled.append((order, earliest, t))
+        while unsettled[0][2] < t - self._slowest:
+            self._extend_late(self._late.setdefault(source, []), source, *unsettled.popleft())
+
+    def _extend_late(self, windows: list[BlindWindow], source: str, order: int, start: float, end: float) -> None:
+        if order:
+            start = max(start, self._bounds[source == _EVENTS].interval(order)[0])
+        if end - start <= USUAL_LAG:
+            return
         while windows and (windows[-1].end or end) >= start:
             start = min(start, windows.pop().start)
         windows.append(BlindWindow(start, end, "the watch was late", source))
-
-
-def narrow(recent: Iterable[tuple[Any, int]], proof: Currency) -> list[tuple[Any, int]]:
-    """Narrow the intervals of versions, given as (history, index), that were received before a proof.
-
-    What is newer than its list happened after the read was sent. Returns those that later answers may narrow further.
-    """
-    order = int(proof.version) if proof.version.isdecimal() else math.inf
-    pending = []
-    for history, index in recent:
-        version = history.versions[index]
-        if version.order > order and version.earliest < proof.read:
-            history.versions[index] = structs.replace(version, earliest=min(proof.read, version.t))
-        if proof.read < version.t:
-            pending.append((history, index))
-    return pending

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from chaos.model.currency_log import CurrencyLog, narrow
+from chaos.model.currency_log import CurrencyLog
 from chaos.model.fact import current_fact
 from chaos.model.kube import (
     EndpointSlice,
@@ -147,7 +147,7 @@ class Timeline:
     actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
     blind_windows: list[BlindWindow] = field(default_factory=list)
     currency: CurrencyLog = field(default_factory=CurrencyLog)
-    recent: dict[str, list[tuple[History[Any], int]]] = field(default_factory=dict)  # versions since the last proof
+    recent: list[tuple[History[Any], int]] = field(default_factory=list)  # versions that a proof may still narrow
     start: float = 0.0
     end: float = 0.0
 
@@ -179,11 +179,12 @@ class Timeline:
 
 def _append(timeline: Timeline, history: History[Any], entry: Entry) -> None:
     metadata, is_deleted = entry.object.metadata, entry.type == "DELETED"
-    order = int(metadata.resource_version) if metadata.resource_version.isdecimal() else 0
+    is_stale = is_deleted and entry.note  # its resourceVersion is that of a state before the deletion
+    order = int(metadata.resource_version) if metadata.resource_version.isdecimal() and not is_stale else 0
     earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t)
     history.append(Version(entry.t, entry.seq, entry.object, is_deleted, bool(entry.note), earliest, order, latest))
-    if order and earliest < latest == entry.t:
-        timeline.recent.setdefault(entry.kind, []).append((history, len(history.versions) - 1))
+    if order and earliest < latest:
+        timeline.recent.append((history, len(history.versions) - 1))
 
 
 def _key(entry: Entry) -> Key:
@@ -263,7 +264,7 @@ def _add_blind(timeline: Timeline, entry: Entry) -> None:
 
 def _add_currency(timeline: Timeline, entry: Entry) -> None:
     timeline.currency.add(entry.type, entry.object, entry.t)
-    timeline.recent[entry.type] = narrow(timeline.recent.get(entry.type, ()), entry.object)
+    timeline.recent = timeline.currency.narrowed(timeline.recent, entry.t)
 
 
 def _add_meta(timeline: Timeline, entry: Entry) -> None:

@@ -38,7 +38,29 @@ def test_a_version_is_after_the_last_list_that_did_not_have_it_and_before_the_fi
 def test_answers_in_another_order() -> None:
     """The first list was answered after 15 s with what was new by then; the second, sent later, knew less."""
     log = proven((10, 240, 25, []), (12, 130, 26, []))
-    assert log.interval("nodes", version_of(200), 200, 30.0) == (12, 30.0)
+    assert log.interval("nodes", version_of(200), 200, 30.0) == (12, 25), "the first list had it"
+    assert log.interval("nodes", version_of(250), 250, 30.0) == (12, 30.0)
+
+
+def test_reads_and_versions_of_other_resources_narrow_as_well_but_not_those_of_events() -> None:
+    log = proven((10, 100, 11, []))
+    log.add("pods", Currency(20, [], "200", 20, 20), 22)
+    log.add("events", Currency(25, [], "290", 25, 25), 26)
+    assert log.interval("nodes", version_of(300), 300, 40.0) == (20, 40.0)
+    assert log.interval("leases", version_of(350), 350, 41.0) == (math.inf, 41.0), "its own watch was never proven"
+    assert log.interval("nodes", version_of(320), 320, 42.0) == (20, 41.0), "by when a later Lease was received"
+    assert log.interval("nodes", version_of(150), 150, 42.0) == (10, 22)
+
+
+def test_a_late_answer_shows_that_a_version_is_not_late() -> None:
+    """The read was sent at 18, was handled before the version came at 20, and is answered at 29."""
+    log = proven((1, 50, 12, []), (10, 100, 12, []))
+    log.interval("nodes", version_of(300), 300, 20.0)
+    assert [(window.start, window.end) for window in log.late_windows("nodes")] == [(10, 20.0)]
+    log.add("nodes", Currency(18, [], "200", 18, 18), 29)
+    assert log.late_windows("nodes") == []
+    log.interval("nodes", version_of(150), 150, 60.0)
+    assert [(window.start, window.end) for window in log.late_windows("nodes")] == [(10, 60.0)], "settled"
 
 
 def test_resource_versions_that_are_no_numbers_say_nothing() -> None:

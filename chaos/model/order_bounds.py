@@ -1,0 +1,40 @@
+"""Bounds of the moments at which versions happened, from the order of their resourceVersions."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+
+
+class OrderBounds:
+    """What is known of the moments of all changes in one store, whose numbers grow with each."""
+
+    def __init__(self) -> None:
+        self._floors: tuple[list[int], list[float]] = ([], [])  # both ascending: of what is newer than the number
+        self._ceilings: tuple[list[int], list[float]] = ([], [])  # both ascending: of what is not newer
+
+    def __bool__(self) -> bool:
+        return bool(self._floors[0])
+
+    def add_read(self, order: int, begin: float, answered: float) -> None:
+        """A read that was sent at ``begin`` had everything up to ``order``, and nothing after it."""
+        orders, times = self._floors
+        at = bisect_right(orders, order)
+        if not at or times[at - 1] < begin:
+            start, end = bisect_left(orders, order), bisect_right(times, begin, lo=at)
+            orders[start:end], times[start:end] = [order], [begin]
+        self.add_ceiling(order, answered)
+
+    def add_ceiling(self, order: int, t: float) -> None:
+        """What is not newer than ``order`` happened by ``t``."""
+        orders, times = self._ceilings
+        at = bisect_left(orders, order)
+        if at == len(orders) or times[at] > t:
+            start, end = bisect_left(times, t, hi=at), bisect_right(orders, order)
+            orders[start:end], times[start:end] = [order], [t]
+
+    def interval(self, order: int) -> tuple[float, float]:
+        """The moments between which the change ``order`` happened; infinite where nothing is known."""
+        at, by = bisect_left(self._floors[0], order), bisect_left(self._ceilings[0], order)
+        earliest = self._floors[1][at - 1] if at else -math.inf
+        return earliest, self._ceilings[1][by] if by < len(self._ceilings[1]) else math.inf

@@ -1,0 +1,29 @@
+"""Bounds of moments by resourceVersions, compared with all that the reads say."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.model.order_bounds import OrderBounds
+
+READS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 30), st.integers(0, 15)), max_size=12)
+CEILINGS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 40)), max_size=6)
+
+
+@given(READS, CEILINGS, st.integers(1, 21))
+def test_bounds_are_the_narrowest_that_the_reads_leave(
+    reads: list[tuple[int, int, int]], ceilings: list[tuple[int, int]], order: int
+) -> None:
+    bounds = OrderBounds()
+    for version, begin, seconds in reads:
+        bounds.add_read(version, begin, begin + seconds)
+    for version, t in ceilings:
+        bounds.add_ceiling(version, t)
+    earliest = max((begin for version, begin, _ in reads if version < order), default=-math.inf)
+    answers = [*((version, begin + seconds) for version, begin, seconds in reads), *ceilings]
+    latest = min((t for version, t in answers if version >= order), default=math.inf)
+    assert bounds.interval(order) == (earliest, latest)
+    assert bool(bounds) == bool(reads)
