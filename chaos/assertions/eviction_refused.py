@@ -48,18 +48,28 @@ def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
 def _signal(entry: Entry, pod: dict[str, Any], params: Params) -> Signal:
     """Signal that is true from the first matching refusal on: that happened before it was received.
 
-    It was sent when the requests before it were answered, so the first is late as well if those are.
+    If the answers take long, it counts from when the first request about the pod was handled, which is no later than
+    its answer: what the requests before it took is no matter of the budget.
     """
     samples = [Sample(float("-inf"), False, entry.seq, f"eviction not refused with {params.status}")]
-    for number, refusal in enumerate(sorted(_refusals(pod), key=lambda r: float(r["t"]))):
+    refusals = sorted(_refusals(pod), key=lambda r: float(r["t"]))
+    for number, refusal in enumerate(refusals):
         t, message = float(refusal["t"]), str(refusal.get("message", ""))
         if refusal.get("status") == params.status and (params.message is None or matches(params.message, message)):
             text = f"eviction refused ({params.status}): {message}"
-            sent = float(refusal["sent"]) if is_number(refusal.get("sent")) else t
-            is_delayed = t - entry.t > USUAL_LAG and number == 0 and sent < t
-            samples.append(Sample(t, True, entry.seq, text, entry.t if is_delayed else sent))
+            sent = _sent(refusal)
+            if t - entry.t > USUAL_LAG and sent < t:
+                text += f" (sent {sent - entry.t:.1f} s after {entry.type} began, answered {t - sent:.1f} s later)"
+                first = refusals[0]
+                since = sent - float(first["t"]) if first.get("status") else 0.0  # else it may be handled at any time
+                t, sent = (entry.t + t - _sent(first), entry.t + since) if number else (entry.t, entry.t)
+            samples.append(Sample(t, True, entry.seq, text, sent))
             break
     return Signal(tuple(samples))
+
+
+def _sent(refusal: dict[str, Any]) -> float:
+    return float(refusal["sent"]) if is_number(refusal.get("sent")) else float(refusal["t"])
 
 
 def _refusals(pod: dict[str, Any]) -> list[dict[str, Any]]:
@@ -73,6 +83,7 @@ class EvictionRefused:
     """An eviction by a ``drain`` or ``evict-pod`` step of the experiment was refused with that status.
 
     The recorded evidence of the step has the responses of the API server. Evictions by other clients are not covered.
+    Of a server that takes long to answer, a refusal counts from when it handled the first request about the pod.
     A step whose responses were not recorded makes the result unknown.
     """
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from chaos.judge.context import JudgeContext, Scope
 from chaos.judge.deadlines import Deadline, extension_of, within_deadline
+from chaos.judge.effects import Reading, begin_after, end_before, over_effects
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
 from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, with_remedy
@@ -30,10 +31,14 @@ _LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading o
 _log = logging.getLogger(__name__)
 
 
-def evaluate(expectation: Expectation, context: JudgeContext, horizon: float) -> Verdict:
-    """Judge one hypothesis or abort condition on the entries up to ``horizon``. Never raises."""
+def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *, from_begin: bool = False) -> Verdict:
+    """Judge one hypothesis on the entries up to ``horizon``; an abort condition counts ``from_begin``. Never raises."""
 
-    return _guard(expectation, context, horizon, lambda: _Evaluation(expectation, context, horizon).verdict())
+    def judge(reading: Reading) -> Verdict:
+        evaluation = _Evaluation(expectation, context, horizon, reading=None if from_begin else reading)
+        return _guard(expectation, context, horizon, evaluation.verdict)
+
+    return over_effects(expectation, context, judge, from_begin=from_begin)
 
 
 def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:
@@ -95,13 +100,17 @@ def _remedy(expectation: Expectation, context: JudgeContext) -> str:
 
 @dataclass
 class _Evaluation:
-    """Evaluation of one expectation up to ``horizon``; ``anchor_at`` overrides the moment at which judging starts."""
+    """Evaluation of one expectation up to ``horizon``; ``anchor_at`` overrides the moment at which judging starts.
+
+    ``reading``: of the effect of steps; None: they count from their begin.
+    """
 
     expectation: Expectation
     context: JudgeContext
     horizon: float
     anchor_at: float | None = None
     lookback: float = 0.0
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         self.label = self.expectation.after or self.context.experiment.spec.method[0].name
@@ -168,12 +177,13 @@ class _Evaluation:
         if assertion is None:
             raise Undecidable(f"unknown assertion {expectation.assert_!r}")
         if self.anchor_at is not None:
-            self.anchor = self.anchor_at
+            begin = self.anchor = self.origin = self.anchor_at
         else:
-            self.anchor = context.moment(expectation.after) if expectation.after else context.start
+            after = expectation.after or context.experiment.spec.method[0].name
+            begin, self.anchor, self.origin = begin_after(context, after, self.reading)
         params = assertion.params.model_validate(expectation.with_)
-        scope = Scope(context, self.anchor, self.lookback)
-        self.facts = Facts(context, scope.nodes_of(assertion, params), self.anchor)
+        scope = Scope(context, begin, self.lookback)
+        self.facts = Facts(context, scope.nodes_of(assertion, params), begin)
         self.extension = extension_of(expectation, context)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
@@ -187,7 +197,7 @@ class _Evaluation:
         answer = within_deadline(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
         because = phrase_within(answer, self.anchor, self.label, deadline.at, hold)
         stays = f", for {format_duration(hold)}" if hold else ""
-        seconds = format_duration(deadline.at - self.anchor)
+        seconds = format_duration(deadline.at - self.origin)
         expected = f"{self.subjects.expected} within {seconds} of {self.label}{stays}{self.extension.reason(time)}"
         return self._make_verdict(answer, because, expected, deadline.at)
 
@@ -196,7 +206,7 @@ class _Evaluation:
         if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
             return self._per_subject(time, lambda signal, end: judge(signal, self.anchor, end.at, self.horizon))
         end, end_text = self._end(until)
-        if end < self.anchor:
+        if end < min(self.anchor, self.origin):
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
         signal = combine(any_of_each(self.subjects) if word == "never" else self.subjects)
@@ -217,9 +227,9 @@ class _Evaluation:
             return (math.inf if self.context.live else self.horizon), "to the end of the run"
         if until.until is None:
             seconds = self._seconds(bound(until.for_ or "0s"))
-            return self.anchor + seconds, f"for {format_duration(seconds)}"
+            return self.origin + seconds, f"for {format_duration(seconds)}"
         try:
-            return self.context.moment(until.until), f"until {until.until}"
+            return end_before(self.context, until.until, self.reading), f"until {until.until}"
         except NotYetDecidable:
             if not self.context.live:
                 raise
@@ -256,14 +266,14 @@ class _Evaluation:
         def seconds(bound: Bound) -> float | None:
             return self.facts.subject_seconds(bound, subject.facts)
 
-        deadline = self.extension.deadline(self.anchor, time, seconds)
+        deadline = self.extension.deadline(self.origin, time, seconds)
         if deadline is None:
             return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None
         self.context.deadlines.update((deadline.written, deadline.at))
         return judge(subject.signal, deadline), deadline.at
 
     def _deadline(self, time: Bound) -> Deadline:
-        deadline = self.extension.deadline(self.anchor, time, self._seconds)
+        deadline = self.extension.deadline(self.origin, time, self._seconds)
         assert deadline is not None  # noqa: S101 - an unknown fact raises
         return deadline
 

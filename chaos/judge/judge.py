@@ -114,7 +114,7 @@ def _judge(context: JudgeContext, horizon: float) -> _Verdicts:
     begin = context.match_result.steps[0].begin
     steady = _steady_before(context, begin) if begin is not None else ()
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
-    abort = tuple(evaluate(e, context, horizon) for e in spec.abort)
+    abort = tuple(evaluate(e, context, horizon, from_begin=True) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
     invalidated_by = _invalidation_reason(context, steps, steady)
     if invalidated_by and not context.live:

@@ -28,7 +28,10 @@ _OK, _NOT_FOUND, _TOO_MANY_REQUESTS = 200, 404, 429
 
 @dataclass
 class _PodTask:
-    """One pod. ``status`` of the last response, 0 for none; ``due``: when it is polled next."""
+    """One pod. ``status`` of the last response, 0 for none; ``due``: when it is polled next.
+
+    ``first_sent`` and ``first_answered``: when the first request about it was sent, and first answered.
+    """
 
     pod: RawPod
     due: float = 0.0
@@ -39,6 +42,8 @@ class _PodTask:
     error: str = ""
     refusals: list[dict[str, Any]] = field(default_factory=list)
     sent: float = 0.0
+    first_sent: float = 0.0
+    first_answered: float | None = None
 
     @property
     def path(self) -> str:
@@ -56,6 +61,8 @@ class _PodTask:
             "status": self.status,
             "attempts": self.attempts,
         }
+        if self.first_answered is not None:
+            result |= {"sent": self.first_sent, "answered": self.first_answered}
         return {**result, "gone": self.is_gone, "refusals": self.refusals}
 
 
@@ -110,11 +117,14 @@ class PodsTask:
     def _attempt(self, one: _PodTask) -> None:
         one.attempts += 1
         one.sent = self._clock.now()
+        one.first_sent = one.first_sent or one.sent
         try:
             response = self._send(one)
         except KubeUnreachable as error:  # a retry is safe: the uid is a precondition
             self._record_refusal(one, 0, error.message, RETRY_PERIOD)
             return
+        if one.first_answered is None:  # whether one before it without an answer took effect is not known
+            one.first_answered = self._clock.now()
         one.status = response.status
         if response.status in _GOOD:
             one.is_accepted, one.due = True, self._clock.now() + (POLL_PERIOD if self._command.wait else 0.0)

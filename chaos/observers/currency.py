@@ -129,7 +129,8 @@ class CurrencyProof:
         if self._known.behind(read):
             self._patience.wait(_GRACE)
         with self._lock:
-            if read.begin < self.until:  # an answer that was overtaken by another
+            if read.begin < self.until:  # overtaken by another; of the order of changes it still says something
+                self._record(read.version, read.begin)
                 return
             gone = (uid for uid in self.behind if uid not in read.objects and not self._known.has(uid))
             self._update(read, [*self._known.behind(read), *gone])
@@ -137,8 +138,7 @@ class CurrencyProof:
     def note_version(self, version: str, begin: float) -> None:
         """Record that the collection had the resourceVersion ``version`` at ``begin`` or later."""
         with self._lock:
-            if begin >= self.until:
-                self._record(version, begin)
+            self._record(version, begin)
 
     def reach(self, version: str) -> None:
         """Everything up to a resourceVersion was emitted, as a bookmark of the watch states."""

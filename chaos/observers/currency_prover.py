@@ -22,9 +22,13 @@ PERIOD = 1.0  # seconds of cluster time between two proofs of a watch that the e
 REPLAY_PERIOD = 10.0  # between two proofs that nothing came and went
 IDLE_PERIOD = 20.0  # of another watch, which a later experiment may ask about
 CPU_SHARE = 0.02  # of one processor, for all consistent reads together, and the same for all replays
-_MAX_IN_FLIGHT = 8  # unanswered reads of one watch: a slow server must not delay the next proof
-_WORKERS = 48
+_MAX_IN_FLIGHT = 20  # unanswered reads of one watch: a slow server must not delay the next proof
+_WORKERS, _MAX_WORKERS = 8, 120
 _TICK = 0.25  # seconds of cluster time
+# Of a slow server, more is asked while it matters: each read says something of the moments of all changes, and some are
+# handled much sooner than others.
+_CLOSE_PERIOD, _CLOSE_SECONDS = 0.5, 15.0  # after the begin of a step
+_HEDGES = 3  # more reads of each watch at a moment that decides
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
 
@@ -86,19 +90,19 @@ class CurrencyProver:
         self._share = CPU_SHARE / max(1, sum(schedule.is_relevant for schedule in self._schedules))
         self._lock = threading.Lock()
         self._moments: set[float] = set()
-        self._handled_until = -math.inf
+        self._handled_until = self._close_until = -math.inf
         self._jobs: queue.SimpleQueue[tuple[_Schedule, bool] | None] = queue.SimpleQueue()
         self._thread = ObserverThread("currency", clock, self._run, self._on_crash)
-        self._workers = [ContextThread(self._work, f"currency-{number}") for number in range(_WORKERS)]
+        self._worker_count = 0
 
     def start(self, sink: Sink) -> None:  # noqa: ARG002 - the watches emit the proofs
-        for worker in self._workers:
-            worker.start()
+        for _ in range(_WORKERS):
+            self._add_worker()
         self._thread.start()
 
     def stop(self) -> None:
         self._thread.stop()
-        for _ in self._workers:
+        for _ in range(_MAX_WORKERS):
             self._jobs.put(None)
 
     def has_synced(self) -> bool:
@@ -116,6 +120,7 @@ class CurrencyProver:
     def prove_now(self) -> None:
         """Prove what the experiment asks about, and wait a moment for it: what follows is then known to be later."""
         begin = self._clock.now()
+        self._close_until = begin + _CLOSE_SECONDS
         self._submit_relevant(begin)
         for _ in range(_PATIENCE):
             if all(s.watch.current_until >= begin for s in self._schedules if s.is_relevant and s.watch.is_watching):
@@ -155,10 +160,13 @@ class CurrencyProver:
 
     def _submit_relevant(self, now: float) -> None:
         self._handled_until = now
-        for schedule in self._schedules:
-            if schedule.is_relevant and schedule.watch.is_watching:
-                self._submit(schedule, now, is_proof=True)
-                self._start_replay(schedule, now, again=True)
+        relevant = [s for s in self._schedules if s.is_relevant and s.watch.is_watching]
+        for number, schedule in enumerate(relevant, start=1):
+            for _ in range(_HEDGES if schedule.in_flight > 1 else 0):
+                self._submit(schedule, now)
+            self._submit(schedule, now, is_proof=True)
+            schedule.due = now + (schedule.due - now) * number / len(relevant)  # not all at once, from now on
+            self._start_replay(schedule, now, again=True)
 
     def _submit(self, schedule: _Schedule, now: float, *, is_proof: bool = False) -> None:
         with schedule.lock:
@@ -166,10 +174,20 @@ class CurrencyProver:
                 return
             schedule.in_flight += 1
         is_proof = is_proof or schedule.proof_due <= now
-        schedule.due = now + schedule.period
+        is_close = schedule.in_flight > 1 and schedule.is_relevant and now < self._close_until
+        schedule.due = now + (_CLOSE_PERIOD if is_close else schedule.period)
         if is_proof:
             schedule.proof_due = now + max(schedule.period, schedule.cost / self._share)
         self._jobs.put((schedule, is_proof))
+        if self._jobs.qsize() > 1:
+            self._add_worker()
+
+    def _add_worker(self) -> None:
+        with self._lock:
+            if self._worker_count == _MAX_WORKERS:
+                return
+            self._worker_count += 1
+        ContextThread(self._work, f"currency-{self._worker_count}").start()
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
