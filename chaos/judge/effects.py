@@ -111,10 +111,12 @@ def _uncertain_steps(expectation: Expectation, context: JudgeContext) -> Iterato
 
 
 def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effect:
-    """The effect on one node. That of a command of the host, or of its power, counts from its begin."""
+    """The effect on one node. A command of the host, or of its power, counts from when it was fired."""
     action = context.registry.actions.get(run.action) or context.registry.actions.get(step.step.action)
-    if action is None or action.on_host or (run.returned is not None and run.returned - run.begin <= EXACT):
+    if action is None or (run.returned is not None and run.returned - run.begin <= EXACT):
         return Effect(run.begin, run.begin)
+    if action.on_host:
+        return Effect(_fired(run), _fired(run))
     earliest, latest = _between_requests(run)
     for version in _evidence(context, step, run):
         if version.t > run.begin:
@@ -125,12 +127,16 @@ def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effe
 
 def _between_requests(run: StepRun) -> tuple[float, float]:
     """When the first request was sent and answered; of a step on pods, that about the first pod."""
-    fired = run.phases.get("fired")
-    earliest = max(run.begin, float(fired)) if is_number(fired) else run.begin
+    earliest = _fired(run)
     if run.returned is None or (run.outcome and run.outcome.delivery is Delivery.LOST):
         return earliest, math.inf
     sent, answered = min(_requests(run.phases.get("pods"), earliest), default=(earliest, run.returned))
     return max(earliest, sent), min(run.returned, answered)
+
+
+def _fired(run: StepRun) -> float:
+    fired = run.phases.get("fired")
+    return max(run.begin, float(fired)) if is_number(fired) else run.begin
 
 
 def _requests(pods: object, begin: float) -> Iterator[tuple[float, float]]:
