@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from chaos.judge.context import JudgeContext
 from chaos.judge.proof import proof_result
@@ -135,7 +136,7 @@ def _between_requests(run: StepRun) -> tuple[float, float]:
 
 
 def _fired(run: StepRun) -> float:
-    fired = run.phases.get("fired")
+    fired: Any = run.phases.get("fired")
     return max(run.begin, float(fired)) if is_number(fired) else run.begin
 
 
@@ -145,13 +146,13 @@ def _requests(pods: object, begin: float) -> Iterator[tuple[float, float]]:
         if isinstance(pod, dict):
             recorded = pod.get("refusals")
             refusals = [r for r in recorded if isinstance(r, dict)] if isinstance(recorded, list) else []
-            sent = pod.get("sent", refusals[0].get("sent", begin) if refusals else begin)
-            answered = pod.get("answered", next((r.get("t") for r in refusals if r.get("status")), None))
+            sent: Any = pod.get("sent", refusals[0].get("sent", begin) if refusals else begin)
+            answered: Any = pod.get("answered", next((r.get("t") for r in refusals if r.get("status")), None))
             if is_number(sent) and is_number(answered):
                 yield float(sent), float(answered)
 
 
-def _evidence(context: JudgeContext, step: StepMatch, run: StepRun) -> list[Version[object]]:
+def _evidence(context: JudgeContext, step: StepMatch, run: StepRun) -> list[Version[Any]]:
     """The versions that prove the step, the first first."""
     result = proof_result(step, run, context.timeline, context.registry)
     if result.status is not ProofStatus.PROVEN:
@@ -161,7 +162,7 @@ def _evidence(context: JudgeContext, step: StepMatch, run: StepRun) -> list[Vers
     return sorted((version for version in found if version is not None), key=lambda version: version.seq)
 
 
-def _version(timeline: Timeline, entry: Entry) -> Version[object] | None:
+def _version(timeline: Timeline, entry: Entry) -> Version[Any] | None:
     """The version that an entry is; None if it is another observation."""
     metadata = getattr(entry.object, "metadata", None)
     if metadata is None:

@@ -13,7 +13,7 @@ from chaos.judge.deadlines import Deadline, extension_of, within_deadline
 from chaos.judge.effects import Reading, begin_after, end_before, over_effects
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
-from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, with_remedy
+from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, remedy_of, with_remedy
 from chaos.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
 from chaos.judge.temporal import Answer, always, negate, never, settles, value_near, was_false
 from chaos.model.assertion import NothingToJudge, NotYetDecidable, Undecidable
@@ -58,7 +58,7 @@ def evaluate_recovery(
 def _guard(expectation: Expectation, context: JudgeContext, horizon: float, judge: Callable[[], Verdict]) -> Verdict:
     """Return the verdict, inconclusive after an error, with the remedy if it is inconclusive."""
     verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
-    remedy = _remedy(expectation, context)
+    remedy = remedy_of(expectation, context.experiment, context.registry)
     try:
         verdict = judge()
     except NotYetDecidable as error:
@@ -88,14 +88,6 @@ def _status_now(verdict: Verdict, live: bool, horizon: float) -> Status:
     if verdict.status is Status.INCONCLUSIVE and live and verdict.deadline is not None:
         return Status.PENDING if horizon < verdict.deadline + _LATE_SAMPLE_GRACE else Status.INCONCLUSIVE
     return verdict.status
-
-
-def _remedy(expectation: Expectation, context: JudgeContext) -> str:
-    """Describe the observations that would decide the expectation."""
-    assertions = context.registry.assertions
-    names = [e.assert_ for e in context.experiment.spec.hypothesis if e.title in (expectation.order or ())]
-    parts = [assertions[name].needs for name in (expectation.assert_, *names) if name in assertions and name]
-    return "; ".join(dict.fromkeys(parts)) or "an assertion of `nodefall list`"
 
 
 @dataclass

@@ -7,12 +7,22 @@ import math
 from chaos.judge.runs import Run
 from chaos.judge.temporal import Answer
 from chaos.model.duration import format_duration
+from chaos.model.experiment import Expectation, Experiment
+from chaos.model.registry import PluginRegistry
 from chaos.model.verdict import Status
 
 
 def with_remedy(because: str, remedy: str) -> str:
     """Reason of an inconclusive verdict, with the observations that would have decided it."""
     return f"{because}; to decide it: {remedy}"
+
+
+def remedy_of(expectation: Expectation, experiment: Experiment, registry: PluginRegistry) -> str:
+    """Describe the observations that would decide the expectation."""
+    names = [e.assert_ for e in experiment.spec.hypothesis if e.title in (expectation.order or ())]
+    assertions = registry.assertions
+    parts = [assertions[name].needs for name in (expectation.assert_, *names) if name in assertions and name]
+    return "; ".join(dict.fromkeys(parts)) or "an assertion of `nodefall list`"
 
 
 def format_since(t: float, anchor: float, label: str) -> str:

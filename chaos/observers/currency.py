@@ -22,7 +22,7 @@ _MAX_DELETED = 20_000  # uids of deleted objects to remember; a read that takes 
 _MAX_READS = 1000  # that wait for a bookmark
 # kube-apiserver has no watch cache for Events, so no bookmarks. An Event outlives the time between two consistent
 # reads: it is deleted only when its hour is over, or with its namespace.
-_LISTED_ONLY = frozenset({"events"})
+LISTED_ONLY = frozenset({"events"})
 
 
 class KnownVersions:
@@ -108,7 +108,7 @@ class CurrencyProof:
 
     @property
     def has_bookmarks(self) -> bool:
-        return self._source not in _LISTED_ONLY
+        return self._source not in LISTED_ONLY
 
     @property
     def listed_until(self) -> float:

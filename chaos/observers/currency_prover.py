@@ -16,6 +16,7 @@ from chaos.kube.watch_codec import TruncatedLineError
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import LAG_BOUND
 from chaos.model.threads import ContextThread
+from chaos.observers.currency import LISTED_ONLY
 from chaos.observers.observer_thread import ObserverThread
 
 PERIOD = 1.0  # seconds of cluster time between two proofs of a watch that the experiment asks about
@@ -23,12 +24,13 @@ REPLAY_PERIOD = 10.0  # between two proofs that nothing came and went
 IDLE_PERIOD = 20.0  # of another watch, which a later experiment may ask about
 CPU_SHARE = 0.02  # of one processor, for all consistent reads together, and the same for all replays
 _MAX_IN_FLIGHT = 20  # unanswered reads of one watch: a slow server must not delay the next proof
-_WORKERS, _MAX_WORKERS = 8, 120
+_WORKERS, _MAX_WORKERS = 8, 160
+_SLOW = 2  # unanswered reads of one watch, from which on the server is slow
 _TICK = 0.25  # seconds of cluster time
 # Of a slow server, more is asked while it matters: each read says something of the moments of all changes, and some are
 # handled much sooner than others.
 _CLOSE_PERIOD, _CLOSE_SECONDS = 0.5, 15.0  # after the begin of a step
-_HEDGES = 3  # more reads of each watch at a moment that decides
+_HEDGES, _MAX_HEDGES = 12, 48  # more reads at a moment that decides, and of those how many unanswered ones
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
 
@@ -79,6 +81,15 @@ class _Schedule:
         return self.period < IDLE_PERIOD
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A read. ``is_proof``: of all versions, else only of the resourceVersion."""
+
+    schedule: _Schedule
+    is_proof: bool = False
+    is_hedge: bool = False
+
+
 class CurrencyProver:
     """Proves the ``watches``: the ``relevant`` ones often, the others now and then, and all before the judgement."""
 
@@ -91,7 +102,8 @@ class CurrencyProver:
         self._lock = threading.Lock()
         self._moments: set[float] = set()
         self._handled_until = self._close_until = -math.inf
-        self._jobs: queue.SimpleQueue[tuple[_Schedule, bool] | None] = queue.SimpleQueue()
+        self._hedges = 0
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = ObserverThread("currency", clock, self._run, self._on_crash)
         self._worker_count = 0
 
@@ -162,11 +174,23 @@ class CurrencyProver:
         self._handled_until = now
         relevant = [s for s in self._schedules if s.is_relevant and s.watch.is_watching]
         for number, schedule in enumerate(relevant, start=1):
-            for _ in range(_HEDGES if schedule.in_flight > 1 else 0):
-                self._submit(schedule, now)
             self._submit(schedule, now, is_proof=True)
             schedule.due = now + (schedule.due - now) * number / len(relevant)  # not all at once, from now on
             self._start_replay(schedule, now, again=True)
+        if any(schedule.in_flight > _SLOW for schedule in relevant):
+            self._hedge()
+
+    def _hedge(self) -> None:
+        """Read the resourceVersion of one watch many times at once."""
+        schedule = next((s for s in self._schedules if s.is_relevant and s.watch.name not in LISTED_ONLY), None)
+        if schedule is None:
+            return
+        for _ in range(_HEDGES):
+            with self._lock:
+                if self._hedges >= _MAX_HEDGES:
+                    return
+                self._hedges += 1
+            self._put(_Job(schedule, is_hedge=True))
 
     def _submit(self, schedule: _Schedule, now: float, *, is_proof: bool = False) -> None:
         with schedule.lock:
@@ -174,11 +198,14 @@ class CurrencyProver:
                 return
             schedule.in_flight += 1
         is_proof = is_proof or schedule.proof_due <= now
-        is_close = schedule.in_flight > 1 and schedule.is_relevant and now < self._close_until
+        is_close = schedule.in_flight > _SLOW and schedule.is_relevant and now < self._close_until
         schedule.due = now + (_CLOSE_PERIOD if is_close else schedule.period)
         if is_proof:
             schedule.proof_due = now + max(schedule.period, schedule.cost / self._share)
-        self._jobs.put((schedule, is_proof))
+        self._put(_Job(schedule, is_proof=is_proof))
+
+    def _put(self, job: _Job) -> None:
+        self._jobs.put(job)
         if self._jobs.qsize() > 1:
             self._add_worker()
 
@@ -191,10 +218,10 @@ class CurrencyProver:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            schedule, is_proof = job
+            schedule = job.schedule
             begin = time.thread_time()
             try:
-                if is_proof:
+                if job.is_proof:
                     schedule.watch.prove_currency()
                 else:
                     schedule.watch.note_version()
@@ -204,9 +231,16 @@ class CurrencyProver:
                 _log.debug("currency of %s was not proven: %s", schedule.watch.name, error.message)
             except Exception as error:  # noqa: BLE001 - a bug proves nothing, which is unknown and never wrong
                 _log.exception("currency of %s was not proven: %s", schedule.watch.name, error)
-            with schedule.lock:
-                schedule.in_flight -= 1
-                schedule.cost = time.thread_time() - begin if is_proof else schedule.cost
+            self._finish(job, time.thread_time() - begin)
+
+    def _finish(self, job: _Job, cost: float) -> None:
+        if job.is_hedge:
+            with self._lock:
+                self._hedges -= 1
+            return
+        with job.schedule.lock:
+            job.schedule.in_flight -= 1
+            job.schedule.cost = cost if job.is_proof else job.schedule.cost
 
     def _start_replay(self, schedule: _Schedule, now: float, *, again: bool = False) -> None:
         """Start a replay, unless one is under way; with ``again``, then after that."""
