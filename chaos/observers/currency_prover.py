@@ -29,8 +29,8 @@ _SLOW = 2  # unanswered reads of one watch, from which on the server is slow
 _TICK = 0.25  # seconds of cluster time
 # Of a slow server, more is asked while it matters: each read says something of the moments of all changes, and some are
 # handled much sooner than others.
-_CLOSE_PERIOD, _CLOSE_SECONDS = 0.5, 15.0  # after the begin of a step
-_HEDGES, _MAX_HEDGES = 12, 48  # more reads at a moment that decides, and of those how many unanswered ones
+_CLOSE_PERIOD, _CLOSE_AFTER_STEP, _CLOSE_AFTER_MOMENT = 0.5, 35.0, 2.0  # a step may be two requests
+_HEDGES, _MAX_HEDGES = 20, 60  # more reads at a moment that decides, and of those how many unanswered ones
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class CurrencyProver:
     def prove_now(self) -> None:
         """Prove what the experiment asks about, and wait a moment for it: what follows is then known to be later."""
         begin = self._clock.now()
-        self._close_until = begin + _CLOSE_SECONDS
+        self._close_until = begin + _CLOSE_AFTER_STEP
         self._submit_relevant(begin)
         for _ in range(_PATIENCE):
             if all(s.watch.current_until >= begin for s in self._schedules if s.is_relevant and s.watch.is_watching):
@@ -178,6 +178,7 @@ class CurrencyProver:
             schedule.due = now + (schedule.due - now) * number / len(relevant)  # not all at once, from now on
             self._start_replay(schedule, now, again=True)
         if any(schedule.in_flight > _SLOW for schedule in relevant):
+            self._close_until = max(self._close_until, now + _CLOSE_AFTER_MOMENT)
             self._hedge()
 
     def _hedge(self) -> None:
