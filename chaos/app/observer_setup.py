@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,13 +30,13 @@ BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  #
 class ObserverSet:
     """Observers, started stage by stage, and the samples to take before the final judgement.
 
-    ``prove_at``, ``prove_now``: take proofs at moments at which it matters what the watches have delivered.
+    ``prove_at``, ``watch_closely``: take proofs at moments, or during times, at which it matters what was delivered.
     """
 
     stages: Sequence[Sequence[Observer]]
     final_samples: Sequence[Callable[[], None]]
     prove_at: Callable[[Iterable[float]], None]
-    prove_now: Callable[[], None]
+    watch_closely: Callable[[], AbstractContextManager[None]]
 
 
 def observer_plugins() -> Mapping[str, ObserverPlugin]:
@@ -67,7 +68,7 @@ def build_observers(
         [list(context.cluster.watches), [*built, clocks]],
         [each.final_sample for each in samplers],
         context.cluster.currency.prove_at,
-        context.cluster.currency.prove_now,
+        context.cluster.currency.watch_closely,
     )
 
 

@@ -149,7 +149,7 @@ class RunSetup:
             published=mirror.published,
             events=self._node_events(),
             prove_at=observers.prove_at,
-            prove_now=observers.prove_now,
+            watch_closely=observers.watch_closely,
         )
 
     def _judge_options(self) -> Options:

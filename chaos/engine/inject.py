@@ -127,19 +127,20 @@ def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, floa
         command = str(planned.commands[-1])
         services.emit(action_entry(begin, planned, ActionPhase.BEGIN, command=command))
         services.progress.step(planned.step, planned.node, command)
-    services.prove_now()
-    fired = services.clock.now()
-    services.guard.check()
-    at = fired + START_LEAD if all(r.is_calibrated for r in ready) else None  # else an uncalibrated one would be first
-    for armed in (r.armed_command for r in ready if r.armed_command):
-        armed.release(at)  # in this thread: a thread per write would spread the starts
-    group = [r.planned for r in ready]
-    uses_cluster_time = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
-    outcomes = run_simultaneously(
-        ready,
-        lambda r: _fire(context, r, fired),
-        lambda futures: _monitor(context, group, futures, uses_cluster_time=uses_cluster_time),
-    )
+    with services.watch_closely():
+        services.guard.check()
+        fired = services.clock.now()  # not earlier: the check may wait for a slow API server
+        is_calibrated = all(r.is_calibrated for r in ready)
+        at = fired + START_LEAD if is_calibrated else None  # else an uncalibrated one would be first
+        for armed in (r.armed_command for r in ready if r.armed_command):
+            armed.release(at)  # in this thread: a thread per write would spread the starts
+        group = [r.planned for r in ready]
+        uses_cluster_time = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
+        outcomes = run_simultaneously(
+            ready,
+            lambda r: _fire(context, r, fired),
+            lambda futures: _monitor(context, group, futures, uses_cluster_time=uses_cluster_time),
+        )
     context.emit_injected(group)
     _require_success(context, group, outcomes)
     return begin, services.clock.now()

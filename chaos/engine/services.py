@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from chaos.hosts.pool import Hosts
@@ -25,7 +26,7 @@ class RunServices:
     steps on their nodes would exceed the inventory's limits now. ``published`` returns the entries in the copy of the
     journal in the cluster unless another process has replaced it, and raises NodefallError.
 
-    ``prove_at`` and ``prove_now`` have the observers prove, at moments or at once, how current they are;
+    ``prove_at`` has the observers prove at moments how current they are, ``watch_closely`` at once and during a step;
     ``late_watches`` names those that are not proven to have received everything from before a moment.
     """
 
@@ -45,4 +46,4 @@ class RunServices:
     events: NodeEvents | None = None  # None: the inventory does not want Events
     late_watches: Callable[[float], Sequence[Verdict]] = lambda _: ()
     prove_at: Callable[[Iterable[float]], None] = lambda _: None
-    prove_now: Callable[[], None] = lambda: None
+    watch_closely: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -7,7 +7,8 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,7 +30,7 @@ _SLOW = 2  # unanswered reads of one watch, from which on the server is slow
 _TICK = 0.25  # seconds of cluster time
 # Of a slow server, more is asked while it matters: each read says something of the moments of all changes, and some are
 # handled much sooner than others.
-_CLOSE_PERIOD, _CLOSE_AFTER_STEP, _CLOSE_AFTER_MOMENT = 0.5, 35.0, 2.0  # a step may be two requests
+_CLOSE_PERIOD, _CLOSE_AFTER_MOMENT = 0.5, 2.0  # while a step is unanswered, and after a moment that decides
 _HEDGES, _MAX_HEDGES = 20, 60  # more reads at a moment that decides, and of those how many unanswered ones
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
@@ -132,12 +133,21 @@ class CurrencyProver:
     def prove_now(self) -> None:
         """Prove what the experiment asks about, and wait a moment for it: what follows is then known to be later."""
         begin = self._clock.now()
-        self._close_until = begin + _CLOSE_AFTER_STEP
         self._submit_relevant(begin)
         for _ in range(_PATIENCE):
             if all(s.watch.current_until >= begin for s in self._schedules if s.is_relevant and s.watch.is_watching):
                 return
             self._clock.sleep(_NAP)
+
+    @contextmanager
+    def watch_closely(self) -> Iterator[None]:
+        """Prove what the experiment asks about now, and ask a slow server more often until the block ends."""
+        self._close_until = math.inf
+        try:
+            self.prove_now()
+            yield
+        finally:
+            self._close_until = -math.inf
 
     def final_sample(self) -> None:
         """Wait until everything up to now is proven, at most ``LAG_BOUND``."""

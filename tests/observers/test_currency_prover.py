@@ -27,6 +27,8 @@ class FakeWatch:
         self.cost = 0.0  # CPU seconds of a proof
         self.answering = threading.Event()  # cleared: a replay takes until it is set
         self.answering.set()
+        self.answers = threading.Event()  # cleared: so does each read
+        self.answers.set()
         self._replayed_until = 0.0
         self.proofs: list[float] = []
         self.late = False
@@ -35,6 +37,7 @@ class FakeWatch:
     def prove_currency(self) -> None:
         now = self._clock.now()
         self.proofs.append(now)
+        self.answers.wait(PATIENCE)
         begin = time.thread_time()
         while time.thread_time() - begin < self.cost:
             pass
@@ -45,6 +48,7 @@ class FakeWatch:
 
     def note_version(self) -> None:
         self.versions.append(self._clock.now())
+        self.answers.wait(PATIENCE)
 
     def replay(self) -> None:
         now = self._clock.now()
@@ -134,9 +138,32 @@ def test_a_proof_at_a_moment(made: Made) -> None:
     clock.until(lambda: bool(nodes.proofs))
     prover.prove_at([1000.6])
     clock.advance(0.5)
-    clock.until(lambda: clock.now() >= 1000.5)
-    clock.advance(0.1)
-    clock.until(lambda: 1000.6 in nodes.proofs)
+    clock.until(lambda: any(1000.6 <= t < 1000.95 for t in nodes.proofs), step=0.01)
+
+
+def test_a_slow_server_is_asked_more_often_when_it_matters(made: Made) -> None:
+    prover, nodes, _, clock = made
+    clock.until(lambda: clock.now() > 1005, step=0.05)
+    prover.prove_at([clock.now()])
+    clock.until(lambda: len(nodes.proofs) > 5)
+    assert nodes.versions == [], "a quick one is not"
+    nodes.answers.clear()
+    clock.until(lambda: len(nodes.proofs) > 10, step=0.05)
+    prover.prove_at([clock.now()])
+    clock.until(lambda: len(nodes.versions) >= 10)
+    before = len(nodes.versions)
+    ended = threading.Event()
+
+    def step() -> None:
+        with prover.watch_closely():
+            ended.wait(PATIENCE)
+
+    ContextThread(step).start()
+    begin = clock.now()
+    clock.until(lambda: clock.now() > begin + 2.5, step=0.05)
+    assert len(nodes.versions) > before
+    ended.set()
+    nodes.answers.set()
 
 
 def test_a_proof_at_once(made: Made) -> None:
