@@ -95,7 +95,7 @@ class CurrencyLog:
             return math.inf, t
         earliest, latest = known.interval(obj.metadata.uid, order)
         latest = min(latest, t)
-        if latest - earliest > USUAL_LAG:
+        if latest - earliest > _CLOCK_SLACK:
             earliest = max(earliest, newest_time(obj, latest) - _CLOCK_SLACK - self._clock_ahead)
         if t - earliest > USUAL_LAG:
             self._add_late(source, order, earliest, t)

@@ -44,6 +44,7 @@ def _texts(obj: Any) -> Iterator[str | None]:
         yield from _pod_texts(obj)
     elif isinstance(obj, Node):
         yield from _condition_texts(obj.status.conditions if obj.status else None)
+        yield from (manager.time for manager in obj.metadata.managed_fields or ())
         yield from (taint.time_added for taint in (obj.spec.taints if obj.spec else None) or ())
     elif isinstance(obj, Lease):
         yield obj.spec.renew_time if obj.spec else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from chaos.model.currency_log import CurrencyLog
-from chaos.model.kube import Lease, LeaseSpec, Pod
+from chaos.model.kube import Lease, LeaseSpec, Node, Pod
 from chaos.model.kube.meta import Metadata
 from chaos.model.recording import Currency
 
@@ -88,6 +90,14 @@ def test_the_newest_time_in_an_object_narrows_a_late_one() -> None:
     assert log.interval("nodes", version_of(150, created="1970-01-01T00:01:00Z"), 150, 40.0) == (10, 40.0), "the future"
     log.note_renewal(Lease(metadata=Metadata(), spec=LeaseSpec(renew_time="1970-01-01T00:00:55Z")), 40.0)
     assert log.interval("nodes", fresh, 150, 40.0) == (19.0, 40.0), "a clock of the cluster is 15 s ahead"
+
+
+def test_the_time_of_a_field_manager_narrows_a_node() -> None:
+    manager = {"manager": "m", "operation": "Update", "time": "1970-01-01T00:00:38Z"}
+    fields = {"fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+    document = {"metadata": {"name": "n", "uid": "u", "managedFields": [manager | fields]}}
+    log = proven((10, 100, 11, []))
+    assert log.interval("nodes", msgspec.convert(document, Node), 150, 40.0) == (37.0, 40.0)
 
 
 def test_long_lags_and_pauses_are_remembered() -> None:
