@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from chaos.judge.runs import Run
 from chaos.judge.temporal import first_runs
 from chaos.model.assertion import Undecidable
 from chaos.model.experiment import Expectation
+from chaos.model.recording import LAG_BOUND
 from chaos.model.signal import Signal
 from chaos.model.verdict import Status, Verdict
 
@@ -50,12 +52,14 @@ class _FirstTruth:
 def judge_order(expectation: Expectation, context: JudgeContext, horizon: float, prepare: Prepare) -> Verdict:
     """Judge the order of first truths; ties are allowed, and each must have come true. Raises Undecidable."""
     by_name = {e.title: e for e in context.experiment.spec.hypothesis}
-    firsts = []
+    firsts, last = [], 0.0
     for name in expectation.order or ():
         if name not in by_name:
             raise Undecidable(f"unknown hypothesis {name!r}")
-        firsts.append(_first_truth(name, *prepare(by_name[name]), horizon))
-    status, because = _compare(firsts, context.live)
+        signal, anchor, deadline = prepare(by_name[name])
+        firsts.append(_first_truth(name, signal, anchor, deadline, horizon))
+        last = max(last, deadline if deadline > anchor else math.inf)  # each pod may have its own
+    status, because = _compare(firsts, context.live and horizon < last + LAG_BOUND)
     evidence = tuple(f.seq for f in firsts if f.seq is not None)
     expected = ", then ".join(f.name for f in firsts)
     start = context.start

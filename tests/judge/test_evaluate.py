@@ -182,6 +182,14 @@ def test_order(what: str, story: Story, end: float, status: Status, sentence: st
     assert (verdict.status, sentence in verdict.because) == (status, True), f"{what}: {verdict.because}"
 
 
+@pytest.mark.parametrize(("end", "status"), [(89, PENDING), (91, INCONCLUSIVE)])
+def test_an_order_that_no_one_observed_is_not_waited_for_without_end(end: float, status: Status) -> None:
+    story = changes((0, "True"), (15, "False")).node(0, "n2").node(14, "n2", "False").blind(11, 16, "nodes")
+    made = experiment(ORDER)
+    context = context_of(story.done(10, "poweroff", step="stop"), made, end, live=True)
+    assert evaluate(made.spec.hypothesis[2], context, context.timeline.end).status is status
+
+
 GONE = "{assert: pods, with: {node: victim, each: {gone: true}}, within: toleration(unreachable) + 5s}"
 
 
