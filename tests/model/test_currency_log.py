@@ -94,7 +94,7 @@ def test_the_newest_time_in_an_object_narrows_a_late_one() -> None:
 
 def test_the_time_of_a_field_manager_narrows_a_node() -> None:
     manager = {"manager": "m", "operation": "Update", "time": "1970-01-01T00:00:38Z"}
-    fields = {"fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
+    fields: dict[str, object] = {"fieldsV1": {"f:spec": {"f:unschedulable": {}}}}
     document = {"metadata": {"name": "n", "uid": "u", "managedFields": [manager | fields]}}
     log = proven((10, 100, 11, []))
     assert log.interval("nodes", msgspec.convert(document, Node), 150, 40.0) == (37.0, 40.0)

@@ -141,7 +141,7 @@ def test_a_proof_at_a_moment(made: Made) -> None:
     clock.until(lambda: any(1000.6 <= t < 1000.95 for t in nodes.proofs), step=0.01)
 
 
-def test_a_slow_server_is_asked_more_often_when_it_matters(made: Made) -> None:
+def test_of_a_slow_server_more_is_read_when_it_matters(made: Made) -> None:
     prover, nodes, _, clock = made
     clock.until(lambda: clock.now() > 1005, step=0.05)
     prover.prove_at([clock.now()])
