@@ -15,15 +15,17 @@ KUBECONFIGS = (
     "/var/snap/microk8s/current/credentials/kubelet.config",
     "/var/lib/kubelet/kubeconfig",
 )
-_SERVER = re.compile(r"^\s*server:\s*[\"']?(https://[^\s\"']+)", re.MULTILINE)
+# Of YAML in either style and of JSON, which may have all of the file in one line: only the URL leaves the host.
+_PATTERN = """server"?: *["']?https://[^"' ,}]+"""
+_SERVER = re.compile(r"server\"?:\s*[\"']?(https://[^\s\"',}]+)")
 
 
 class KubeletServer(HostFact):
-    """Text: a URL, as ``https://10.0.0.1:6443``. Only that line is read: the rest of the file is a secret."""
+    """Text: a URL, as ``https://10.0.0.1:6443``. Nothing else is read: the rest of the file is a secret."""
 
     name = "kubelet-server"
     summary = "URL of the API server in the kubelet's kubeconfig"
-    command = HostCommand(("grep", "-hs", "server:", *KUBECONFIGS))
+    command = HostCommand(("grep", "-hsoE", _PATTERN, *KUBECONFIGS))
 
     def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - grep exits with 2 if one of the files is missing
         match = _SERVER.search(stdout)

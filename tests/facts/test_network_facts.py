@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,10 +46,25 @@ SOCKETS = """0 0 10.0.0.9:40000 10.0.0.1:6443 users:(("kubelet",pid=7,fd=14))
 """
 RESOLVED = "10.0.0.1  STREAM cp\n10.0.0.1  DGRAM\nfd00::1   STREAM\n127.0.0.1 STREAM\n"
 COUNTED = "ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop\ncounter packets 4 bytes 9 drop\n"
+# The same kubeconfig as files have it: YAML in block and in flow style, JSON in one line, and without a cluster.
+KUBECONFIGS = [
+    ("clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n  name: k\n", "https://10.0.0.1:6443"),
+    (
+        'clusters: [{name: k, cluster: {server: "https://10.0.0.1:6443", tls-server-name: cp}}]\n',
+        "https://10.0.0.1:6443",
+    ),
+    ("clusters: [{cluster: {server: https://cp}, name: k}]\n", "https://cp"),
+    (
+        '{"clusters":[{"cluster":{"server":"https://[fd00::1]:6443"}}],"users":[{"user":{"token":"secret"}}]}\n',
+        "https://[fd00::1]:6443",
+    ),
+    ("clusters: []\nusers: [{user: {token: secret}}]\n", None),
+]
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB+/=\n-----END CERTIFICATE-----\n"
 GOOD = [
     ("kubelet-server", "clusters:\n    server: https://10.0.0.1:6443\n", 2, "https://10.0.0.1:6443"),
-    ("kubelet-server", '    server: "https://cp:6443/"\n', 0, "https://cp:6443"),
+    ("kubelet-server", 'server: "https://cp:6443\n', 0, "https://cp:6443"),
+    ("kubelet-server", 'server": "https://[fd00::1]:6443/\n', 0, "https://[fd00::1]:6443"),
     (
         "server-addresses",
         "10.0.0.1  STREAM cp\n10.0.0.1  DGRAM\nfd00::1   STREAM\n127.0.0.1 STREAM\n",
@@ -81,6 +98,25 @@ GOOD = [
     ("kubelet-certificate", f"{PEM}{PEM}", 0, PEM + PEM),
     ("kubelet-certificate", f"{PEM}-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", 0, PEM),
 ]
+
+
+@pytest.mark.parametrize(("text", "server"), KUBECONFIGS)
+def test_only_the_server_of_a_kubeconfig_is_read(tmp_path: Path, text: str, server: str | None) -> None:
+    """By the real grep."""
+    file = tmp_path / "kubelet.conf"
+    file.write_text(text)
+    fact = FACTS["kubelet-server"]
+    assert fact.command is not None
+    argv = [word for word in fact.command.argv if not word.startswith("/")]
+    done = subprocess.run([*argv, str(file)], capture_output=True, text=True, timeout=30, check=False)
+    assert "secret" not in done.stdout
+    if server is None:
+        with pytest.raises(ValueError, match="names a server"):
+            fact.parse(done.stdout, done.returncode)
+    else:
+        assert fact.parse(done.stdout, done.returncode) == server
+
+
 BAD = [
     ("kubelet-server", "", 2),
     ("kubelet-server", "    server: http://10.0.0.1:6443\n", 0),

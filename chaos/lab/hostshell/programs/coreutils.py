@@ -144,13 +144,15 @@ def _sudo_stderr(process: Process) -> Callable[[str], None]:
 
 
 async def grep(process: Process, argv: list[str]) -> int:
-    """``grep -hs TEXT FILE...``: lines that contain the text."""
-    if len(argv) < 4 or argv[1] != "-hs" or re.escape(argv[2]) != argv[2]:
-        return process.fail("grep: the lab simulates only grep -hs TEXT FILE...", 2)
+    """``grep -hsoE PATTERN FILE...``: what matches a pattern that means the same in Python."""
+    if len(argv) < 4 or argv[1] != "-hsoE" or "\\" in argv[2] or "[:" in argv[2]:
+        return process.fail("grep: the lab simulates only grep -hsoE PATTERN FILE...", 2)
     known = [read_file(process, path)[0] for path in argv[3:]]
-    lines = [line for text in known if text is not None for line in text.splitlines() if argv[2] in line]
-    process.out("".join(f"{line}\n" for line in lines))
-    return 2 if None in known else 0 if lines else 1
+    found = [
+        part for text in known if text is not None for line in text.splitlines() for part in re.findall(argv[2], line)
+    ]
+    process.out("".join(f"{part}\n" for part in found))
+    return 2 if None in known else 0 if found else 1
 
 
 async def printenv(process: Process, argv: list[str]) -> int:
