@@ -15,7 +15,7 @@ from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
 from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, remedy_of, with_remedy
 from chaos.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
-from chaos.judge.temporal import Answer, always, negate, never, settles, value_near, was_false
+from chaos.judge.temporal import Answer, always, negate, never, proven_end, settles, value_near, was_false
 from chaos.model.assertion import NothingToJudge, NotYetDecidable, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
@@ -202,6 +202,8 @@ class _Evaluation:
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
         signal = combine(any_of_each(self.subjects) if word == "never" else self.subjects)
+        if not isinstance(until, Until):
+            end = proven_end(signal, end)
         answer = judge(signal, self.anchor, end, self.horizon)
         because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:

@@ -14,6 +14,7 @@ from chaos.judge.runs import Run, runs_of
 from chaos.model.signal import Sample, Signal, Span
 from chaos.model.verdict import Status
 
+_UNPROVEN_END = 10.0  # seconds; other observers go on after the final proof, and the last entry may be one of theirs
 _EPSILON = 1e-6  # seconds; sums of floats
 
 
@@ -112,6 +113,15 @@ def value_near(signal: Signal, t: float, lookback: float) -> Sample:
         if since >= moment or t - since > lookback:
             return next((run.sample for run in found if run.value is None), _uncertain(found[-1].sample))
         moment = since
+
+
+def proven_end(signal: Signal, end: float) -> float:
+    """The end of a run: what was recorded after the last proof of the watches is no longer judged.
+
+    ``end`` itself if they were not proven for longer than that.
+    """
+    known_until = _known_until(runs_of(signal))
+    return known_until if end - _UNPROVEN_END <= known_until < end else end
 
 
 def _known_until(runs: list[Run]) -> float:

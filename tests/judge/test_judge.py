@@ -114,6 +114,22 @@ def test_met_abort_condition_makes_the_result_inconclusive() -> None:
 
 
 @pytest.mark.parametrize(
+    ("proven", "last_ready", "status"),
+    [
+        # As in a run on a real cluster: proof of the nodes, samples of a host, and a last entry 1.2 s after the proof.
+        (98.83, "True", HELD),
+        (98.83, "False", VIOLATED),
+        (60.0, "True", INCONCLUSIVE),
+    ],
+)
+def test_an_abort_condition_holds_to_the_last_proof(proven: float, last_ready: str, status: Status) -> None:
+    abort = [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}, "always": True}]
+    story = stopped().node(50, "n1", last_ready).node(51, "n2", last_ready).current(5, "nodes").current(proven, "nodes")
+    (verdict,) = run(story.host(100, "pid1-start", 1), abort=abort).abort
+    assert verdict.status is status, verdict.because
+
+
+@pytest.mark.parametrize(
     ("what", "story", "expected", "because"),
     [
         (
