@@ -110,6 +110,20 @@ def test_an_effect_on_pods_begins_with_the_first_request(
     assert (effect.earliest - T0, effect.latest - T0) == expected, what
 
 
+def test_the_effect_of_a_blocked_drain_is_its_first_refusal() -> None:
+    """Times of a real server: the Node is cordoned before the step begins, and the next drain evicts the pod."""
+    story = node(Story(), 0, "n1", type_="LIST").pod(0, "web-1", type_="LIST").current(1, "nodes").current(1, "pods")
+    node(story, 9.994, "n1", cordoned=True).act(10, "drain", step="stop")
+    refused = {"status": 429, "message": "Cannot evict pod as it would violate the pod's disruption budget."}
+    refusals = [refused | {"sent": T0 + at, "t": T0 + at + 0.009} for at in (10.086, 15.123)]
+    pods = [{"pod": "demo/web-1", "uid": "uid-web-1", "status": 429, "refusals": refusals}]
+    story.act(20.1, "drain", "returned", step="stop", delivery="answered", evidence={"pods": pods})
+    story.current(20.466, "pods").pod(20.543, "web-1", disruption="EvictionByEvictionAPI", deleting=True)
+    made = experiment(method="[{name: stop, action: drain, target: victim}]")
+    effect = effect_of(context_of(story, made, 100), "stop")
+    assert (effect.earliest, effect.latest) == (T0 + 10, T0 + 10)
+
+
 @pytest.mark.parametrize(("fired", "expected"), [(10.3, 10), (21, 21), ("x", 10)])
 def test_a_command_of_a_host_counts_from_when_it_was_fired(fired: Any, expected: float) -> None:
     story = node(Story(), 0, "n1").act(10, "poweroff", step="stop")
