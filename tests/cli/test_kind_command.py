@@ -18,8 +18,9 @@ from chaos.cli.kind.up import UpOptions, down, up
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.inventory import Inventory
 from tests.kit.command_standins import StandIns
-from tests.kit.kindcluster import described
+from tests.kit.kindcluster import KindCluster, described
 
 ROOT = Path(__file__).parents[2]
 NODES = ["control-plane", "worker-1", "worker-2"]
@@ -200,6 +201,15 @@ def test_an_existing_cluster_is_described(standins: StandIns, tmp_path: Path) ->
     assert inventory.cluster is not None
     kubeconfig = yaml.safe_load(Path(inventory.cluster.kubeconfig).read_text())
     assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:37845"
+
+
+def test_machines_of_an_inventory_need_not_be_containers(standins: StandIns, tmp_path: Path) -> None:
+    """As with NODEFALL_KIND_INVENTORY: nothing is asked of an engine that happens to be here."""
+    document = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
+    given = {"cluster": {"kubeconfig": "kubeconfig"}, "defaults": {"transport": "ssh"}}
+    cluster = KindCluster(Inventory.model_validate(document | given), tmp_path)
+    assert (cluster.no_logind(), cluster.no_ssh()) == ("", "the inventory has ssh already")
+    assert standins.calls("") == []
 
 
 @pytest.mark.parametrize("name", ["", "X", "-x", "x_y", "x" * 41])
