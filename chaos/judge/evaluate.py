@@ -202,8 +202,7 @@ class _Evaluation:
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
         signal = combine(any_of_each(self.subjects) if word == "never" else self.subjects)
-        if not isinstance(until, Until):
-            end = proven_end(signal, end)
+        end = end if isinstance(until, Until) else proven_end(signal, end)
         answer = judge(signal, self.anchor, end, self.horizon)
         because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
