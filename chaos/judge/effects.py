@@ -120,8 +120,9 @@ def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effe
         return Effect(_fired(run), _fired(run))
     earliest, latest = _between_requests(run)
     for version in _evidence(context, step, run):
-        if version.t > run.begin and version.earliest <= latest:  # else it shows a later request, as to another pod
-            lo = max(earliest, min(version.earliest, version.t))
+        since = min(version.earliest, version.t)
+        if version.t > run.begin and since <= latest:  # else it shows a later request, as of the next step
+            lo = max(earliest, since)
             return Effect(lo, max(lo, min(latest, version.t, version.latest)))
     return Effect(earliest, latest)
 
