@@ -9,7 +9,10 @@ from contextlib import suppress
 
 
 class Proxy:
-    """Listens on loopback or at the given address; ``cut`` and ``mend`` from any thread."""
+    """Listens on loopback or at the given address; ``cut`` and ``mend`` from any thread.
+
+    ``resets``: ends of connections that ``cut`` has reset.
+    """
 
     def __init__(self, target: tuple[str, int], address: str = "127.0.0.1") -> None:
         self._target = target
@@ -18,6 +21,7 @@ class Proxy:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._cut = False
+        self.resets = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
@@ -25,6 +29,7 @@ class Proxy:
             self._cut = True
             for connection in self._open:
                 self._reset(connection)
+            self.resets += len(self._open)
             self._open.clear()
 
     def mend(self) -> None:
