@@ -32,6 +32,7 @@ _HEADERS_TIMEOUT = 10.0  # an API server sends a watch's headers at once
 _WATCH_IDLE_TIMEOUT = 90.0  # bookmarks come about once a minute
 _KUBELET_TIMEOUTS = 2.0, 5.0  # to connect, to respond
 _RELOAD_PERIOD = 30.0
+_CREDENTIALS_PERIOD = 1.0
 _FIELD_WRITERS = ("POST", "PUT", "PATCH")
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class ApiClient:
         self._kubelet_ca, self._component_ca = kubelet_ca, component_ca
         self._lock = threading.Lock()
         self._loaded_at = 0.0
+        self._credentials: tuple[float, Any, dict[str, str]] = (0.0, None, {})  # since when, of which client
         self._client: Any = None
         self._kubelet_pool: Any = None
         self._component_pool: Any = None
@@ -192,11 +194,18 @@ class ApiClient:
             self._pinned_pools = {}
             return True
 
-    @staticmethod
-    def _headers(client: Any, path: str) -> dict[str, str]:
-        """Credentials, refreshed by the official client when they expire."""
-        _, _, headers, _, _ = client.param_serialize("GET", path, auth_settings=["BearerToken"])
-        return {**headers, "User-Agent": FIELD_MANAGER, "Accept": "application/json"}
+    def _headers(self, client: Any, path: str) -> dict[str, str]:
+        """Credentials, refreshed by the official client when they expire; the lock is held.
+
+        Each look at whether they do costs it as much as sending a request, and it renews them minutes before.
+        """
+        since, owner, headers = self._credentials
+        now = time.monotonic()
+        if owner is not client or now - since > _CREDENTIALS_PERIOD:
+            _, _, headers, _, _ = client.param_serialize("GET", path, auth_settings=["BearerToken"])
+            headers |= {"User-Agent": FIELD_MANAGER, "Accept": "application/json"}
+            self._credentials = now, client, headers
+        return headers
 
     def _prepare(self, client: Any, path: str, query: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
         """URL and headers of a request."""
