@@ -25,7 +25,7 @@ REPLAY_PERIOD = 10.0  # between two proofs that nothing came and went
 IDLE_PERIOD = 20.0  # of another watch, which a later experiment may ask about
 CPU_SHARE = 0.02  # of one processor, for all consistent reads together, and the same for all replays
 _MAX_IN_FLIGHT = 20  # unanswered reads of one watch: a slow server must not delay the next proof
-_WORKERS, _MAX_WORKERS = 8, 160
+_MAX_WORKERS = 160
 _SLOW = 2  # unanswered reads of one watch, from which on the server is slow
 _TICK = 0.25  # seconds of cluster time
 # Of a slow server, more is asked while it matters: each read says something of the moments of all changes, and some are
@@ -106,11 +106,9 @@ class CurrencyProver:
         self._hedges = 0
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = ObserverThread("currency", clock, self._run, self._on_crash)
-        self._worker_count = 0
+        self._worker_count = self._unfinished = 0  # the latter: jobs
 
     def start(self, sink: Sink) -> None:  # noqa: ARG002 - the watches emit the proofs
-        for _ in range(_WORKERS):
-            self._add_worker()
         self._thread.start()
 
     def stop(self) -> None:
@@ -216,13 +214,11 @@ class CurrencyProver:
         self._put(_Job(schedule, is_proof=is_proof))
 
     def _put(self, job: _Job) -> None:
+        """Have a worker do the job; one more is started only if all are busy, as each costs a connection."""
         self._jobs.put(job)
-        if self._jobs.qsize() > 1:
-            self._add_worker()
-
-    def _add_worker(self) -> None:
         with self._lock:
-            if self._worker_count == _MAX_WORKERS:
+            self._unfinished += 1
+            if self._unfinished <= self._worker_count or self._worker_count == _MAX_WORKERS:
                 return
             self._worker_count += 1
         ContextThread(self._work, f"currency-{self._worker_count}").start()
@@ -245,6 +241,8 @@ class CurrencyProver:
             self._finish(job, time.thread_time() - begin)
 
     def _finish(self, job: _Job, cost: float) -> None:
+        with self._lock:
+            self._unfinished -= 1
         if job.is_hedge:
             with self._lock:
                 self._hedges -= 1

@@ -120,8 +120,10 @@ class Reflector:
         """
         read = read_versions(self._api, self._path, self._clock.now())
         self._currency.prove(read)
+        if not self._currency.behind:
+            return
         now = self._clock.now()
-        if self._currency.behind and now - max(self.current_until, self._received_at) > STALL:
+        if now - max(self.current_until, self._received_at) > STALL:
             self._resume_at = self._currency.complete_version
             self._received_at = now
             self._abort()
