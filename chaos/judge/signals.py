@@ -52,11 +52,12 @@ def from_history(history: Iterable[Version[T]], observe: Callable[[Version[T]], 
 
 
 def mask(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
-    """Make the signal unknown in every blind window of any of the sources, and after they were last current.
+    """Make the signal unknown where versions may be lost, in blind windows of the sources, and after their last proof.
 
     ``uid``: of the only object that the signal is about.
     """
-    masked = signal.mask(b for b in timeline.blind_windows if any(b.covers(source) for source in sources))
+    windows = (b for b in timeline.blind_windows if b.hides(uid) and any(b.covers(source) for source in sources))
+    masked = signal.mask(windows)
     until, source = min(((timeline.currency.until(s, uid), s) for s in sources), default=(math.inf, ""))
     return masked.mask_lag(until, source)
 

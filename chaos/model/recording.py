@@ -173,13 +173,19 @@ class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     ``source`` (the entry's type) is a plural resource, ``prometheus``, ``probe@NAME``, or ``metrics``, ``host``,
     ``containers``, ``kubelet-journal`` or ``power`` with ``@NODE``, ``metrics`` also with ``@URL``; without such a
     suffix all of them are meant.
-    ``end`` is None while the window is still open.
+    ``end`` is None while the window is still open. ``changed``: the uids of the objects that differ before and after
+    it, or are on one side only, None if that is unknown; no other object that was known before has changed.
     """
 
     start: float
     end: float | None = None
     reason: str = "no reason was recorded"
     source: str = ""
+    changed: list[str] | None = None
+
+    def hides(self, uid: str) -> bool:
+        """Whether versions of an object may be lost; of many objects, with an empty ``uid``, they may always."""
+        return not uid or self.changed is None or uid in self.changed
 
     def covers(self, wanted: str) -> bool:
         """Whether the window applies to the source ``wanted``. An unknown source, of another recorder, covers all."""

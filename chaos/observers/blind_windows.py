@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import msgspec
 
@@ -38,14 +39,17 @@ class BlindWindowTracker:
             elif reason not in self._reasons and len(self._reasons) < _MAX_REASONS:
                 self._reasons.append(reason)
 
-    def close(self, cause: str) -> None:
-        """Record that ``cause`` is gone."""
+    def close(self, cause: str, changed: list[str] | None = None) -> None:
+        """Record that ``cause`` is gone; ``changed``: see :class:`chaos.model.recording.BlindWindow`."""
         with self._lock:
             if cause in self._causes:
                 self._causes.discard(cause)
                 if not self._causes:
-                    self._emit(self._clock.now())
+                    self._emit(self._clock.now(), changed)
 
-    def _emit(self, end: float | None) -> None:
-        window = msgspec.json.encode({"from": self._since, "to": end, "reason": "; ".join(self._reasons)})
-        self._sink(RecordingEntry(self._clock.now(), EntryKind.BLIND, self._source, msgspec.Raw(window)))
+    def _emit(self, end: float | None, changed: list[str] | None = None) -> None:
+        window: dict[str, Any] = {"from": self._since, "to": end, "reason": "; ".join(self._reasons)}
+        if changed is not None:
+            window["changed"] = changed
+        entry = msgspec.Raw(msgspec.json.encode(window))
+        self._sink(RecordingEntry(self._clock.now(), EntryKind.BLIND, self._source, entry))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 
 import msgspec
 
@@ -76,6 +77,11 @@ class KnownVersions:
         gone = (uid for uid in versions if uid not in read.objects)
         late += [uid for uid in gone if uid in self.versions and not is_newer(versions[uid], read.version)]
         return late
+
+
+def different(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The uids that are on one side only, or do not certainly have the same version on both."""
+    return [uid for uid in {**before, **after} if not before.get(uid) or before[uid] != after.get(uid)]
 
 
 def has_reached(known: str, version: str) -> bool:

@@ -24,7 +24,7 @@ from chaos.model.recording import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Ent
 from chaos.model.resources import Resource
 from chaos.observers.backoff import Backoff
 from chaos.observers.blind_windows import BlindWindowTracker
-from chaos.observers.currency import CurrencyProof
+from chaos.observers.currency import CurrencyProof, different
 from chaos.observers.object_store import Key, ObjectStore
 from chaos.observers.observer_thread import ObserverThread
 
@@ -75,6 +75,7 @@ class Reflector:
         self._currency = CurrencyProof(self.name, clock, self._emit, self._store.known)
         self._backoff = Backoff()
         self._version: str | None = None  # None: list first
+        self._versions_before: dict[str, str] | None = None  # by uid, at the begin of the open blind window
         self._resume_at = ""  # an earlier resourceVersion for the next watch
         self._synced = False
         self._started_at = self._received_at = 0.0  # the latter: when the last bytes came
@@ -184,6 +185,8 @@ class Reflector:
             self._version = None
         if self._version is None:
             self._blind_windows.open(_CAUSE, self.complete_until, str(error))
+            if self._versions_before is None:
+                self._versions_before = dict(self._store.known.versions)
         lifetime = self._clock.now() - self._opened_at if self._opened_at is not None else 0.0
         self._opened_at = None
         self._synced = self._synced or (self._optional and status in _UNAVAILABLE_STATUSES)
@@ -207,8 +210,9 @@ class Reflector:
                     self._store.apply_list_item(obj, now)
             version = page.metadata.resource_version
         self._store.delete_missing(set(listed), now)
-        self._blind_windows.close(_CAUSE)
         versions = {metadata.uid: metadata.resource_version for metadata in listed.values()}
+        self._blind_windows.close(_CAUSE, different(self._versions_before or {}, versions))
+        self._versions_before = None
         self._currency.restart(ConsistentRead(begin, version, versions))
         self._received_at, self._version = now, version
         self._synced = True

@@ -94,6 +94,32 @@ def test_a_set_that_is_not_frozen_may_have_had_another_pod(complete: float, stat
     assert ask(story, COUNT, end=31, live=True).status is status
 
 
+STAYS_READY = '{assert: node-condition, with: {node: victim, type: Ready, status: "True"}, always: {for: 60s}}'
+ONE_STAYS = "{assert: pods, with: {node: victim, at: stop, each: {phase: [Running]}}, always: {for: 60s}}"
+
+
+@pytest.mark.parametrize(
+    ("expectation", "changed", "status"),
+    [
+        (STAYS_READY, [], HELD),
+        (STAYS_READY, ["uid-n2", "uid-b"], HELD),
+        (STAYS_READY, ["uid-n1"], INCONCLUSIVE),
+        (STAYS_READY, None, INCONCLUSIVE),
+        (ONE_STAYS, ["uid-b"], HELD),
+        (ONE_STAYS, ["uid-a"], INCONCLUSIVE),
+        (COUNT, [], INCONCLUSIVE),  # another may have come and gone
+    ],
+)
+def test_what_a_new_list_has_in_the_same_version_did_not_change(
+    expectation: str, changed: list[str] | None, status: Status
+) -> None:
+    story = Story().node(0, "n1", type_="LIST").pod(0, "a", type_="LIST")
+    for source in ("nodes", "pods"):
+        story.blind(15, 28, source, "410", changed=changed).current(28, source).current(80, source)
+    verdict = ask(story, expectation)
+    assert verdict.status is status, verdict.because
+
+
 @pytest.mark.parametrize(("proof", "texts"), [(29, []), (45, ["n1 was uncordoned (who did it is unknown)"])])
 def test_a_change_of_the_run_itself_that_is_received_late_is_not_foreign(proof: int, texts: list[str]) -> None:
     """The undo was over at 30.2, and the uncordoned Node came at 60."""

@@ -92,6 +92,11 @@ class Lines:
         """Every ``current`` line."""
         return [msgspec.json.decode(line.object, type=Currency) for line in self.of("current")]
 
+    def changed(self) -> list[str]:
+        """The uids of the objects that changed in the last blind window, in order."""
+        last = [msgspec.json.decode(line.object) for line in self.all if line.kind == "blind"][-1]
+        return sorted(last["changed"])
+
     def windows(self) -> list[tuple[float, float | None, str]]:
         """(from, to, reason) of every blind line."""
         return [
@@ -126,6 +131,7 @@ class KubeServer:
         self.oldest = 0  # a watch from before this is gone
         self.gone_as_event = False
         self.expire_continue = False
+        self.fail_continue = 0  # so many pages that are not the first
         self.end_at_once = False
         self.closing = False  # every connection is closed without an answer
         self.halve_next = False
@@ -242,6 +248,10 @@ class _Handler(BaseHTTPRequestHandler):
         with state.changed:
             if "continue" in query and state.expire_continue:
                 self._answer(410, b'{"kind":"Status","code":410,"message":"continue token expired"}')
+                return
+            if "continue" in query and state.fail_continue:
+                state.fail_continue -= 1
+                self._answer(500, b'{"kind":"Status","code":500,"message":"etcd has no leader"}')
                 return
             items = list(state.objects.values())
             first = int(query.get("continue", "0"))

@@ -264,8 +264,16 @@ class Story:
         given = {"phase": "Failed" if exit_code else "Succeeded", "disruption": "TerminationByKubelet"} | pod
         return self.pod(ended + 0.5, name, ended=ended, exit_code=exit_code, **given)
 
-    def blind(self, start: float, end: float | None, source: str, reason: str = "the line was cut") -> Self:
-        window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason}
+    def blind(
+        self,
+        start: float,
+        end: float | None,
+        source: str,
+        reason: str = "the line was cut",
+        changed: Sequence[str] | None = None,
+    ) -> Self:
+        """``changed``: the uids of the objects that differ before and after the window; unknown without."""
+        window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason, "changed": changed}
         return self.add(start, "blind", source, window)
 
     def current(self, until: float, source: str, behind: Sequence[str] = (), complete: float | None = None) -> Self:

@@ -147,6 +147,19 @@ def test_gone_is_answered_by_a_new_list_and_its_difference(bench: Bench, as_even
     assert [line.note for line in bench.lines.of("pods") if line.type == "DELETED"] == ["missing at relist"]
     assert (start, end >= 1010, "410" in reason) == (1000.0, True, True), "nothing was proven since the first list"
     assert bench.lines.proofs()[-1].until >= 1010, "the new list proves what comes after it"
+    assert bench.lines.changed() == ["uid-a", "uid-b", "uid-d"], "c has the same version"
+
+
+def test_what_a_list_that_failed_has_brought_counts_as_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second list finds the same version of a as the first, of which only one page came."""
+    monkeypatch.setattr(pagination, "PAGE_SIZE", 1)
+    bench.start()
+    bench.server.put(pod("a"), quietly=True)
+    bench.server.compact()
+    bench.server.fail_continue = 1
+    bench.server.end_watches()
+    bench.closed()
+    assert bench.lines.changed() == ["uid-a"]
 
 
 def test_a_recreated_object_of_the_same_name_is_gone_before_it_is_new(bench: Bench) -> None:
