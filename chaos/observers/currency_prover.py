@@ -20,7 +20,9 @@ from chaos.model.threads import ContextThread
 from chaos.observers.currency import LISTED_ONLY
 from chaos.observers.observer_thread import ObserverThread
 
-PERIOD = 1.0  # seconds of cluster time between two proofs of a watch that the experiment asks about
+# Seconds of cluster time between two reads of what the experiment asks about. Its watches take turns: what has a higher
+# resourceVersion than a read, of whichever resource, happened after it, so that one read narrows all intervals.
+PERIOD, MAX_PERIOD = 1.0, 5.0  # the latter: between two proofs of one watch
 REPLAY_PERIOD = 10.0  # between two proofs that nothing came and went
 IDLE_PERIOD = 20.0  # of another watch, which a later experiment may ask about
 CPU_SHARE = 0.02  # of one processor, for all consistent reads together, and the same for all replays
@@ -98,8 +100,13 @@ class CurrencyProver:
 
     def __init__(self, watches: Sequence[ProvableWatch], relevant: Collection[str], clock: Clock) -> None:
         self._clock = clock
-        self._schedules = [_Schedule(w, PERIOD if w.name in relevant else IDLE_PERIOD) for w in watches]
-        self._share = CPU_SHARE / max(1, sum(schedule.is_relevant for schedule in self._schedules))
+        self._relevant = [_Schedule(w, period=0.0) for w in watches if w.name in relevant]
+        self._schedules = [*self._relevant, *(_Schedule(w, IDLE_PERIOD) for w in watches if w.name not in relevant)]
+        self._share = CPU_SHARE / max(1, len(self._relevant))
+        for number, schedule in enumerate(self._relevant):  # Events have resourceVersions of their own
+            is_alone = schedule.watch.name in LISTED_ONLY
+            schedule.period = PERIOD if is_alone else min(MAX_PERIOD, PERIOD * len(self._relevant))
+            schedule.due = clock.now() + schedule.period * number / len(self._relevant)
         self._lock = threading.Lock()
         self._moments: set[float] = set()
         self._handled_until = self._close_until = -math.inf
@@ -133,7 +140,7 @@ class CurrencyProver:
         begin = self._clock.now()
         self._submit_relevant(begin)
         for _ in range(_PATIENCE):
-            if all(s.watch.current_until >= begin for s in self._schedules if s.is_relevant and s.watch.is_watching):
+            if all(s.watch.current_until >= begin for s in self._relevant if s.watch.is_watching):
                 return
             self._clock.sleep(_NAP)
 
@@ -180,10 +187,11 @@ class CurrencyProver:
 
     def _submit_relevant(self, now: float) -> None:
         self._handled_until = now
-        relevant = [s for s in self._schedules if s.is_relevant and s.watch.is_watching]
-        for number, schedule in enumerate(relevant, start=1):
+        relevant = [schedule for schedule in self._relevant if schedule.watch.is_watching]
+        periods = [self._period(schedule, now) for schedule in relevant]
+        for number, (schedule, period) in enumerate(zip(relevant, periods, strict=True), start=1):
             self._submit(schedule, now, is_proof=True)
-            schedule.due = now + (schedule.due - now) * number / len(relevant)  # not all at once, from now on
+            schedule.due = now + period * number / len(relevant)  # not all at once, from now on
             self._start_replay(schedule, now, again=True)
         if any(schedule.in_flight > _SLOW for schedule in relevant):
             self._close_until = max(self._close_until, now + _CLOSE_AFTER_MOMENT)
@@ -191,7 +199,7 @@ class CurrencyProver:
 
     def _hedge(self) -> None:
         """Read the resourceVersion of one watch many times at once."""
-        schedule = next((s for s in self._schedules if s.is_relevant and s.watch.name not in LISTED_ONLY), None)
+        schedule = next((s for s in self._relevant if s.watch.name not in LISTED_ONLY), None)
         if schedule is None:
             return
         for _ in range(_HEDGES):
@@ -202,16 +210,23 @@ class CurrencyProver:
             self._put(_Job(schedule, is_hedge=True))
 
     def _submit(self, schedule: _Schedule, now: float, *, is_proof: bool = False) -> None:
+        period = self._period(schedule, now)
         with schedule.lock:
             if schedule.in_flight >= _MAX_IN_FLIGHT:
                 return
             schedule.in_flight += 1
         is_proof = is_proof or schedule.proof_due <= now
-        is_close = schedule.in_flight > _SLOW and schedule.is_relevant and now < self._close_until
-        schedule.due = now + (_CLOSE_PERIOD if is_close else schedule.period)
+        schedule.due = now + period
         if is_proof:
             schedule.proof_due = now + max(schedule.period, schedule.cost / self._share)
         self._put(_Job(schedule, is_proof=is_proof))
+
+    def _period(self, schedule: _Schedule, now: float) -> float:
+        """Seconds until the next read. While reads are unanswered, the watches take no turns."""
+        if not schedule.is_relevant or not any(other.in_flight for other in self._relevant):
+            return schedule.period
+        is_close = schedule.in_flight >= _SLOW and now < self._close_until
+        return _CLOSE_PERIOD if is_close else PERIOD
 
     def _put(self, job: _Job) -> None:
         """Have a worker do the job; one more is started only if all are busy, as each costs a connection."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -101,6 +102,44 @@ def test_proofs_that_cost_much_are_rare_and_versions_are_noted_between_them(made
     clock.until(lambda: clock.now() > 1040, step=0.05)
     assert len(nodes.proofs) < 15
     assert len(nodes.proofs) + len(nodes.versions) > 30
+
+
+NAMES = ("nodes", "pods", "deployments", "leases", "jobs")
+
+
+@pytest.fixture
+def five() -> Iterator[tuple[CurrencyProver, list[FakeWatch], ManualClock]]:
+    """Five watches, all relevant."""
+    clock = ManualClock()
+    watches = [FakeWatch(name, clock) for name in NAMES]
+    prover = CurrencyProver(watches, NAMES, clock)
+    prover.start(Lines())
+    yield prover, watches, clock
+    prover.stop()
+    clock.wake()
+
+
+def test_relevant_watches_take_turns(five: tuple[CurrencyProver, list[FakeWatch], ManualClock]) -> None:
+    prover, watches, clock = five
+    clock.until(lambda: clock.now() > 1010, step=0.05)
+    prover.prove_at([clock.now()])
+    clock.until(lambda: clock.now() > 1050, step=0.05)
+    times = [sorted([*watch.proofs, *watch.versions]) for watch in watches]
+    assert all(8 <= len(each) <= 14 for each in times)
+    reads = sorted(t for each in times for t in each)
+    assert max(after - before for before, after in pairwise(reads)) < 2, "one of them each second"
+
+
+def test_relevant_watches_of_a_slow_server_take_no_turns(
+    five: tuple[CurrencyProver, list[FakeWatch], ManualClock],
+) -> None:
+    _, watches, clock = five
+    watches[0].answers.clear()
+    clock.until(lambda: bool(watches[0].proofs), step=0.05)
+    begin = clock.now()
+    clock.until(lambda: clock.now() > begin + 20, step=0.05)
+    assert all(len(watch.proofs) + len(watch.versions) >= 10 for watch in watches)
+    watches[0].answers.set()
 
 
 def test_what_is_relevant_is_replayed_now_and_then(made: Made) -> None:
