@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chaos import __version__
 from chaos.app.connect import ClusterConnection
@@ -18,6 +18,7 @@ from chaos.engine.services import RunServices
 from chaos.judge.context import PLURALS, Options, bind
 from chaos.judge.currency_notes import relevant_resources
 from chaos.judge.judge import judge, steady_state
+from chaos.judge.live_state import LiveState
 from chaos.kube.journal_mirror import JournalMirror
 from chaos.kube.lease_lock import ClusterLock
 from chaos.kube.node_events import NodeEvents
@@ -44,15 +45,13 @@ class LiveJudge:
     recorder: Recorder
     options: Options
     prove_at: Callable[[Iterable[float]], None] = lambda _: None
+    _state: LiveState = field(default_factory=LiveState)
 
     def judge(self, live: bool) -> RunResult:
         """All verdicts; with ``live``, those whose deadline is in the future are pending."""
-        deadlines: set[float] = set()
         with self.recorder.lock_timeline() as timeline:
-            result = judge(
-                self.loaded.experiment, timeline, self.registry, self.options, live=live, deadlines=deadlines
-            )
-        self.prove_at(deadlines)
+            result = judge(self.loaded.experiment, timeline, self.registry, self.options, live=live, state=self._state)
+        self.prove_at(self._state.deadlines)
         return result
 
     def steady_state(self) -> tuple[Verdict, ...]:

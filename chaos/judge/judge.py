@@ -15,6 +15,7 @@ from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.foreign_effect import ForeignEffect
 from chaos.judge.foreign_faults import foreign_faults
 from chaos.judge.headline import headline
+from chaos.judge.live_state import LiveState
 from chaos.judge.phrasing import with_remedy
 from chaos.judge.proof import prove, unproven_reason
 from chaos.judge.requires import unmet_requirements
@@ -52,14 +53,17 @@ def judge(
     options: Options | None = None,
     live: bool = False,
     now: float | None = None,
-    deadlines: set[float] | None = None,
+    state: LiveState | None = None,
 ) -> RunResult:
-    """Judge an experiment on a timeline; the moments that decide are added to ``deadlines``.
+    """Judge an experiment on a timeline.
 
-    ``live``: the timeline grows, up to ``now`` (default: its end); what later entries may decide is pending.
+    ``live``: the timeline grows, up to ``now`` (default: its end); what later entries may decide is pending. ``state``:
+    handed from one judgement of a run to the next.
     """
-    context = bind(experiment, timeline, registry, options or Options(), live, deadlines)
-    return _result(context, _judge(context, max(now or timeline.end, timeline.end)))
+    state = state or LiveState()
+    state.deadlines.clear()
+    context = bind(experiment, timeline, registry, options or Options(), live, state.deadlines)
+    return _result(context, _judge(context, max(now or timeline.end, timeline.end), state))
 
 
 def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
@@ -108,11 +112,14 @@ def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
     return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
 
 
-def _judge(context: JudgeContext, horizon: float) -> _Verdicts:
+def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts:
     spec, foreign = context.experiment.spec, _foreign_effect(context)
     steps = [r for s in context.match_result.steps for r in prove(s, context.timeline, context.registry)]
     begin = context.match_result.steps[0].begin
-    steady = _steady_before(context, begin) if begin is not None else ()
+    steady = state.steady if context.live else ()
+    if begin is not None and not steady:
+        steady = _steady_before(context, begin)
+        state.note_steady(steady)
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
     abort = tuple(evaluate(e, context, horizon, from_begin=True) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)

@@ -48,10 +48,11 @@ class _Tally:
         lag = value is None and any(self.current[index].is_lag for index in self.by_value[None])
         decisive = self._decisive_index(value)
         if decisive is None:
-            return replace(change, value=value, observation=f"{true} of {self.size}", is_lag=lag)
+            return Sample(change.t, value, change.seq, f"{true} of {self.size}", change.earliest, change.order, lag)
         seq = self.current[decisive].seq
         text = self._describe(decisive, true)
-        return replace(change, value=value, seq=change.seq if seq is None else seq, observation=text, is_lag=lag)
+        seq = change.seq if seq is None else seq
+        return Sample(change.t, value, seq, text, change.earliest, change.order, lag)
 
     def _decisive_index(self, value: bool | None) -> int | None:
         """Index of the subject to report for this value, None without one."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 
 from chaos.model.signal import Sample, Signal
 
@@ -44,7 +43,7 @@ def _blur(samples: Sequence[Sample], positions: Collection[int]) -> list[Sample]
         if not result or result[-1].value is not None:
             text = f"it is not known when this changed: {sample.observation}"
             result.append(Sample(since, None, None, text, is_lag=sample.is_lag))
-        result.append(replace(sample, earliest=math.inf))
+        result.append(sample.moved(sample.t, math.inf))
     return result
 
 
@@ -57,7 +56,7 @@ def _without_idle_intervals(samples: Sequence[Sample]) -> list[Sample]:
     result: list[Sample] = []
     for sample in samples:
         idle = result and result[-1].value is sample.value and not sample.is_lag
-        result.append(replace(sample, earliest=sample.t) if idle and sample.lo < sample.t else sample)
+        result.append(sample.moved(sample.t, sample.t) if idle and sample.lo < sample.t else sample)
     return result
 
 
@@ -69,7 +68,7 @@ def _with_known_end(samples: list[Sample]) -> list[Sample]:
     late = [sample for sample in samples if sample.t > lag.lo]
     since = min(sample.lo for sample in late) if late else lag.lo
     before = [sample for sample in samples[:-1] if sample.t <= since]
-    return [*before, replace(lag, t=math.nextafter(since, math.inf), earliest=math.inf)]
+    return [*before, lag.moved(math.nextafter(since, math.inf), math.inf)]
 
 
 def _narrowed(series: list[list[Sample]]) -> list[list[Sample]]:
@@ -89,7 +88,7 @@ def _narrowed(series: list[list[Sample]]) -> list[list[Sample]]:
         earliest = highs[index, position] = min(earliest, series[index][position].t)
     for key, lo in lows.items():
         index, position = key
-        series[index][position] = replace(series[index][position], t=max(lo, highs[key]), earliest=lo)
+        series[index][position] = series[index][position].moved(max(lo, highs[key]), lo)
     return series
 
 

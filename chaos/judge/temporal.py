@@ -159,7 +159,12 @@ def was_false(signal: Signal, start: float, end: float) -> bool:
 
 def negate(signal: Signal) -> Signal:
     """Negate the signal; unknown stays unknown."""
-    return Signal(tuple(s if s.value is None else replace(s, value=not s.value) for s in signal.samples))
+    return Signal(
+        tuple(
+            s if s.value is None else Sample(s.t, not s.value, s.seq, s.observation, s.earliest, s.order, s.is_lag)
+            for s in signal.samples
+        )
+    )
 
 
 def _uncertain(sample: Sample) -> Sample:

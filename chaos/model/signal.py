@@ -34,7 +34,13 @@ class Sample:
     @property
     def lo(self) -> float:
         """The earliest moment."""
-        return min(self.earliest, self.t)
+        return min(self.t, self.earliest)
+
+    def moved(self, t: float, earliest: float) -> Sample:
+        """The sample with another interval; several times quicker than ``replace``."""
+        if t == self.t and earliest == self.earliest:
+            return self
+        return Sample(t, self.value, self.seq, self.observation, earliest, self.order, self.is_lag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +105,8 @@ class Signal:
         after = [s for s in self.samples if s.t > blind.end]
         if after and after[0].lo < blind.start:  # it may have happened before the window
             unknown = replace(unknown, t=max(after[0].lo, before[-1].t if before else -math.inf))
-        after = [replace(s, earliest=max(s.earliest, blind.end)) for s in after]
-        following = replace(self.at(blind.end), t=blind.end, earliest=math.inf)
+        after = [s.moved(s.t, max(s.earliest, blind.end)) for s in after]
+        following = self.at(blind.end).moved(blind.end, math.inf)
         return Signal((*before, unknown, following, *after))
 
 
