@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,22 +12,21 @@ from chaos.judge.deadlines import Deadline, extension_of, within_deadline
 from chaos.judge.effects import Reading, begin_after, end_before, over_effects
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
-from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within, remedy_of, with_remedy
+from chaos.judge.phrasing import format_since, phrase_throughout, phrase_within
 from chaos.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
 from chaos.judge.temporal import Answer, always, negate, never, proven_end, settles, value_near, was_false
+from chaos.judge.verdict_guard import guard
 from chaos.model.assertion import NothingToJudge, NotYetDecidable, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
 from chaos.model.experiment import Expectation, Until, bound
-from chaos.model.recording import LAG_BOUND
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status, Verdict
 
 _MAX_EVIDENCE = 50
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
 STEADY_LOOKBACK = 30.0  # seconds for which a known state is taken for that of now
-_LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading of the time before it may still arrive
-_log = logging.getLogger(__name__)
+_Evaluated = tuple[Subject, Answer, float | None]  # with its deadline
 
 
 def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *, from_begin: bool = False) -> Verdict:
@@ -36,7 +34,7 @@ def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *,
 
     def judge(reading: Reading) -> Verdict:
         evaluation = _Evaluation(expectation, context, horizon, reading=None if from_begin else reading)
-        return _guard(expectation, context, horizon, evaluation.verdict)
+        return guard(expectation, context, horizon, evaluation.verdict)
 
     return over_effects(expectation, context, judge, from_begin=from_begin)
 
@@ -44,7 +42,7 @@ def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *,
 def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:
     """Judge an expectation of the steady state at one moment, or shortly before if only that is known. Never raises."""
     evaluation = _Evaluation(expectation, context, t, t, STEADY_LOOKBACK)
-    return _guard(expectation, context, t, evaluation.at_moment)
+    return guard(expectation, context, t, evaluation.at_moment)
 
 
 def evaluate_recovery(
@@ -52,42 +50,7 @@ def evaluate_recovery(
 ) -> Verdict:
     """Judge whether an expectation is true again by ``deadline`` and stays true, from ``start`` on. Never raises."""
     evaluation = _Evaluation(expectation, context, horizon, start)
-    return _guard(expectation, context, horizon, lambda: evaluation.recovery_verdict(deadline))
-
-
-def _guard(expectation: Expectation, context: JudgeContext, horizon: float, judge: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict, inconclusive after an error, with the remedy if it is inconclusive."""
-    verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
-    remedy = remedy_of(expectation, context.experiment, context.registry)
-    try:
-        verdict = judge()
-    except NotYetDecidable as error:
-        verdict = replace(verdict, status=Status.PENDING, because=str(error))
-        remedy = error.remedy
-    except Undecidable as error:
-        verdict = replace(verdict, because=str(error))
-        remedy = error.remedy or remedy
-    except Exception as error:  # noqa: BLE001 - a bug in an assertion proves nothing, and must not end the run
-        _log.exception("judging %r failed", expectation.title)
-        verdict = replace(verdict, because=f"the judge failed: {type(error).__name__}: {error}")
-        remedy = "a fix of this bug of nodefall; please report it"
-    else:
-        if verdict.status is Status.PENDING:
-            remedy = "a timeline that reaches until then"
-    verdict = replace(verdict, status=_status_now(verdict, context.live, horizon))
-    if verdict.status is Status.INCONCLUSIVE:
-        verdict = replace(verdict, because=with_remedy(verdict.because, remedy))
-    return verdict
-
-
-def _status_now(verdict: Verdict, live: bool, horizon: float) -> Status:
-    """The status; while a run is live, what later entries may still decide is pending."""
-    if verdict.status is Status.PENDING:
-        is_over = verdict.deadline is not None and horizon >= verdict.deadline + LAG_BOUND
-        return Status.PENDING if live and not is_over else Status.INCONCLUSIVE
-    if verdict.status is Status.INCONCLUSIVE and live and verdict.deadline is not None:
-        return Status.PENDING if horizon < verdict.deadline + _LATE_SAMPLE_GRACE else Status.INCONCLUSIVE
-    return verdict.status
+    return guard(expectation, context, horizon, lambda: evaluation.recovery_verdict(deadline))
 
 
 @dataclass
@@ -184,7 +147,7 @@ class _Evaluation:
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
         if time.per_pod:
-            return self._per_subject(time, lambda s, end: within_deadline(s, self.anchor, end, hold, self.horizon))
+            return self._per_subject(time, lambda s, start, end: within_deadline(s, start, end, hold, self.horizon))
         deadline = self._deadline(time)
         answer = within_deadline(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
         because = phrase_within(answer, self.anchor, self.label, deadline.at, hold)
@@ -196,7 +159,7 @@ class _Evaluation:
     def _throughout(self, until: Until | bool, word: str) -> Verdict:
         judge = never if word == "never" else always
         if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
-            return self._per_subject(time, lambda signal, end: judge(signal, self.anchor, end.at, self.horizon))
+            return self._per_subject(time, lambda signal, start, end: judge(signal, start, end.at, self.horizon))
         end, end_text = self._end(until)
         if end < min(self.anchor, self.origin):
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
@@ -235,6 +198,8 @@ class _Evaluation:
             negated = tuple(replace(s, signal=negate(s.signal)) for s in subjects.subjects)
             subjects = replace(subjects, subjects=negated, quantifier=Quantifier.EACH)
         evaluated = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
+        if subjects.quantifier is Quantifier.COUNT and self.anchor != self.origin:
+            evaluated = list(self._agreed(evaluated, time, judge))
         status = decide_statuses(subjects, [answer.status for _, answer, _ in evaluated])
         decisive = next((e for e in evaluated if e[1].status is status), evaluated[-1] if evaluated else None)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
@@ -263,7 +228,16 @@ class _Evaluation:
         if deadline is None:
             return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None
         self.context.deadlines.update((deadline.written, deadline.at))
-        return judge(subject.signal, deadline), deadline.at
+        return judge(subject.signal, self.anchor, deadline), deadline.at
+
+    def _agreed(self, evaluated: Sequence[_Evaluated], time: Bound, judge: Any) -> Iterator[_Evaluated]:
+        """The subjects, undecided if the readings differ: two numbers that are wrong may have a right one between."""
+        other = replace(self, reading=Reading.LONGEST if self.reading is Reading.SHORTEST else Reading.SHORTEST)
+        other._prepare()
+        for (subject, answer, deadline), same in zip(evaluated, other.subjects.subjects, strict=True):
+            status = other._evaluate_subject(same, time, judge)[0].status
+            differs = Status.PENDING if Status.PENDING in (status, answer.status) else Status.INCONCLUSIVE
+            yield subject, answer if status is answer.status else replace(answer, status=differs), deadline
 
     def _deadline(self, time: Bound) -> Deadline:
         deadline = self.extension.deadline(self.origin, time, self._seconds)

@@ -62,6 +62,42 @@ def test_verdicts(what: str, expectation: str, story: Story, status: Status) -> 
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+def test_a_version_that_shows_what_was_so_before_is_no_effect() -> None:
+    """The node was cordoned already; its kubelet reported its status at 22, and the taint came at 26.5."""
+    story = node(Story(), 0, "n1", type_="LIST")
+    node(story, 5, "n1", cordoned=True).act(10, "cordon", step="stop").current(1, "nodes")
+    story.act(25, "cordon", "returned", step="stop", delivery="answered", evidence={"fired": T0 + 10.5})
+    node(story, 22, "n1", cordoned=True)
+    node(story, 26.5, "n1", cordoned=True, taints="k:NoSchedule")
+    for t in (21.5, 26.4, 99):
+        story.current(t, "nodes")
+    assert ask(story, TAINTED, action="cordon").status is INCONCLUSIVE
+
+
+ENDED = "{assert: pods, with: {node: victim, at: stop, %s}, within: pod.terminationGracePeriodSeconds}"
+
+
+@pytest.mark.parametrize(
+    ("question", "status"),
+    [
+        ("count: {phase: [Succeeded], least: 1, most: 1}", INCONCLUSIVE),  # one if it took effect at 17
+        ("count: {phase: [Succeeded], least: 0, most: 1}", INCONCLUSIVE),
+        ("count: {phase: [Succeeded], least: 0, most: 2}", HELD),
+        ("count: {phase: [Succeeded], least: 3}", VIOLATED),
+        ("any: {phase: [Succeeded]}", INCONCLUSIVE),
+    ],
+)
+def test_a_count_of_pods_with_a_bound_each(question: str, status: Status) -> None:
+    """The effect was in 10.5 to 25, so the grace of 30 s ends in 40.5 to 55; the pods end at 45 and 50."""
+    story = cordon(None).current(1, "pods")
+    for name, ended in (("a", 45), ("b", 50)):
+        story.pod(0, name, type_="LIST").pod(ended, name, phase="Succeeded", ended=ended)
+    for t in range(9, 99):
+        story.current(t, "pods")
+    verdict = ask(story, ENDED % question, action="cordon")
+    assert verdict.status is status, verdict.because
+
+
 def test_the_reason_says_when_it_may_have_taken_effect() -> None:
     verdict = ask(cordon(22, 26.8, (21.5,)), TAINTED, action="cordon")
     assert verdict.because.startswith("stop took effect 11.5 to 12.0 s after it was sent, and the verdict depends on")
