@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.kube import client
 from chaos.kube.client import connect
 from chaos.kube.cluster_info import cluster_uid, server_is_loopback, server_version
 from chaos.kube.errors import KubeRejected, KubeUnreachable
@@ -207,6 +208,33 @@ def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
     with serving(state) as port:
         connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", user))).request("GET", "/readyz")
     assert state.headers[0]["authorization"] == "Bearer fresh"
+
+
+def test_a_token_that_expires_is_renewed_but_not_looked_at_for_each_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plug-in counts its calls; its tokens expire soon, so that the client runs it whenever it looks."""
+    state = KubeServer()
+    expires = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    version = "client.authentication.k8s.io/v1"
+    status = f'{{"token": "t%d", "expirationTimestamp": "{expires}"}}'
+    answer = f'{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {status}}}'
+    count, plugin = tmp_path / "count", tmp_path / "plugin"
+    program = "count.write_text(count.read_text() + '.') if count.exists() else count.write_text('.')"
+    imports = f"import pathlib; count = pathlib.Path({str(count)!r})"
+    plugin.write_text(f"#!{sys.executable}\n{imports}\n{program}\nprint({answer!r} % len(count.read_text()))\n")
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
+    monkeypatch.setattr(client, "_CREDENTIALS_PERIOD", 60.0)
+    with serving(state) as port:
+        api = connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", user)))
+        for _ in range(3):
+            api.request("GET", "/readyz")
+        monkeypatch.setattr(client, "_CREDENTIALS_PERIOD", 0.0)
+        api.request("GET", "/readyz")
+    tokens = [headers["authorization"] for headers in state.headers]
+    assert len(set(tokens[:3])) == 1
+    assert tokens[3] != tokens[0]
 
 
 @pytest.mark.parametrize(
