@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.judge.signals import mask, mask_late
+from chaos.judge.signals import mask, uid_of
 from chaos.model.assertion import View
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.kube import Lease, LeaseSpec
-from chaos.model.recording import BlindWindow
+from chaos.model.recording import USUAL_LAG, BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.source_times import source_time
-from chaos.model.timeline import History
+from chaos.model.timeline import History, Version
+
+_NEVER = float("inf"), float("inf")
 
 
 class Params(Model):
@@ -27,27 +29,43 @@ class Params(Model):
     fresh: bool = True
 
 
+def _moments(version: Version[Lease]) -> tuple[float, float]:
+    """The moments between which the version happened: one, if they are as close as usual."""
+    latest = min(version.t, version.latest)
+    earliest = min(version.earliest, latest)
+    return (latest if latest - earliest <= USUAL_LAG else earliest), latest
+
+
 def _samples(history: History[Lease], params: Params, blinds: list[BlindWindow]) -> Iterator[Sample]:
     """Samples: fresh from each renewal on, stale after the bound unless renewed before."""
     longest = parse_duration(params.at_most) if params.at_most else None
-    renewed, since, before = "", 0.0, float("-inf")
-    for version, following in zip(history, (*history.times[1:], float("inf")), strict=True):
+    renewed, before = "", float("-inf")
+    since = 0.0, 0.0  # the moments between which it was renewed
+    may_be_fresh = False  # when the next version happens
+    moments = [_moments(version) for version in history]
+    for version, (earliest, at), following in zip(history, moments, (*moments[1:], _NEVER), strict=True):
+        may_have_been_fresh, may_be_fresh = may_be_fresh, False
         if version.is_deleted:
-            yield Sample(version.t, not params.fresh, version.seq, "its Lease was deleted")
+            yield Sample(at, not params.fresh, version.seq, "its Lease was deleted", earliest, version.order)
             continue
         spec = version.object.spec or LeaseSpec()
         renew_time = source_time(spec.renew_time)
         bound = longest if longest is not None else spec.lease_duration_seconds
         if version.final_state_unknown or renew_time is None or bound is None:
-            yield Sample(version.t, None, version.seq, "its Lease has no known renewTime")
+            yield Sample(at, None, version.seq, "its Lease has no known renewTime", earliest, version.order)
             continue
         if spec.renew_time != renewed:
-            is_late = not renewed or any(b.start <= version.t and (b.end or version.t) > before for b in blinds)
-            since = min(version.t, renew_time) if is_late else version.t
+            hidden = not renewed or any(b.start <= version.t and (b.end or version.t) > before for b in blinds)
+            since = (min(at, renew_time),) * 2 if hidden else (earliest, at)
         renewed, before = spec.renew_time or "", version.t
-        expiry, text = since + bound, f"its Lease was renewed {max(version.t - since, 0.0):.0f} s before"
-        yield Sample(version.t, (expiry > version.t) is params.fresh, version.seq, text)
-        if version.t < expiry < following:
+        known, expiry = (moment + bound for moment in since)  # until when it was certainly fresh, and perhaps
+        text = f"its Lease was renewed {max(at - since[1], 0.0):.0f} s before"
+        value = None if known <= at < expiry else (expiry > at) is params.fresh
+        yield Sample(at, value, version.seq, text, at if may_have_been_fresh else earliest, version.order)
+        may_be_fresh = at < expiry and expiry > following[0]
+        if at < known < following[1] and (known < expiry or may_be_fresh):
+            yield Sample(known, None, version.seq, "it is not known when its Lease was renewed")
+        if at < expiry < following[1] and not may_be_fresh:
             yield Sample(expiry, not params.fresh, version.seq, "its Lease is no longer renewed")
 
 
@@ -55,8 +73,8 @@ class LeaseFresh:
     """The age of the Lease in ``kube-node-lease`` is within the bound.
 
     The age counts from the observation of a renewal, as in the node lifecycle controller (facts 5.2), so that the clock
-    of the node does not matter; for a renewal that may have been observed late (the first one, and any after a blind
-    window) from its renewTime, if that is earlier.
+    of the node does not matter; for the first one, and one after a blind window, from its renewTime if that is earlier.
+    A renewal that was received late counts from any moment at which it may have happened.
     """
 
     name = "lease-fresh"
@@ -71,14 +89,12 @@ class LeaseFresh:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
-        blinds = timeline.uncertain_windows("leases")
+        blinds = [window for window in timeline.blind_windows if window.covers("leases")]
         subjects = []
         for node in view.nodes(params.node):
             history = timeline.leases.get(node)
-            samples = _samples(history, params, blinds) if history else ()
-            subjects.append(
-                Subject(node, mask(mask_late(Signal(tuple(samples)), timeline, "leases"), timeline, "leases"))
-            )
+            signal = Signal(tuple(_samples(history, params, blinds) if history else ()))
+            subjects.append(Subject(node, mask(signal, timeline, "leases", uid=uid_of(history))))
         age = f"{format_duration(parse_duration(params.at_most))}" if params.at_most else "its duration"
         expected = f"the Lease was {'' if params.fresh else 'not '}renewed within {age}"
         return SubjectSet(expected, tuple(subjects), empty_reason="no node was observed")

@@ -57,6 +57,38 @@ def test_lease_fresh(what: str, filters: str, words: str, story: Story, status: 
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+def late(*earlier: float, renewed: float, received: float = 90, deleted: bool = False) -> Story:
+    """The last version is received late; it happened after ``renewed``, less a second for the clock of the node."""
+    story = renewals(*earlier).current(1, "leases")
+    for t in earlier:
+        story.current(t - 0.1, "leases").current(t + 0.1, "leases")
+    story.current(received - 1, "leases", ["lease-n1"])
+    story.lease(received, renewed=renewed, type_="DELETED" if deleted else "MODIFIED")
+    return story.current(received + 1, "leases").current(140, "leases")
+
+
+@pytest.mark.parametrize(
+    ("what", "filters", "words", "story", "status"),
+    [
+        ("fresh until the first has expired", "", "always: {for: 29s}", late(0, renewed=31), HELD),
+        ("then that depends on when", "", "always: {for: 31s}", late(0, renewed=31), INCONCLUSIVE),
+        ("fresh once it has come", "", "after: stop + 81s, always: {for: 39s}", late(0, renewed=51), INCONCLUSIVE),
+        ("fresh as long as the earliest is", "", "after: stop + 81s, always: {for: 8s}", late(0, renewed=61), HELD),
+        ("the latest has expired", "fresh: false", "within: 121s", late(0, renewed=31), HELD),
+        ("expired before it was renewed", "fresh: false", "within: 31s", late(0, renewed=45), HELD),
+        ("perhaps renewed before it expired", "fresh: false", "within: 31s", late(0, renewed=35), INCONCLUSIVE),
+        ("renewed meanwhile", "", "within: 81s", late(0, renewed=45), HELD),
+        ("renewed, but when", "", "after: stop + 35s, within: 10s", late(0, renewed=45), INCONCLUSIVE),
+        ("deleted while it was fresh", "", "always: {for: 29s}", late(0, renewed=31, deleted=True), INCONCLUSIVE),
+        ("older than its bound when received", "", "after: stop + 81s, within: 1s", late(0, renewed=41), INCONCLUSIVE),
+    ],
+)
+def test_a_renewal_that_is_received_late(what: str, filters: str, words: str, story: Story, status: Status) -> None:
+    """After the step at 10; the first is of 0 and lasts for 40 s."""
+    verdict = ask(story, f"{{assert: lease-fresh, with: {{node: victim, {filters}}}, {words}}}", end=140)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
 def events() -> Story:
     return Story().node(0, "n1").node(0, "n2").event(0, "Starting", "n2")
 
