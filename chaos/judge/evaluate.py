@@ -199,7 +199,7 @@ class _Evaluation:
             subjects = replace(subjects, subjects=negated, quantifier=Quantifier.EACH)
         evaluated = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
         if subjects.quantifier is Quantifier.COUNT and self.anchor != self.origin:
-            evaluated = list(self._agreed(evaluated, time, judge))
+            evaluated = list(self._with_both_readings(evaluated, time, judge))
         status = decide_statuses(subjects, [answer.status for _, answer, _ in evaluated])
         decisive = next((e for e in evaluated if e[1].status is status), evaluated[-1] if evaluated else None)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
@@ -230,7 +230,7 @@ class _Evaluation:
         self.context.deadlines.update((deadline.written, deadline.at))
         return judge(subject.signal, self.anchor, deadline), deadline.at
 
-    def _agreed(self, evaluated: Sequence[_Evaluated], time: Bound, judge: Any) -> Iterator[_Evaluated]:
+    def _with_both_readings(self, evaluated: Sequence[_Evaluated], time: Bound, judge: Any) -> Iterator[_Evaluated]:
         """The subjects, undecided if the readings differ: two numbers that are wrong may have a right one between."""
         other = replace(self, reading=Reading.LONGEST if self.reading is Reading.SHORTEST else Reading.SHORTEST)
         other._prepare()

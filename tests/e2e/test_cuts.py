@@ -26,7 +26,7 @@ pytestmark = pytest.mark.lab
 EXPERIMENT = EXPERIMENTS / "graceful-poweroff.yaml"
 COUNT = int(os.environ.get("NODEFALL_CUTS", "4"))
 WATCHES = {"nodes", "pods", "deployments", "statefulsets", "daemonsets"}  # what the experiment asks about
-LATE = 1.0  # seconds of cluster time by which a busy machine acts later than it is told
+LATE = 1.0  # seconds of cluster time by which a busy machine may act late
 RESUMPTION = 5.0  # seconds that the watches may take to come back
 SPAN = 105.0  # seconds of cluster time that a run takes, from its first step on
 # Chosen so that the few of an ordinary run have one early (over a deadline), one late and two in between.

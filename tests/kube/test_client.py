@@ -210,7 +210,7 @@ def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
     assert state.headers[0]["authorization"] == "Bearer fresh"
 
 
-def test_a_token_that_expires_is_renewed_but_not_looked_at_for_each_request(
+def test_a_token_that_expires_is_renewed_but_not_checked_for_each_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plug-in counts its calls; its tokens expire soon, so that the client runs it whenever it looks."""
