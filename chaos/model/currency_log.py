@@ -25,13 +25,14 @@ _NOTABLE_PAUSE = 25.0  # seconds without any proof, more than between two of an 
 class _Source:
     """A resource: current up to ``until``, except the objects ``behind`` (by uid), current up to an earlier moment.
 
-    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``bounds``: of all
-    changes in its store. ``unproven``: long lags and pauses.
+    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``shared``: bounds
+    of all changes in its store; ``own``: of its own. ``unproven``: long lags and pauses.
     """
 
     until: float
     complete: float
-    bounds: OrderBounds
+    shared: OrderBounds
+    own: OrderBounds = field(default_factory=OrderBounds)
     behind: dict[str, float] = field(default_factory=dict)
     unproven: list[tuple[float, float]] = field(default_factory=list)
 
@@ -41,6 +42,10 @@ class _Source:
             return self.behind.get(uid, self.until), math.inf
         earliest, latest = self.bounds.interval(order)
         return max(earliest, self.behind.get(uid, -math.inf)), latest
+
+    @property
+    def bounds(self) -> OrderBounds:
+        return self.shared if self.shared.is_consistent else self.own
 
     @property
     def current_until(self) -> float:
@@ -54,22 +59,32 @@ class _Source:
 
 
 class CurrencyLog:
-    """Updated by the timeline, in the order of its entries. A recording without proofs has exact times."""
+    """Updated by the timeline, in the order of its entries. A recording without proofs has exact times.
+
+    All resources but Events are taken to be in one store, as usual, until a read contradicts it (an API server may keep
+    any resource in an etcd of its own, ``--etcd-servers-overrides``): from then on each has an order of its own.
+    """
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
         self._late: dict[str, list[BlindWindow]] = {}
         self._unsettled: dict[str, deque[tuple[int, float, float]]] = {}  # late versions: order, earliest, receipt
         self._event_earliest: dict[int, float] = {}  # by seq
-        self._bounds = {False: OrderBounds(), True: OrderBounds()}  # of all resources, and of Events
+        self._shared = OrderBounds()  # of all resources but Events
         self._slowest = 0.0  # seconds that an answer has taken
         self._clock_ahead = 0.0  # seconds by which the clock of any node is ahead, as far as that is known
+
+    @property
+    def is_one_store(self) -> bool:
+        """Whether the resourceVersions of all resources but Events tell which of two changes came first."""
+        return self._shared.is_consistent
 
     def add(self, source: str, proof: Currency, t: float) -> None:
         """Add a proof that was recorded at ``t``. One that another has overtaken says nothing new."""
         known = self._sources.get(source)
         if known is None:
-            known = self._sources[source] = _Source(proof.until, proof.complete, self._bounds[source == _EVENTS])
+            shared = OrderBounds() if source == _EVENTS else self._shared
+            known = self._sources[source] = _Source(proof.until, proof.complete, shared)
         elif proof.until >= known.until:
             if proof.until - known.current_until > _NOTABLE_PAUSE:
                 known.note_lag(known.current_until, proof.until)
@@ -79,7 +94,8 @@ class CurrencyLog:
             if proof.until - known.current_until > _NOTABLE_LAG:
                 known.note_lag(known.current_until, proof.until)
         if proof.version.isdecimal():
-            known.bounds.add_read(int(proof.version), proof.read, t)
+            for bounds in (known.shared, known.own):
+                bounds.add_read(int(proof.version), proof.read, t)
             self._slowest = max(self._slowest, t - proof.read)
 
     def interval(self, source: str, obj: Any, order: int, t: float) -> tuple[float, float]:
@@ -90,9 +106,11 @@ class CurrencyLog:
         """
         known = self._sources.get(source)
         if order and source != _EVENTS:
-            self._bounds[False].add_ceiling(order, t)
+            self._shared.add_ceiling(order, t)
         if known is None:
             return math.inf, t
+        if order:
+            known.own.add_ceiling(order, t)
         earliest, latest = known.interval(obj.metadata.uid, order)
         latest = min(latest, t)
         if latest - earliest > _CLOCK_SLACK:
@@ -107,10 +125,12 @@ class CurrencyLog:
         What is newer than what a read had happened after that was sent, whichever resource it was of. Returns those
         that a later answer may narrow further: it takes no longer than the slowest so far.
         """
+        if not self.is_one_store:
+            return []
         pending = []
         for history, index in versions:
             version = history.versions[index]
-            earliest, _ = self._bounds[False].interval(version.order)
+            earliest, _ = self._shared.interval(version.order)
             if earliest > version.earliest:
                 history.versions[index] = structs.replace(version, earliest=min(earliest, version.latest))
             if version.t >= t - self._slowest:
@@ -170,7 +190,7 @@ class CurrencyLog:
 
     def _extend_late(self, windows: list[BlindWindow], source: str, order: int, start: float, end: float) -> None:
         if order:
-            start = max(start, self._bounds[source == _EVENTS].interval(order)[0])
+            start = max(start, self._sources[source].bounds.interval(order)[0])
         if end - start <= USUAL_LAG:
             return
         while windows and (windows[-1].end or end) >= start:

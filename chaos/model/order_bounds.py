@@ -7,14 +7,18 @@ from bisect import bisect_left, bisect_right
 
 
 class OrderBounds:
-    """What is known of the moments of all changes in one store, whose numbers grow with each."""
+    """What is known of the moments of all changes in one store, whose numbers grow with each.
+
+    ``is_consistent``: no two readings contradict each other, as they do if the numbers are of several stores.
+    """
 
     def __init__(self) -> None:
+        self.is_consistent = True
         self._floors: tuple[list[int], list[float]] = ([], [])  # both ascending: of what is newer than the number
         self._ceilings: tuple[list[int], list[float]] = ([], [])  # both ascending: of what is not newer
 
     def __bool__(self) -> bool:
-        return bool(self._floors[0])
+        return self.is_consistent and bool(self._floors[0])
 
     def add_read(self, order: int, begin: float, answered: float) -> None:
         """A read that was sent at ``begin`` had everything up to ``order``, and nothing after it."""
@@ -23,6 +27,9 @@ class OrderBounds:
         if not at or times[at - 1] < begin:
             start, end = bisect_left(orders, order), bisect_right(times, begin, lo=at)
             orders[start:end], times[start:end] = [order], [begin]
+        above = bisect_right(self._ceilings[0], order)
+        if above < len(self._ceilings[0]) and self._ceilings[1][above] < begin:
+            self.is_consistent = False  # it had less than was known before
         self.add_ceiling(order, answered)
 
     def add_ceiling(self, order: int, t: float) -> None:
@@ -32,6 +39,8 @@ class OrderBounds:
         if at == len(orders) or times[at] > t:
             start, end = bisect_left(times, t, hi=at), bisect_right(orders, order)
             orders[start:end], times[start:end] = [order], [t]
+        earliest, _ = self.interval(order)
+        self.is_consistent = self.is_consistent and earliest <= t
 
     def interval(self, order: int) -> tuple[float, float]:
         """The moments between which the change ``order`` happened; infinite where nothing is known."""

@@ -47,7 +47,7 @@ class Entry(Struct, frozen=True, gc=False):
 class Version(Struct, Generic[T], frozen=True, gc=False):
     """State of an object from some moment in (``earliest``, ``latest``] on; it was received at ``t``.
 
-    ``order``: its resourceVersion, or 0. ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that
+    ``order``: its resourceVersion, or 0 if that tells no order. ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that
     is stale, because the deletion was deduced from a new list after a blind window.
     """
 
@@ -182,6 +182,7 @@ def _append(timeline: Timeline, history: History[Any], entry: Entry) -> None:
     is_stale = is_deleted and entry.note  # its resourceVersion is that of a state before the deletion
     order = int(metadata.resource_version) if metadata.resource_version.isdecimal() and not is_stale else 0
     earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t)
+    order = order if timeline.currency.is_one_store else 0
     history.append(Version(entry.t, entry.seq, entry.object, is_deleted, bool(entry.note), earliest, order, latest))
     if order and earliest < latest:
         timeline.recent.append((history, len(history.versions) - 1))
