@@ -47,8 +47,8 @@ class Entry(Struct, frozen=True, gc=False):
 class Version(Struct, Generic[T], frozen=True, gc=False):
     """State of an object from some moment in (``earliest``, ``latest``] on; it was received at ``t``.
 
-    ``order``: its resourceVersion, or 0 if that tells no order. ``is_deleted``: ``object`` is the final state; ``final_state_unknown`` if that
-    is stale, because the deletion was deduced from a new list after a blind window.
+    ``order``: its resourceVersion, or 0 if that tells no order. ``is_deleted``: ``object`` is the final state;
+    ``final_state_unknown`` if that is stale, because the deletion was deduced from a new list after a blind window.
     """
 
     t: float
