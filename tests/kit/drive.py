@@ -104,6 +104,7 @@ def drive(
     during: Callable[[Hosts], None] | None = None,
     more: list[dict[str, Any]] | None = None,
     max_duration: str = "3m",
+    recovery: str = "15s",
     transport: str = "ssh",
     standin: Callable[[Clock], StandIn] | None = None,
     stop: StopRequest | None = None,
@@ -111,7 +112,8 @@ def drive(
 ) -> RunResult:
     """The result of a run whose method is one step ``do`` (and the steps ``more``).
 
-    ``then``: how long after the fault the undo begins. ``during`` is called once, from the first look after the fault,
+    ``then``: how long after the fault the undo begins. ``recovery``: the time for it; a run takes all of it, or a
+    minute, if the kubelet's lock was never lost. ``during`` is called once, from the first look after the fault,
     while it lasts. ``registry`` has the actions and assertions, see :func:`registry_with`.
     """
     hosts = {h.name: h for h in (host if isinstance(host, list) else [host])}
@@ -121,7 +123,7 @@ def drive(
         kube = standin(clock) if standin else None
         there = open_hosts(hosts, folder, clock, transport=transport, kube=kube)
         stack.callback(there.close)
-        file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration)
+        file = _experiment(folder, action, given, list(hosts), then, more or [], max_duration, recovery)
         experiment = load_experiment(file, registry)
         view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
         wanted = frozenset(f for step in experiment.spec.method for f in _facts(registry, step.action, step.with_))
@@ -206,6 +208,7 @@ def _experiment(
     then: str,
     more: list[dict[str, Any]],
     limit: str,
+    recovery: str,
 ) -> Path:
     held = {"assert": "inhibitor-held", "with": {"node": "victim"}}
     document = {
@@ -218,7 +221,7 @@ def _experiment(
             "steadyState": [held],
             "method": [{"name": "do", "action": action, "target": "victim", "with": dict(given)}, *more],
             "hypothesis": [{"assert": "inhibitor-held", "with": {"node": "victim"}, "never": {"for": then}}],
-            "recovery": {"within": "2m"},
+            "recovery": {"within": recovery},
             "maxDuration": limit,
         },
     }

@@ -24,7 +24,7 @@ def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Pa
     def standin(clock: Clock) -> StandIn:
         return StandIn(machine, clock, HARD)
 
-    result = drive(machine, action, given, folder, max_duration="10m", standin=standin)
+    result = drive(machine, action, given, folder, max_duration="10m", recovery="2m", standin=standin)
     (step,) = result.steps
     assert (step.proof_status, step.weak) == ("proven", False), step.because
     assert all(undo.proven for undo in result.undo), result.leftovers
