@@ -119,7 +119,7 @@ def _run_locked(
 
         with stop_on_signal(stop), guard_pending_undo(directory):
             result = execute(context)
-            timeline = recorder.snapshot()
+            timeline = recorder.timeline()
         failure = _close(writer)
     return Run(result, timeline, directory), recorder.failure or failure
 

@@ -49,26 +49,26 @@ class LiveJudge:
 
     def judge(self, live: bool) -> RunResult:
         """All verdicts; with ``live``, those whose deadline is in the future are pending."""
-        with self.recorder.lock_timeline() as timeline:
-            result = judge(self.loaded.experiment, timeline, self.registry, self.options, live=live, state=self._state)
+        timeline = self.recorder.timeline()
+        result = judge(self.loaded.experiment, timeline, self.registry, self.options, live=live, state=self._state)
         self.prove_at(self._state.deadlines)
         return result
 
     def steady_state(self) -> tuple[Verdict, ...]:
         """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet."""
-        with self.recorder.lock_timeline() as timeline:
-            context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
-            missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
-            return (*steady_state(context, timeline.end), *missing)
+        timeline = self.recorder.timeline()
+        context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
+        missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
+        return (*steady_state(context, timeline.end), *missing)
 
     def late_watches(self, since: float) -> tuple[Verdict, ...]:
         """A pending verdict for each resource of which something from before ``since`` may not be received yet."""
-        with self.recorder.lock_timeline() as timeline:
-            return tuple(
-                Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")
-                for source in sorted(relevant_resources(self.loaded.experiment, self.registry))
-                if timeline.currency.listed_until(source) < since
-            )
+        timeline = self.recorder.timeline()
+        return tuple(
+            Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")
+            for source in sorted(relevant_resources(self.loaded.experiment, self.registry))
+            if timeline.currency.listed_until(source) < since
+        )
 
     def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
         """Each kind of object has a separate watch, and one may be late."""

@@ -1,10 +1,9 @@
-"""Recorder: the one writer of a live timeline and of its recording."""
+"""Recorder: the one writer of a recording, and of the live timeline that the judge reads."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import msgspec
 
@@ -29,6 +28,8 @@ class Recorder:
     def __init__(self, decode: DecodeFunc, clock: Clock, write: WriteFunc | None = None) -> None:
         self._decode, self._clock, self._write = decode, clock, write
         self._timeline = Timeline()
+        self._new: list[Entry] = []  # not in the timeline yet
+        self._seq = 0
         self._lock = threading.Lock()
         self._last_time = self._last_action_time = float("-inf")
         self.failure: OSError | None = None
@@ -42,9 +43,10 @@ class Recorder:
             entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, node=entry.node, note=entry.note)
         with self._lock:
             entry = self._in_order(entry)
-            decoded = self._decode(entry, self._timeline.next_seq())
+            decoded = self._decode(entry, self._seq)
             if decoded is not None:
-                self._timeline.add(decoded)
+                self._new.append(decoded)
+                self._seq += 1
             self._save(entry)
 
     def _in_order(self, entry: RecordingEntry) -> RecordingEntry:
@@ -55,23 +57,15 @@ class Recorder:
             self._last_action_time = t
         return entry if t == entry.t else moved(entry, t)
 
-    @contextmanager
-    def lock_timeline(self) -> Iterator[Timeline]:
-        """The timeline up to now; nothing is added meanwhile, so hold it only briefly."""
+    def timeline(self) -> Timeline:
+        """The timeline up to now. Only the next call changes it, so call it from one thread; no observer waits."""
         with self._lock:
-            self._last_time = max(self._last_time, self._clock.now())
-            self._timeline.end = max(self._timeline.end, self._last_time)
-            yield self._timeline
-
-    def snapshot(self) -> Timeline:
-        """A copy of the timeline up to now, to judge without the lock."""
-        with self.lock_timeline() as timeline:
-            entries, end = list(timeline.entries), timeline.end
-        copy = Timeline()
-        for entry in entries:
-            copy.add(entry)
-        copy.end = max(copy.end, end)
-        return copy
+            new, self._new = self._new, []
+            end = self._last_time = max(self._last_time, self._clock.now())
+        for entry in new:
+            self._timeline.add(entry)
+        self._timeline.end = max(self._timeline.end, end)
+        return self._timeline
 
     def _save(self, entry: RecordingEntry) -> None:
         if self._write is None or self.failure is not None:

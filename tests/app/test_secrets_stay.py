@@ -149,7 +149,7 @@ def _recording(folder: Path, text: str) -> Iterator[bytes]:
         for kind in ("host", "events", "blind"):
             recorder.emit(RecordingEntry(1.0, kind, "x", msgspec.Raw(json.dumps({"message": text}).encode()), "n1"))
     yield gzip.decompress((folder / "r.gz").read_bytes())
-    yield repr(recorder.snapshot().entries).encode()
+    yield repr(recorder.timeline().entries).encode()
 
 
 def _words(folder: Path, text: str) -> Iterator[bytes]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,11 +18,10 @@ class Recorded:
     """A recorder whose timeline is given."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+        self._timeline = timeline
 
-    @contextmanager
-    def lock_timeline(self) -> Iterator[Timeline]:
-        yield self.timeline
+    def timeline(self) -> Timeline:
+        return self._timeline
 
 
 def unmet(story: Story, runs: str | None = "workload") -> list[str]:

@@ -32,8 +32,7 @@ def test_no_line_gets_a_time_before_the_last_ones() -> None:
     recorder = Recorder(decode, clock_at(5))
     for t in (10.0, 9.0, 11.0, 10.5):
         recorder.emit(fact(t, 1))
-    with recorder.lock_timeline() as timeline:
-        assert [(e.seq, e.t) for e in timeline.entries] == [(0, 10), (1, 10), (2, 11), (3, 11)]
+    assert [(e.seq, e.t) for e in recorder.timeline().entries] == [(0, 10), (1, 10), (2, 11), (3, 11)]
 
 
 def test_what_is_seen_after_a_phase_of_a_step_is_later_than_that_phase() -> None:
@@ -42,8 +41,7 @@ def test_what_is_seen_after_a_phase_of_a_step_is_later_than_that_phase() -> None
     begin = RecordingEntry(10.0, "action", "poweroff", msgspec.Raw(b'{"step":"off","phase":"begin"}'), node="n1")
     for line in (fact(10, 1), begin, begin, fact(10, 2), fact(10, 3), begin):
         recorder.emit(line)
-    with recorder.lock_timeline() as timeline:
-        times = [e.t for e in timeline.entries]
+    times = [e.t for e in recorder.timeline().entries]
     assert times[:3] == [10, 10, 10]
     assert 10 < times[3] == times[4] == times[5] < 10.00001
 
@@ -56,27 +54,27 @@ def test_a_recording_is_judged_like_the_live_timeline(tmp_path: Path) -> None:
         recorder.emit(fact(10, 1))
         recorder.emit(RecordingEntry(11.0, "pods", "BOOKMARK", msgspec.Raw(b'{"metadata":{"resourceVersion":"7"}}')))
         recorder.emit(fact(12, 2))
-        live = recorder.snapshot()
+        live = recorder.timeline()
     assert build_timeline(read_recording(path)).entries == live.entries
     assert [e.seq for e in live.entries] == [0, 1, 2]
 
 
-def test_the_locked_timeline_ends_now_and_later_entries_follow() -> None:
+def test_the_timeline_ends_now_and_later_entries_follow() -> None:
     clock = clock_at(100)
     recorder = Recorder(decode, clock)
     recorder.emit(fact(90, 1))
-    with recorder.lock_timeline() as timeline:
-        assert timeline.end == 100
+    assert recorder.timeline().end == 100
     recorder.emit(fact(99, 2))
-    assert [f.t for f in recorder.snapshot().readings("n1", "f")] == [90, 100]
+    assert [f.t for f in recorder.timeline().readings("n1", "f")] == [90, 100]
 
 
-def test_a_snapshot_does_not_change() -> None:
+def test_observers_do_not_change_what_is_being_judged() -> None:
     recorder = Recorder(decode, clock_at(5))
     recorder.emit(fact(10, 1))
-    snapshot = recorder.snapshot()
+    judged = recorder.timeline()
     recorder.emit(fact(11, 2))
-    assert len(snapshot.readings("n1", "f")) == 1
+    assert len(judged.readings("n1", "f")) == 1
+    assert len(recorder.timeline().readings("n1", "f")) == 2
 
 
 def test_many_threads() -> None:
@@ -91,10 +89,9 @@ def test_many_threads() -> None:
         thread.start()
     for thread in threads:
         thread.join(timeout=20)
-    with recorder.lock_timeline() as timeline:
-        assert [e.seq for e in timeline.entries] == list(range(800))
-        times = [e.t for e in timeline.entries]
-        assert times == sorted(times)
+    entries = recorder.timeline().entries
+    assert [e.seq for e in entries] == list(range(800))
+    assert [e.t for e in entries] == sorted(e.t for e in entries)
 
 
 def test_an_object_that_was_decoded_already_is_not_decoded_again() -> None:
@@ -102,7 +99,7 @@ def test_an_object_that_was_decoded_already_is_not_decoded_again() -> None:
     pod = Pod(metadata=Metadata(name="p", uid="u"))
     recorder.emit(fact(12, 1))
     recorder.emit(DecodedEntry.of(10, "pods", "ADDED", msgspec.Raw(msgspec.json.encode(pod)), pod))
-    entry = recorder.snapshot().entries[-1]
+    entry = recorder.timeline().entries[-1]
     assert (entry.t, entry.object is pod) == (12, True)
 
 
@@ -115,7 +112,7 @@ def test_a_secret_is_redacted_in_what_was_decoded_already(monkeypatch: pytest.Mo
     recorder = Recorder(decode, clock_at(5), written.append)
     pod = Pod(metadata=Metadata(name="p", uid="u", labels={"a": "is hunter2-secret"}))
     recorder.emit(DecodedEntry.of(10, "pods", "ADDED", msgspec.Raw(msgspec.json.encode(pod)), pod))
-    assert recorder.snapshot().pods["u"].last.object.metadata.labels == {"a": "is ***"}
+    assert recorder.timeline().pods["u"].last.object.metadata.labels == {"a": "is ***"}
     assert b"hunter2" not in msgspec.json.encode(written)
 
 
@@ -130,7 +127,7 @@ def test_a_full_disk_does_not_stop_the_observers() -> None:
     recorder = Recorder(decode, clock_at(5), write)
     for t in (10.0, 11.0, 12.0):
         recorder.emit(fact(t, 1))
-    assert len(recorder.snapshot().entries) == 3
+    assert len(recorder.timeline().entries) == 3
     assert isinstance(recorder.failure, OSError)
     with pytest.raises(OSError, match="No space"):
         raise recorder.failure

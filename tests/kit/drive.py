@@ -145,16 +145,15 @@ def drive(
         called: list[bool] = []
 
         def judged(live: bool) -> RunResult:
-            with recorder.lock_timeline() as timeline:
-                result = judge(experiment, timeline, registry, options, live=live)
+            result = judge(experiment, recorder.timeline(), registry, options, live=live)
             if live and during and not called and result.steps and result.steps[0].returned is not None:
                 called.append(True)
                 during(there)
             return result
 
         def steady() -> tuple[Verdict, ...]:
-            with recorder.lock_timeline() as timeline:
-                return steady_state(bind(experiment, timeline, registry, options, live=True), timeline.end)
+            timeline = recorder.timeline()
+            return steady_state(bind(experiment, timeline, registry, options, live=True), timeline.end)
 
         progress = FakeProgress()
         stack.callback(lambda: sys.stdout.write("\n".join(progress.reports)))  # for a test that fails
