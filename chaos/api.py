@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from chaos.model.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
     from chaos.model.field_types import Secret
+    from chaos.model.indexes import EventLog, PodHistories
     from chaos.model.inventory import (
         Cluster,
         Connection,
@@ -86,16 +87,16 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
-    "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "Exit", "Expectation",
-    "Experiment", "Fact", "FactCheck", "FailsafeTimer", "ForeignFault", "Host", "HostCommand", "Inventory",
-    "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Metadata", "NodeTaint",
-    "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError", "PodSelector", "PodVerb",
-    "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb", "PriorityGrace", "Probe", "ProbeResult",
-    "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus", "ProtectedNodes", "Query", "QueryResult",
-    "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "Scrape", "Secret",
-    "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand", "TargetSpec",
-    "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep", "Unreachable", "Unsupported",
-    "Until", "UsageError", "Verdict", "Workload", "judge", "kube", "load", "plan", "run",
+    "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EventLog", "Exit",
+    "Expectation", "Experiment", "Fact", "FactCheck", "FailsafeTimer", "ForeignFault", "Host", "HostCommand",
+    "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Metadata",
+    "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError", "PodHistories",
+    "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb", "PriorityGrace", "Probe",
+    "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus", "ProtectedNodes", "Query",
+    "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "Scrape",
+    "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand", "TargetSpec",
+    "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep", "Unreachable", "Unsupported", "Until",
+    "UsageError", "Verdict", "Workload", "judge", "kube", "load", "plan", "run",
 ]
 # fmt: on
 

@@ -139,7 +139,7 @@ def prove_eviction(resource: str) -> Proof:
     reason = f"The node was low on resource: {resource}"
 
     def check(timeline: Timeline, step: StepRun) -> ProofResult:
-        for history in timeline.pods.values():
+        for history in timeline.pods.on_nodes([step.node]):
             for version in history:
                 pod = version.object
                 message = (pod.status.message if pod.status else None) or ""

@@ -94,7 +94,7 @@ def _is_preempted(pod: Pod, by: str) -> bool:
 def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven by a pod of the node that was preempted, or by the Event of the kubelet that preempts one."""
     by = step.params.get("by", "scheduler")
-    for pods in timeline.pods.values():
+    for pods in timeline.pods.on_nodes([step.node]):
         for version in pods:
             pod = version.object
             on_node = bool(pod.spec and pod.spec.node_name == step.node)
@@ -106,10 +106,10 @@ def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
 
 def _find_event(timeline: Timeline, step: StepRun) -> ProofResult | None:
     """The kubelet emits the Event before it kills the pod, whose last version may never be observed."""
-    for entry, event in timeline.events:
+    for entry, event in timeline.events.with_reason(_REASON):
         pod, source = event.involved_object, event.source
         from_kubelet = source is not None and (source.component, source.host) == ("kubelet", step.node)
-        if event.reason == _REASON and from_kubelet and pod and step.begin <= entry.t <= step.until:
+        if from_kubelet and pod and step.begin <= entry.t <= step.until:
             return ProofResult(ProofStatus.PROVEN, f"the kubelet reported that it preempts {pod.name}", (entry.seq,))
     return None
 

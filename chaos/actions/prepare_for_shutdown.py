@@ -58,11 +58,11 @@ def _emit(active: bool) -> HostCommand:
 def _check_kubelet_event(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven by the kubelet's event about the signal. Events are best effort, so a missing event disproves nothing."""
     wanted = "detected shutdown event" if step.params.get("active") else "detected shutdown cancellation"
-    for entry, event in timeline.events:
+    for entry, event in timeline.events.about(step.node):
         about = event.involved_object
         if entry.type == "LIST" or not step.begin <= entry.t <= step.until or about is None:
             continue
-        if about.kind == "Node" and about.name == step.node and wanted in (event.message or ""):
+        if about.kind == "Node" and wanted in (event.message or ""):
             return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} reported: {wanted}", (entry.seq,))
     return no_proof(f"the kubelet of {step.node} reported no signal")
 

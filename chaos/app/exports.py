@@ -23,6 +23,7 @@ _NAMES = {
     ),
     "chaos.model.experiment": "Expectation Experiment Recovery Spec Step TargetSpec Until Workload",
     "chaos.model.field_types": "Secret",
+    "chaos.model.indexes": "EventLog PodHistories",
     "chaos.model.inventory": (
         "Cluster Connection ControllerManager Defaults Host Inventory Limits NodeTaint PriorityGrace Prometheus "
         "ProtectedNodes Rule TimeSource"

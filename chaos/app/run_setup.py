@@ -79,12 +79,8 @@ class LiveJudge:
 
     def _targets_without_pod(self, timeline: Timeline) -> Iterator[Verdict]:
         """Targets that must run a pod of the workload, and do not."""
-        pods = (history.last for history in timeline.pods.values())
-        running = {
-            pod.object.spec.node_name
-            for pod in pods
-            if not pod.is_deleted and pod.object.spec and pod.object.metadata.namespace == self.options.namespace
-        }
+        pods = (history.last for history in timeline.pods.in_namespace(self.options.namespace))
+        running = {pod.object.spec.node_name for pod in pods if not pod.is_deleted and pod.object.spec}
         for name, spec in self.loaded.experiment.spec.targets.items():
             for node in self.options.bind.get(name, ()) if spec.runs else ():
                 if node not in running:

@@ -95,7 +95,7 @@ class Pods:
             return _series(series, selection)
         quantifier, pod_filter = params.quantifier_and_filter()
         if isinstance(pod_filter, Quantity) and params.at is None:
-            pods = view.timeline.pods.values()
+            pods = selection.candidates()
             observed = [_subject(view, h, _match_signal(view, h, pod_filter, selection)) for h in pods]
             subjects = observed + unobservable(view, max(pod_filter.least, (pod_filter.most or 0) + 1))
         else:
@@ -142,8 +142,8 @@ def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
 def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     """Subject set with a single subject: all pods together."""
     timeline, anchor, frozen = selection.view.timeline, selection.view.anchor, selection.params.at is not None
-    pods = selection.freeze() if frozen else list(timeline.pods.values())
-    if not pods:
+    pods = selection.freeze() if frozen else selection.candidates()
+    if not (pods if frozen else timeline.pods):
         raise NothingToJudge(selection.empty_reason)
     matches = first_matches(pods, pod_filter, anchor, None if frozen else selection)
     blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]

@@ -152,10 +152,10 @@ class AtMostOne:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
         identities: dict[str, list[Subject]] = {}
-        for history in view.timeline.pods.values():
+        for history in view.timeline.pods.in_namespace(namespace):
             pod = history.last.object
             owner = controller_of(pod)
-            if pod.metadata.namespace != namespace or owner is None or owner.kind != "StatefulSet":
+            if owner is None or owner.kind != "StatefulSet":
                 continue
             if params.name in (None, owner.name):
                 incarnation = _Incarnation(view.timeline, history)

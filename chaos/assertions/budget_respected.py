@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.budgets import is_healthy, selects
+from chaos.judge.budgets import is_healthy, matches, selects
 from chaos.judge.membership import is_member, require_complete
 from chaos.judge.pods import disruption
 from chaos.judge.signals import mask, mask_late, mask_pods
@@ -99,7 +100,8 @@ def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudg
     timeline = view.timeline
     spec = budget.last.object.spec
     selector: LabelSelector | None = spec.selector if spec else None
-    pods = [(v, uid) for uid, h in timeline.pods.items() if h.last.object.metadata.namespace == key[0] for v in h]
+    histories = timeline.pods.with_labels(key[0], partial(matches, selector)) if selector else []
+    pods = [(version, version.object.metadata.uid) for history in histories for version in history]
     count = _HealthyCount(tuple(by), timeline.uncertain_windows("pods"))
     versions: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
     for version, uid in sorted(versions, key=lambda item: item[0].seq):

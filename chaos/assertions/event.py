@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -58,6 +58,10 @@ class _EventMatcher:
         self.kind, self.name = ("Node", node) if node else (params.kind, params.name)
         self.namespace = namespace
 
+    def candidates(self, timeline: Timeline) -> Sequence[tuple[Entry, Event]]:
+        """Events that may match, and all others with their uids."""
+        return timeline.events if self.name is None else timeline.events.about(self.name)
+
     def matches(self, event: Event) -> bool:
         """Whether the Event matches all conditions."""
         involved, params = event.involved_object or ObjectReference(), self.params
@@ -86,7 +90,7 @@ def _occurrences(timeline: Timeline, matcher: _EventMatcher, anchor: float) -> I
     A repeated Event only increments its count.
     """
     known: dict[str, int] = {}
-    for entry, event in timeline.events:
+    for entry, event in matcher.candidates(timeline):
         before, count = known.get(event.metadata.uid, 0), max(event.count or 1, 1)
         known[event.metadata.uid] = max(before, count)
         time = _event_time(event)

@@ -111,8 +111,7 @@ class PodsStarted:
                 full_name(history.last.object.metadata),
                 mask_pods(starts.signal(history, nodes), view.timeline),
             )
-            for history in view.timeline.pods.values()
-            if any(node_of(v.object) in nodes for v in history)
+            for history in view.timeline.pods.on_nodes(nodes)
         ]
         no_other = Signal((Sample(float("-inf"), False, None, "no container of another pod started"),))
         subjects.append(Subject("", mask_pods(no_other, view.timeline)))

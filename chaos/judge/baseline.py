@@ -28,13 +28,9 @@ def slowest_start(context: JudgeContext) -> Start | None:
     if not context.namespace:
         return None
     before = context.start
-    histories = (h for h in context.timeline.pods.values() if _namespace(h) == context.namespace)
+    histories = context.timeline.pods.in_namespace(context.namespace)
     starts = (_start_of(context.timeline, history, before) for history in histories)
     return max(filter(None, starts), key=lambda start: start.seconds, default=None)
-
-
-def _namespace(history: History[Pod]) -> str:
-    return history.versions[0].object.metadata.namespace
 
 
 def _start_of(timeline: Timeline, history: History[Pod], before: float) -> Start | None:

@@ -43,16 +43,16 @@ def stop_times(timeline: Timeline, node: str, after: float) -> dict[str, Interva
 
 
 def _killing_events(timeline: Timeline, node: str) -> Iterator[tuple[str, Interval]]:
-    for entry, event in timeline.events:
+    for entry, event in timeline.events.with_reason("Killing"):
         about, began = event.involved_object, source_time(event.first_timestamp)
-        stopping = event.reason == "Killing" and (event.message or "").startswith("Stopping container")
+        stopping = (event.message or "").startswith("Stopping container")
         if stopping and about and event.source and event.source.host == node and began is not None:
             yield about.uid, Interval(began, began + _RESOLUTION, entry.t, entry.seq)
 
 
 def _journal_stops(timeline: Timeline, node: str) -> Iterator[tuple[str, Interval]]:
-    pods = {uid: history.last.object for uid, history in timeline.pods.items()}
-    uids = {full_name(pod.metadata): uid for uid, pod in pods.items() if node_of(pod) == node}
+    pods = (history.last.object for history in timeline.pods.on_nodes([node]))
+    uids = {full_name(pod.metadata): pod.metadata.uid for pod in pods if node_of(pod) == node}
     for reading in timeline.readings(node, "kubelet-journal"):
         for entry in _journal_entries(reading.value):
             match = _KILL_MESSAGE.search(str(entry.get("message", "")))

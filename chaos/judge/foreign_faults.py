@@ -33,10 +33,12 @@ def foreign_faults(
     ``targets``: the nodes whose pods count, besides the pods in ``namespace``, the workload's, on any node.
     """
     case = Case(timeline, OwnChanges(timeline, registry))
+    begin = next((e.t for e, record in timeline.actions if record.phase == ActionPhase.BEGIN), None)
+    read = {node for node, _ in timeline.host}
     found = [
         each
         for name, history in timeline.nodes.items()
-        if _is_original(timeline, history.versions[0].seq)
+        if (len(history.versions) > 1 or name in read) and _is_original(timeline, history.versions[0].seq, begin)
         for each in (*node_faults(case, name, history), *power_faults(case, name))
     ]
     found += _evictions(case, targets, namespace)
@@ -46,9 +48,11 @@ def foreign_faults(
     return tuple(first.values())
 
 
-def _is_original(timeline: Timeline, seq: int) -> bool:
-    """Whether a Node, first observed in entry ``seq``, did not join during the run: others set up the ones that do."""
-    begin = next((e.t for e, record in timeline.actions if record.phase == ActionPhase.BEGIN), None)
+def _is_original(timeline: Timeline, seq: int, begin: float | None) -> bool:
+    """Whether a Node, first observed in entry ``seq``, did not join during the run: others set up the ones that do.
+
+    ``begin``: of the first step.
+    """
     entry = timeline.entries[seq]
     return entry.type != ADDED and (begin is None or entry.t <= begin)
 
@@ -56,7 +60,7 @@ def _is_original(timeline: Timeline, seq: int) -> bool:
 def _evictions(case: Case, targets: Collection[str], namespace: str) -> Iterator[ForeignFault]:
     """One for each node, from its first pod on."""
     found: dict[str, list[tuple[float, float, int, Pod]]] = {}
-    for history in case.timeline.pods.values():
+    for history in case.timeline.pods.disrupted:
         pod = history.last.object
         concerns = node_of(pod) in targets or (namespace and pod.metadata.namespace == namespace)
         if concerns and _is_evicted(pod) and (seen := _first_evicted(history)):

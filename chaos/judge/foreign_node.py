@@ -102,9 +102,7 @@ def _is_reaction_of_cloud(case: Case, name: str, t: float) -> bool:
     """Whether the cloud's controller deleted the Node of a machine that the run itself has made silent."""
     return case.own.began(name, NodeChange.REPORTING, t) and any(
         (component(event), event.reason) == (_CLOUD_LIFECYCLE, _DELETING_NODE)
-        and event.involved_object
-        and event.involved_object.name == name
-        for _, event in case.timeline.events
+        for _, event in case.timeline.events.about(name)
     )
 
 

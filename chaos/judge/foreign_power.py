@@ -70,9 +70,10 @@ def _boot_ids(timeline: Timeline, node: str) -> Iterator[tuple[float, str, int]]
 
 def _starts(timeline: Timeline, node: str) -> Iterator[_Boot]:
     """Starts of PID 1, the only trace of a boot in a container. A clock that was set moves them, too."""
-    if any(entry.type == _SETS_CLOCK and entry.node == node for entry, _ in timeline.actions):
+    readings = timeline.readings(node, "pid1-start")
+    if not readings or any(entry.type == _SETS_CLOCK and entry.node == node for entry, _ in timeline.actions):
         return
-    for before, after in pairwise(timeline.readings(node, "pid1-start")):
+    for before, after in pairwise(readings):
         is_later = is_number(before.value) and is_number(after.value) and after.value > before.value + SAME_BOOT_SECONDS
         if is_later and _was_down(timeline, node, before, after):
             yield _Boot(after.t, before.t, after.seq)
@@ -84,6 +85,5 @@ def _was_down(timeline: Timeline, node: str, before: Fact, after: Fact) -> bool:
         return True
     return any(
         before.t <= entry.t <= after.t and event.reason == "Starting" and component(event) == "kubelet"
-        for entry, event in timeline.events
-        if event.involved_object and event.involved_object.name == node
+        for entry, event in timeline.events.about(node)
     )

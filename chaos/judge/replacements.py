@@ -12,6 +12,7 @@ from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
 from chaos.judge.signals import Observation, from_history
 from chaos.model.document import Model
+from chaos.model.indexes import controller_key
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_condition
 from chaos.model.recording import USUAL_LAG
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
@@ -58,9 +59,9 @@ class Replacements:
         )
 
     def _candidates(self, key: tuple[str, str]) -> Iterator[History[Pod]]:
-        for uid, history in self.timeline.pods.items():
+        for history in self.timeline.pods.of_controller(key[0]):
             if (
-                uid not in self.frozen_uids
+                history.last.object.metadata.uid not in self.frozen_uids
                 and history.times[0] > self.moment
                 and _controller_key(history.last.object) == key
             ):
@@ -107,5 +108,4 @@ def _controller_key(pod: Pod) -> tuple[str, str] | None:
     owner = controller_of(pod)
     if owner is None:
         return None
-    name = pod.metadata.name if owner.kind == "StatefulSet" else ""
-    return owner.uid or f"{pod.metadata.namespace}/{owner.name}", name
+    return controller_key(pod), pod.metadata.name if owner.kind == "StatefulSet" else ""

@@ -70,7 +70,14 @@ class Selection:
         for blind in timeline.blind_windows_in(["pods"], moment, moment):
             raise Undecidable(f"the pods at {self._moment_text} are unknown: {blind.reason}")
         require_complete(self.view, "pods", moment, self._moment_text)
-        return [history for history in timeline.pods.values() if self._is_in_set(history, moment)]
+        return [history for history in self.candidates() if self._is_in_set(history, moment)]
+
+    def candidates(self) -> list[History[Pod]]:
+        """All pods that may ever belong to the set."""
+        pods = self.view.timeline.pods
+        if self.nodes is not None:
+            return pods.maybe_on_nodes(self.nodes)
+        return list(pods.values()) if self.namespace is None else pods.in_namespace(self.namespace)
 
     @property
     def _moment_text(self) -> str:

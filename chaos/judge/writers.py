@@ -34,7 +34,7 @@ def describe_manager(manager: str) -> str:
 
 def event_author(timeline: Timeline, kind: str, name: str, t: float, namespace: str = "") -> str:
     """``karpenter (Event DisruptionTerminating)``: the last author of an Event about the object near ``t``, or ""."""
-    for entry, event in reversed(timeline.events):
+    for entry, event in reversed(timeline.events.about(name)):
         about = event.involved_object
         if entry.t < t - _EVENT_SECONDS or about is None:
             continue

@@ -5,86 +5,27 @@ Only :meth:`Timeline.add` writes. Assertions never change a timeline.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
-
-from msgspec import Struct
+from typing import Any
 
 from chaos.model.currency_log import CurrencyLog
 from chaos.model.fact import current_fact
+from chaos.model.history import Entry, History, Key, Version
+from chaos.model.indexes import EventLog, PodHistories
 from chaos.model.kube import (
     EndpointSlice,
-    Event,
     Job,
     Lease,
     Node,
     PersistentVolumeClaim,
-    Pod,
     PodDisruptionBudget,
     VolumeAttachment,
     Workload,
 )
 from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
 
-T = TypeVar("T")
-Key = tuple[str, str]  # namespace, name
-
-
-class Entry(Struct, frozen=True, gc=False):
-    """A decoded recording entry. ``object``: a struct of model.kube, ActionRecord, BlindWindow or JSON."""
-
-    seq: int
-    t: float
-    kind: str
-    type: str
-    object: Any
-    node: str = ""
-    note: str = ""
-
-
-class Version(Struct, Generic[T], frozen=True, gc=False):
-    """State of an object from some moment in (``earliest``, ``latest``] on; it was received at ``t``.
-
-    ``order``: its resourceVersion, or 0 if that tells no order. ``is_deleted``: ``object`` is the final state;
-    ``final_state_unknown`` if that is stale, because the deletion was deduced from a new list after a blind window.
-    """
-
-    t: float
-    seq: int
-    object: T
-    is_deleted: bool = False
-    final_state_unknown: bool = False
-    earliest: float = float("inf")
-    order: int = 0
-    latest: float = float("inf")
-
-
-class History(Generic[T]):
-    """All versions of one object, oldest first."""
-
-    __slots__ = ("times", "versions")
-
-    def __init__(self) -> None:
-        self.versions: list[Version[T]] = []
-        self.times: list[float] = []
-
-    def append(self, version: Version[T]) -> None:
-        self.versions.append(version)
-        self.times.append(version.t)
-
-    def at(self, t: float) -> Version[T] | None:
-        """The version at ``t`` (inclusive), None before the first."""
-        index = bisect_right(self.times, t)
-        return self.versions[index - 1] if index else None
-
-    @property
-    def last(self) -> Version[T]:
-        return self.versions[-1]
-
-    def __iter__(self) -> Iterator[Version[T]]:
-        return iter(self.versions)
+__all__ = ["Entry", "Fact", "History", "Key", "ProbeSample", "QuerySample", "Scrape", "Timeline", "Version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +72,7 @@ class Timeline:
     meta: dict[str, Any] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     nodes: dict[str, History[Node]] = field(default_factory=dict)  # by name
-    pods: dict[str, History[Pod]] = field(default_factory=dict)  # by uid
+    pods: PodHistories = field(default_factory=PodHistories)  # by uid
     leases: dict[str, History[Lease]] = field(default_factory=dict)  # by name
     workloads: dict[tuple[str, str, str], History[Workload]] = field(default_factory=dict)  # plural, ns, name
     jobs: dict[Key, History[Job]] = field(default_factory=dict)
@@ -139,7 +80,7 @@ class Timeline:
     endpointslices: dict[Key, History[EndpointSlice]] = field(default_factory=dict)
     persistentvolumeclaims: dict[Key, History[PersistentVolumeClaim]] = field(default_factory=dict)
     volumeattachments: dict[str, History[VolumeAttachment]] = field(default_factory=dict)  # by name
-    events: list[tuple[Entry, Event]] = field(default_factory=list)
+    events: EventLog = field(default_factory=EventLog)
     metrics: dict[str, list[Scrape]] = field(default_factory=dict)  # by node, or URL of a controller-manager
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
     probes: dict[str, list[ProbeSample]] = field(default_factory=dict)  # by name of the probe
@@ -198,6 +139,7 @@ def _add_node(timeline: Timeline, entry: Entry) -> None:
 
 def _add_pod(timeline: Timeline, entry: Entry) -> None:
     _append(timeline, timeline.pods.setdefault(entry.object.metadata.uid, History()), entry)
+    timeline.pods.index(entry.object.metadata.uid)
 
 
 def _add_lease(timeline: Timeline, entry: Entry) -> None:
@@ -231,7 +173,7 @@ def _add_attachment(timeline: Timeline, entry: Entry) -> None:
 
 
 def _add_event(timeline: Timeline, entry: Entry) -> None:
-    timeline.events.append((entry, entry.object))
+    timeline.events.record(entry, entry.object)
     timeline.currency.note_event(entry.seq, entry.object, entry.t)
 
 
