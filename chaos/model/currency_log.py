@@ -26,7 +26,7 @@ class _Source:
     """A resource: current up to ``until``, except the objects ``behind`` (by uid), current up to an earlier moment.
 
     ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``shared``: bounds
-    of all changes in its store; ``own``: of its own. ``unproven``: long lags and pauses.
+    of all changes in its store; ``own``: only of itself. ``unproven``: long lags and pauses.
     """
 
     until: float
@@ -62,7 +62,7 @@ class CurrencyLog:
     """Updated by the timeline, in the order of its entries. A recording without proofs has exact times.
 
     All resources but Events are taken to be in one store, as usual, until a read contradicts it (an API server may keep
-    any resource in an etcd of its own, ``--etcd-servers-overrides``): from then on each has an order of its own.
+    any resource in a separate etcd, ``--etcd-servers-overrides``): from then on each has a separate order.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class CurrencyLog:
 
     @property
     def is_one_store(self) -> bool:
-        """Whether the resourceVersions of all resources but Events tell which of two changes came first."""
+        """Whether resourceVersions say which of two changes came first, of all resources but Events."""
         return self._shared.is_consistent
 
     def add(self, source: str, proof: Currency, t: float) -> None:

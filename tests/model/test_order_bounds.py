@@ -26,7 +26,7 @@ def test_bounds_are_the_narrowest_that_the_reads_leave(
     answers = [*((version, begin + seconds) for version, begin, seconds in reads), *ceilings]
     latest = min((t for version, t in answers if version >= order), default=math.inf)
     assert bounds.interval(order) == (earliest, latest)
-    known = [(version, begin, begin + seconds) for version, begin, seconds in reads]
+    known: list[tuple[int, float, int]] = [(version, begin, begin + seconds) for version, begin, seconds in reads]
     known += [(version, -math.inf, t) for version, t in ceilings]
     crossed = any(lower < version and by < begin for lower, begin, _ in known for version, _, by in known)
     assert bounds.is_consistent != crossed
