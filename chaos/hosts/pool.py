@@ -18,6 +18,7 @@ from chaos.model.api_fact import PseudoFact
 from chaos.model.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.fact import FactRef, HostFact, find_fact
+from chaos.model.machine_address import plain_address
 from chaos.model.ports import (
     Clock,
     KubeApi,
@@ -25,6 +26,7 @@ from chaos.model.ports import (
     MachineIdentity,
     PowerControl,
     RestartPolicyControl,
+    ServiceSession,
     Session,
 )
 from chaos.model.power_identity import PowerIdentity
@@ -76,6 +78,7 @@ class Hosts:
             PseudoFact.HOST_KEY: self._host_key,
             PseudoFact.POWER_IDENTITY: self._power_identity_key,
             PseudoFact.ADDRESSES: self._addresses,
+            PseudoFact.WINRM_QUOTAS: self._service_quotas,
         }
 
     def session(self, node: str) -> Session:
@@ -100,6 +103,8 @@ class Hosts:
             return self._api.boot_id(node) == self.read(node, "boot-id")
         if self._api.supports(fact):
             return self._api.read(node, fact)
+        if fact == PseudoFact.CONNECTION_PEERS and (address := self._client_address(node)):
+            return [address]
         try:
             host_fact = find_fact(self._facts_of(node), fact)
             command = host_fact.command_for(
@@ -239,6 +244,19 @@ class Hosts:
         if not key:
             raise UnknownFact(f"{PseudoFact.HOST_KEY} of {node}: its transport does not report one")
         return key
+
+    def _client_address(self, node: str) -> str:
+        """Where the host sees the session come from, "" where only a program there can tell. Raises NodefallError."""
+        session = self.session(node)
+        text = session.client_address() if isinstance(session, ServiceSession) else ""
+        try:
+            return str(plain_address(text)) if text else ""
+        except ValueError as error:
+            raise UnknownFact(f"{PseudoFact.CONNECTION_PEERS} of {node}: ClientIP is {text[:80]!r}") from error
+
+    def _service_quotas(self, node: str) -> dict[str, int]:
+        session = self.session(node)
+        return session.service_quotas() if isinstance(session, ServiceSession) else {}
 
     def _addresses(self, node: str) -> list[str]:
         power = self.power(node)

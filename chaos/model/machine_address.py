@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import ip_address, ip_interface
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
+
+
+def plain_address(text: str) -> IPv4Address | IPv6Address:
+    """The address without its zone; IPv4 for one that is mapped to IPv6. Raises ValueError."""
+    address = ip_address(text.partition("%")[0])
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def moved_to(address: str, interfaces: Iterable[str]) -> str:

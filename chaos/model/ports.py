@@ -62,6 +62,17 @@ class Session(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class ServiceSession(Protocol):
+    """A session by a service of the host that reports what no program there can read. Raises NodefallError."""
+
+    def client_address(self) -> str:
+        """Where the host sees the connection come from; "" for a transport whose programs see it themselves."""
+
+    def service_quotas(self) -> dict[str, int]:
+        """Limits of the service by name; {} for a transport without such."""
+
+
 class PowerControl(Protocol):
     """Power control of a machine. Every method raises NodefallError on failure."""
 

@@ -62,6 +62,7 @@ WINDOWS_FACTS: dict[str, Any] = {
     "preshutdown-order": ["UsoSvc", "kubelet", "containerd"],
     "pending-reboot": [],
     "firewall-state": {"Domain": "on"},
+    "winrm-quotas": {"MaxShellsPerUser": 30, "MaxProcessesPerShell": 25, "MaxConcurrentOperationsPerUser": 1500},
     "failsafe-timers": [],
     "host-time": 1000.0,
     "configz": {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"},

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import spnego
+import yaml
 from spnego.exceptions import SpnegoError
 
 from chaos.hosts.winrm.endpoint import Endpoint
@@ -42,6 +43,7 @@ ANSWERS = {
     "Receive": recorded("masterzen/doneCommandExitCode0Response.xml"),
     "Signal": recorded("pywinrm/cleanup_cmd_response.xml"),
     "Delete": recorded("pywinrm/close_shell_response.xml"),
+    "Get": yaml.safe_load(recorded("pypsrp/config_get.yml"))["messages"][0]["response"],
 }
 
 

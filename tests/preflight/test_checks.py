@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chaos.model.api_fact import PseudoFact
 from chaos.model.kube import Node, Pod
 from chaos.model.node_mark import FoundMark, NodeMark
 from chaos.model.pending_undo import PendingUndoFinding, Source
@@ -433,7 +434,7 @@ def test_contract_of_all_checks() -> None:
     """Names as files are named, sentences that go into a table, and facts that exist."""
     from chaos.app.registry import load_facts, load_windows_facts  # noqa: PLC0415
 
-    known = {*load_facts(), *load_windows_facts(), "configz"}
+    known = {*load_facts(), *load_windows_facts(), "configz", PseudoFact.WINRM_QUOTAS}
     for name, check in CHECKS.items():
         module = type(check).__module__.rpartition(".")[2]
         assert name == module.replace("_", "-")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
+from ipaddress import IPv4Address, IPv6Address
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from chaos.model.machine_address import plain_address
 
-
-def parse_address(text: str) -> Address:
-    """The address without its zone; IPv4 for one that is mapped to IPv6. Raises ValueError."""
-    address = ipaddress.ip_address(text.partition("%")[0])
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+Address = IPv4Address | IPv6Address
 
 
 def parse_endpoints(stdout: str) -> list[tuple[Address, int]]:
@@ -20,5 +15,5 @@ def parse_endpoints(stdout: str) -> list[tuple[Address, int]]:
     for line in stdout.splitlines():
         if line.strip():
             address, _, port = line.strip().partition(" ")
-            found.add((parse_address(address), int(port)))
+            found.add((plain_address(address), int(port)))
     return sorted((pair for pair in found if not pair[0].is_loopback), key=lambda pair: (str(pair[0]), pair[1]))

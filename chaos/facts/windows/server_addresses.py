@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from chaos.facts.windows._addresses import parse_address
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
+from chaos.model.machine_address import plain_address
 from chaos.model.windows import powershell
 
 _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")  # what a script may quote
@@ -31,7 +31,7 @@ class ServerAddresses(HostFact):
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code:
             raise ValueError("the name of the API server is not resolved")
-        addresses = map(parse_address, stdout.split())
+        addresses = map(plain_address, stdout.split())
         return sorted({str(address) for address in addresses if not address.is_loopback})
 
 

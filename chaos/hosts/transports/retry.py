@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import Unreachable
-from chaos.model.ports import Armed, Clock, Session
+from chaos.model.ports import Armed, Clock, ServiceSession, Session
 
 
 class RetryingSession:
@@ -31,6 +31,14 @@ class RetryingSession:
                 if not self._clock.sleep(self._pause):
                     break
         return self._session.arm(command)
+
+    def client_address(self) -> str:
+        """What the session reports, "" where its transport reports none."""
+        return self._session.client_address() if isinstance(self._session, ServiceSession) else ""
+
+    def service_quotas(self) -> dict[str, int]:
+        """What the session reports, {} where its transport has none."""
+        return self._session.service_quotas() if isinstance(self._session, ServiceSession) else {}
 
     def close(self) -> None:
         """Close the session."""

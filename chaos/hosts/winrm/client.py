@@ -17,6 +17,7 @@ from chaos.hosts.winrm.connection import VerifyCertificate, VerifyingAdapter
 from chaos.hosts.winrm.endpoint import Endpoint
 from chaos.hosts.winrm.faults import RequestFailure, UnexpectedAnswer, translate
 from chaos.hosts.winrm.login_pause import LoginPause, RejectedLogin
+from chaos.hosts.winrm.service_config import request_quotas
 from chaos.model.errors import NodefallError
 
 _T = TypeVar("_T")
@@ -28,6 +29,7 @@ _SOAP = "{http://www.w3.org/2003/05/soap-envelope}"
 _RELATES_TO = "{http://schemas.xmlsoap.org/ws/2004/08/addressing}RelatesTo"
 _SHELL = "{http://schemas.microsoft.com/wbem/wsman/1/windows/shell}"
 _MESSAGE_ID = re.compile(r"<a:MessageID>uuid:([0-9a-fA-F-]{36})</a:MessageID>")
+_CREATE = ">http://schemas.xmlsoap.org/ws/2004/09/transfer/Create<"
 _RECEIVE = ">http://schemas.microsoft.com/wbem/wsman/1/windows/shell/Receive<"
 _EXIT_CODE = re.compile(r"[+-]?\d{1,10}")
 
@@ -42,11 +44,19 @@ class Received:
 
 
 class CheckedProtocol(Protocol):
-    """Raises UnexpectedAnswer for answers from which pywinrm would read silence, so that polling never ended."""
+    """Raises UnexpectedAnswer for answers from which pywinrm would read silence, so that polling never ended.
+
+    ``client_address``: where the host saw the last Create come from, "" where its answer did not say.
+    """
+
+    client_address = ""
 
     def send_message(self, message: str) -> bytes:
         answer = super().send_message(message)
-        _check(ElementTree.fromstring(answer), message)  # noqa: S314 - from an authenticated host; expat limits entities
+        root = ElementTree.fromstring(answer)  # noqa: S314 - from an authenticated host; expat limits entities
+        _check(root, message)
+        if _CREATE in message:
+            self.client_address = root.findtext(f"{_SOAP}Body/{_SHELL}Shell/{_SHELL}ClientIP", "").strip()
         return answer
 
 
@@ -97,6 +107,15 @@ class WinRmClient:
             seconds,
             lambda protocol: _known(protocol.open_shell(noprofile=True, codepage=UTF_8, idle_timeout=IDLE_TIMEOUT)),
         )
+
+    @property
+    def client_address(self) -> str:
+        """Where the host sees this connection come from, "" while no shell was opened or where it does not say."""
+        return self._protocol.client_address if self._protocol else ""
+
+    def read_quotas(self, seconds: float) -> dict[str, int]:
+        """Quotas of the service by their names in ``winrm/config``; the user must be an administrator."""
+        return self._call("Get", seconds, request_quotas)
 
     def start(self, shell: str, line: CommandLine, has_stdin: bool, seconds: float) -> str:
         """Start a command without cmd.exe; its ID."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from threading import Event, RLock
 from time import monotonic
 
 from chaos.hosts.windows_command_line import CommandLine, normalize_line_ends
+from chaos.hosts.winrm.client import WinRmClient
 from chaos.model.command import Delivery, Outcome
 from chaos.model.errors import NodefallError
 
@@ -41,11 +43,17 @@ class Output:
 class Job:
     """A command, or with no ``line`` only the opening of a shell. Thread safe; the first end counts.
 
-    ``timeout`` in seconds from now.
+    ``timeout`` in seconds from now. ``question`` is asked once the shell is open, by the worker with its client.
     """
 
-    def __init__(self, line: CommandLine | None, timeout: float, stdin: bytes = b"") -> None:
-        self.line, self.stdin, self.timeout = line, stdin, timeout
+    def __init__(
+        self,
+        line: CommandLine | None,
+        timeout: float,
+        stdin: bytes = b"",
+        question: Callable[[WinRmClient, float], None] | None = None,
+    ) -> None:
+        self.line, self.stdin, self.timeout, self.question = line, stdin, timeout, question
         self.stdout, self.stderr = Output(), Output()
         self.notes: list[str] = []
         self.error: NodefallError | None = None  # why nothing was sent

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
+from typing import TypeVar
 
 from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.transports.deferred import DeferredCommand
@@ -15,6 +17,7 @@ from chaos.hosts.winrm.worker import WinRmWorker
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Unreachable
 
+_T = TypeVar("_T")
 CLOSE_TIMEOUT = 2.0  # seconds for the deletion of the shell, which the host else deletes when it is idle
 GRACE = 1.0  # seconds after a deadline in which the worker may end the job itself
 
@@ -43,6 +46,17 @@ class WinRmSession:
         if job.error:
             raise job.error
 
+    def client_address(self) -> str:
+        """Where the host sees the connection come from. Raises Unreachable or Refused."""
+        address = self._ask(lambda client, _: client.client_address)
+        if not address:
+            raise Unreachable(f"{self.label} does not tell where it sees the connection come from (ClientIP)")
+        return address
+
+    def service_quotas(self) -> dict[str, int]:
+        """Quotas of the WinRM service by their names. Raises Unreachable or Refused."""
+        return self._ask(lambda client, seconds: client.read_quotas(seconds))
+
     def run(self, command: HostCommand) -> Outcome:
         """Send ``command`` once and wait for its end; failures are in the outcome."""
         try:
@@ -67,6 +81,15 @@ class WinRmSession:
         if worker:
             worker.stop()
             worker.join(CLOSE_TIMEOUT)
+
+    def _ask(self, question: Callable[[WinRmClient, float], _T]) -> _T:
+        """What the worker's client answers, given the seconds that are left, with a shell open."""
+        found: list[_T] = []
+        timeout = self._endpoint.connect_timeout + GRACE
+        job = self._do(Job(None, timeout, question=lambda client, seconds: found.append(question(client, seconds))))
+        if job.error:
+            raise job.error
+        return found[0]
 
     def _do(self, job: Job) -> Job:
         """Let the worker do the job. One that does not even answer in time is replaced."""

@@ -13,10 +13,10 @@ from chaos.hosts.winrm.faults import GONE, OPERATIONS_QUOTA, RequestFailure
 from chaos.hosts.winrm.jobs import Job, Phase
 from chaos.model.errors import Unreachable
 from chaos.model.threads import ContextThread
+from chaos.model.winrm_use import MAX_COMMANDS
 
 _log = logging.getLogger(__name__)
 POLL = 2.0  # seconds that one Receive waits for output: longer would delay the next command
-MAX_COMMANDS = 1000  # in one shell; each counts against the 1500 operations of a user until the shell is deleted
 MAX_IDLE = 60.0  # seconds after which connection and shell are not used again: the host ends them after some time
 CLEANUP_TIMEOUT = 5.0  # seconds for operations that no one waits for
 STDIN_PIECE = 1 << 16  # bytes: its base64 fits into an envelope of 150 KiB
@@ -101,9 +101,20 @@ class WinRmWorker:
             job.fail(failure.error)
             return
         if job.line is None:
-            job.answer(0)
+            self._ask(job)
         elif job.advance(Phase.SENT):
             self._send(job, shell, is_retry)
+
+    def _ask(self, job: Job) -> None:
+        """Put the question of a job without a command, if it has one."""
+        try:
+            if job.question:
+                job.question(self._connected(), job.seconds_left)
+        except RequestFailure as failure:
+            self._note(failure)
+            job.fail(failure.error)
+        else:
+            job.answer(0)
 
     def _open_shell(self, job: Job) -> RemoteShell:
         """The present shell, or a new one if it is idle, used up or gone. Raises RequestFailure."""

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.app.registry import load_windows_facts
-from chaos.facts.windows._addresses import parse_address
 from chaos.model.encoded_script import decode_script
+from chaos.model.machine_address import plain_address
 from tests.kit.actionkit import command_text, line_length
 
 FACTS = load_windows_facts()
@@ -77,9 +77,9 @@ GOOD: list[tuple[str, str, int, Any]] = [
     ),
     ("api-reachable", "10.0.0.1 True\r\nfd00::1 False\r\n", 0, {"ipv4": True, "ipv6": False}),
     ("api-reachable", "10.0.0.1 False\r\n10.0.0.2 True\r\n10.0.0.3 False\r\n", 0, {"ipv4": True}),
-    ("connection-peers", "ssh 192.0.2.1 40000 10.0.0.9 22\r\n", 0, ["192.0.2.1"]),
-    ("connection-peers", "ssh fe80::1%4 40000 fe80::2%4 22\r\n", 0, ["fe80::1"]),
-    ("connection-peers", "winrm 10.0.0.9\r\nwinrm ::ffff:10.0.0.8\r\nwinrm 10.0.0.9\r\n", 0, ["10.0.0.8", "10.0.0.9"]),
+    ("connection-peers", "192.0.2.1 40000 10.0.0.9 22\r\n", 0, ["192.0.2.1"]),
+    ("connection-peers", "fe80::1%4 40000 fe80::2%4 22\r\n", 0, ["fe80::1"]),
+    ("connection-peers", "::ffff:10.0.0.8 40000 10.0.0.9 22\r\n", 0, ["10.0.0.8"]),
     ("login-domain", "win1\\administrator\r\n", 0, "win1"),
     ("login-domain", "CORP\\ann\r\n", 0, "corp"),
     ("firewall-rules", "End of search: 0 match(es) found.\r\n", 1, []),
@@ -101,9 +101,9 @@ BAD = [
     ("api-reachable", "", 0, "did not run"),
     ("api-reachable", "10.0.0.1 maybe", 0, "'10.0.0.1 maybe'"),
     ("api-reachable", "10.0.0.1 True", 1, "did not run"),
-    ("connection-peers", "", 0, "neither to SSH nor"),
-    ("connection-peers", "rdp 10.0.0.9", 0, "not listed"),
-    ("connection-peers", "winrm x", 0, "x"),
+    ("connection-peers", "\r\n", 0, "SSH_CONNECTION is ''"),
+    ("connection-peers", "10.0.0.8 40000 10.0.0.9 22", 1, "SSH_CONNECTION is"),
+    ("connection-peers", "x 40000 10.0.0.9 22", 0, "'x'"),
     ("login-domain", "administrator", 0, "not understood"),
     ("login-domain", "win1\\x", 1, "not understood"),
     ("firewall-rules", "", 1, "no firewall rules"),
@@ -126,4 +126,4 @@ def test_output_that_is_not_understood(name: str, stdout: str, code: int, why: s
 @given(st.ip_addresses(), st.sampled_from(["", "%4"]))
 def test_addresses_lose_their_zone_only(address: Any, zone: str) -> None:
     expected = getattr(address, "ipv4_mapped", None) or address
-    assert parse_address(f"{str(address).partition('%')[0]}{zone}") == expected
+    assert plain_address(f"{str(address).partition('%')[0]}{zone}") == expected
