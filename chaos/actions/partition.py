@@ -32,12 +32,16 @@ _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
 
 
 class PartitionState(Struct, frozen=True):
-    """The rules to load, which address families of the API server were reachable (None: unaffected), the timer."""
+    """The rules to load, which address families of the API server were reachable (None: unaffected), the timer.
+
+    ``peer``: the connection that the rules leave out, None in a state of 0.1.0.
+    """
 
     rules: str
     reachable: dict[str, bool] | None
     tag: Tag
     seconds: float
+    peer: dict[str, str | int] | None = None
 
 
 class Partition(Action[Params, PartitionState]):
@@ -70,11 +74,16 @@ class Partition(Action[Params, PartitionState]):
             reachable=capture_reachability(target) if blocks_api(params.from_, params.traffic) else None,
             tag=target.tag,
             seconds=parse_duration(params.duration) if params.duration else target.max_duration,
+            peer=target.require_fact("ssh-peer", "the connection to the node must be exempt"),
         )
 
-    def preconditions(self, state: PartitionState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
-        """nft would add to an existing table, and the first undo would delete the rules of both partitions."""
-        return (FactCheck("nft-rules", False),)
+    def preconditions(self, state: PartitionState) -> tuple[FactCheck, ...]:
+        """nft would add to an existing table, and the first undo would delete the rules of both partitions.
+
+        A saved plan may be run from elsewhere, and its rules would then cut nodefall off.
+        """
+        peer = () if state.peer is None else (FactCheck("ssh-peer", state.peer),)
+        return (FactCheck("nft-rules", False), *peer)
 
     def inject(self, state: PartitionState) -> tuple[Command, ...]:
         return (HostCommand(("nft", "-f", "-"), stdin=state.rules),)

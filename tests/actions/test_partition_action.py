@@ -77,7 +77,10 @@ def test_a_node_is_never_blocked_from_itself_nor_from_nodefall(with_: dict[str, 
 
 
 def test_existing_rules_prevent_the_fault() -> None:
-    assert describe("partition", {}, READY).preconditions == ["nft-rules is False"]
+    assert describe("partition", {}, READY).preconditions == [
+        "nft-rules is False",
+        "ssh-peer is {'address': '10.9.9.9', 'port': 22}",  # the rules leave it out
+    ]
 
 
 def test_everything_but_us_exempts_loopback_neighbours_and_own_pods() -> None:

@@ -45,7 +45,10 @@ _NO_SUCH_RULE = 1  # exit code of netsh.exe for this and for other errors: the p
 
 
 class PartitionState(Struct, frozen=True):
-    """The ranges to block; which address families of the API server were reachable; the task; the firewall's state."""
+    """The ranges to block; which address families of the API server were reachable; the task; the firewall's state.
+
+    ``clients``: the addresses of nodefall that the ranges leave out, None in a state of 0.1.0.
+    """
 
     ranges: tuple[AddressRange, ...]
     directions: tuple[Literal["in", "out"], ...]
@@ -53,6 +56,7 @@ class PartitionState(Struct, frozen=True):
     tag: Tag
     seconds: float
     firewall: dict[str, str]
+    clients: tuple[str, ...] | None = None
 
 
 class Partition(Action[Params, PartitionState]):
@@ -93,11 +97,16 @@ class Partition(Action[Params, PartitionState]):
             tag=target.tag,
             seconds=parse_duration(params.duration) if params.duration else target.max_duration,
             firewall=firewall,
+            clients=tuple(_require_clients(target)),
         )
 
     def preconditions(self, state: PartitionState) -> tuple[FactCheck, ...]:
-        """AKS turns the firewall off at each start of the kubelet, and then a rule has no effect."""
-        return (FactCheck("firewall-rules", []), FactCheck("firewall-state", state.firewall))
+        """AKS turns the firewall off at each start of the kubelet, and then a rule has no effect.
+
+        A saved plan may be run from elsewhere, and its ranges would then cut nodefall off.
+        """
+        clients = () if state.clients is None else (FactCheck("connection-peers", list(state.clients)),)
+        return (FactCheck("firewall-rules", []), FactCheck("firewall-state", state.firewall), *clients)
 
     def inject(self, state: PartitionState) -> tuple[Command, ...]:
         """Outbound rules last: they cut the kubelet off, as Windows judges a connection by its first packet."""
@@ -169,9 +178,15 @@ def _require_firewall(target: Target) -> dict[str, str]:
     return profiles
 
 
+def _require_clients(target: Target) -> list[str]:
+    """Where nodefall's connection comes from. Raises Unsupported where that is unknown."""
+    clients: list[str] = target.require_fact("connection-peers", "the connection to the node must be exempt")
+    return clients
+
+
 def _ranges(target: Target, params: Params) -> tuple[str, ...]:
     """What to block, without what must stay reachable. Raises Unsupported, also for an invalid address."""
-    clients: list[str] = target.require_fact("connection-peers", "the connection to the node must be exempt")
+    clients = _require_clients(target)
     if shared := sorted(set(clients) & set(known_servers(target))):
         why = f"{target.node}: the connection to it comes from {shared[0]}, the address of the API server"
         raise Unsupported(why, hint="reach the node from another machine")

@@ -55,7 +55,11 @@ def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_
     described = describe("partition", {"duration": "100s"}, WINDOWS)
     ranges = "enable=yes remoteip=10.0.0.1,10.0.0.100,fd00::1"
     assert described.inject == [f"{ADD.format('in')} {ranges}", f"{ADD.format('out')} {ranges}"]
-    assert described.preconditions == ["firewall-rules is []", "firewall-state is {'Public': 'on'}"]
+    assert described.preconditions == [
+        "firewall-rules is []",
+        "firewall-state is {'Public': 'on'}",
+        "connection-peers is ['10.9.9.9']",  # which the ranges leave out
+    ]
     assert described.failsafe == f"nodefall-run-cut after 100s: {DELETE}"
     assert described.undo == [f"{DELETE} unless firewall-rules is []"]
     assert described.proof == [
