@@ -134,6 +134,7 @@ class WsManServer:
     stopping: threading.Event = field(default_factory=threading.Event)
     scheme: str = "https"
     by_certificate: bool = False  # which TLS has verified
+    cuts_logins: int = 0  # so many challenges are the last answer on their connection
     ntlm: bool = False  # messages must be encrypted, as with AllowUnencrypted=false
 
     def endpoint(self, **changes: Any) -> Endpoint:
@@ -198,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
             with suppress(SpnegoError):
                 answer = base64.b64encode(self.context.step(base64.b64decode(token)) or b"").decode() if token else ""
                 if not self.context.complete:
-                    self._send(401, b"", {"WWW-Authenticate": f"Negotiate {answer}".strip()})
+                    self._send(401, b"", {"WWW-Authenticate": f"Negotiate {answer}".strip(), **self._cut(answer)})
                     return b""
         if not self.context.complete or (body and b"--Encrypted Boundary" not in body):
             self._send(401, b"", {"WWW-Authenticate": "Negotiate"})
@@ -210,6 +211,14 @@ class _Handler(BaseHTTPRequestHandler):
         length = int.from_bytes(sealed[:4], "little")
         plain: bytes = self.context.unwrap_winrm(sealed[4 : 4 + length], sealed[4 + length :])
         return plain
+
+    def _cut(self, challenge: str) -> dict[str, str]:
+        """Headers that end the connection, where the challenge is to be the last answer on it."""
+        if not challenge or not self.wsman.cuts_logins:
+            return {}
+        self.wsman.cuts_logins -= 1
+        self.close_connection = True
+        return {"Connection": "close"}
 
     def _sealed(self, content: bytes) -> tuple[bytes, str]:
         assert self.context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPResponse, RemoteDisconnected
@@ -19,23 +20,43 @@ from chaos.hosts.winrm.endpoint import Endpoint, certificate_key
 from chaos.model.errors import Refused
 
 VerifyCertificate = Callable[[str], None]
+_UNAUTHORIZED = 401
+_CHALLENGE = re.compile(r"\b(?:Negotiate|NTLM|Kerberos|CredSSP) +[A-Za-z0-9+/]", re.IGNORECASE)
 
 
 class ConnectionFailed(Exception):
     """No connection was opened, for the reason in its cause: nothing was sent."""
 
 
+class LoginInterrupted(ConnectionFailed):
+    """The connection was lost within a login, which no other one can continue: its last message would be rejected."""
+
+
 class VerifyingAdapter(HTTPAdapter):
-    """One connection at a time. TLS is that of the endpoint; ``verify`` gets each certificate's SHA-256."""
+    """One connection at a time. TLS is that of the endpoint; ``verify`` gets each certificate's SHA-256.
+
+    What answers a challenge is sent on the connection that the challenge came on, or not at all.
+    """
 
     def __init__(self, endpoint: Endpoint, verify: VerifyCertificate) -> None:
         self._endpoint, self._verify = endpoint, verify
         self._context = endpoint.tls_context() if endpoint.scheme == "https" else None
+        self._answers_challenge = False
         super().__init__(pool_connections=1, pool_maxsize=1)
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **pool_kwargs: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
-        self.poolmanager.pool_classes_by_scheme = _pools(self._verify_peer)
+        self.poolmanager.pool_classes_by_scheme = _pools(self._check_login, self._verify_peer)
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
+        """Raises LoginInterrupted too."""
+        try:
+            answer = super().send(request, *args, **kwargs)
+        finally:
+            self._answers_challenge = False
+        challenge = _CHALLENGE.search(answer.headers.get("WWW-Authenticate", ""))
+        self._answers_challenge = answer.status_code == _UNAUTHORIZED and challenge is not None
+        return answer
 
     def build_connection_pool_key_attributes(
         self, request: requests.PreparedRequest, verify: Any, cert: Any = None
@@ -47,6 +68,11 @@ class VerifyingAdapter(HTTPAdapter):
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """Nothing: the TLS context has all of it."""
+
+    def _check_login(self) -> None:
+        """Raises LoginInterrupted before a connection on which a login would go on that began on another one."""
+        if self._answers_challenge:
+            raise LoginInterrupted
 
     def _verify_peer(self, certificate: bytes) -> None:
         """Raises Refused for a certificate that is not the pinned one."""
@@ -86,13 +112,14 @@ class _WholeAnswer(HTTPResponse):
         self.fp = _WholeLines(self.fp.detach())
 
 
-def _pools(verify_peer: Callable[[bytes], None]) -> dict[str, type]:
+def _pools(check_login: Callable[[], None], verify_peer: Callable[[bytes], None]) -> dict[str, type]:
     """Classes of connection pools by scheme."""
 
     class PlainConnection(HTTPConnection):
         response_class = _WholeAnswer
 
         def connect(self) -> None:
+            check_login()
             with _nothing_sent():
                 super().connect()
 
@@ -100,6 +127,7 @@ def _pools(verify_peer: Callable[[bytes], None]) -> dict[str, type]:
         response_class = _WholeAnswer
 
         def connect(self) -> None:
+            check_login()
             with _nothing_sent():
                 super().connect()
                 sock: Any = self.sock

@@ -20,7 +20,7 @@ from winrm.exceptions import (
     WSManFaultError,
 )
 
-from chaos.hosts.winrm.connection import ConnectionFailed
+from chaos.hosts.winrm.connection import ConnectionFailed, LoginInterrupted
 from chaos.hosts.winrm.endpoint import Endpoint
 from chaos.hosts.winrm.login_pause import RejectedLogin
 from chaos.model.errors import NodefallError, Refused, Unreachable
@@ -186,7 +186,7 @@ def _of_network(error: Exception, label: str, operation: str) -> NodefallError:
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         message = f"{label} failed the TLS handshake or broke it: {_reason(causes)}"
         return Unreachable(message, hint="check port in the inventory: 5986 is https, 5985 http")
-    if isinstance(error, ConnectionFailed):
+    if isinstance(error, ConnectionFailed) and not isinstance(error, LoginInterrupted):
         return Unreachable(
             f"{label} cannot be reached: {_reason(causes)}",
             hint="check address and port in the inventory, the WinRM listener of the host and its firewall",
@@ -196,7 +196,8 @@ def _of_network(error: Exception, label: str, operation: str) -> NodefallError:
         return Unreachable(message, hint="check port in the inventory: this is no WinRM service")
     if isinstance(error, requests.ReadTimeout):
         return Unreachable(f"{label} did not answer {operation}", hint=_RESTART)
-    return Unreachable(f"the connection to {label} was lost during {operation}: {_reason(causes)}", hint=_RESTART)
+    when = f"the login for {operation}" if isinstance(error, LoginInterrupted) else operation
+    return Unreachable(f"the connection to {label} was lost during {when}: {_reason(causes)}", hint=_RESTART)
 
 
 def _untrusted(error: ssl.SSLCertVerificationError, label: str) -> NodefallError:
@@ -243,7 +244,8 @@ def _reason(causes: list[BaseException]) -> str:
     texts = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     if texts:
         return texts[-1]
-    names = {"ConnectTimeoutError": "no answer in time", "RemoteDisconnected": "it closed the connection"}
+    closed = "it closed the connection"
+    names = {"ConnectTimeoutError": "no answer in time", "RemoteDisconnected": closed, "LoginInterrupted": closed}
     return next((names[type(c).__name__] for c in causes if type(c).__name__ in names), type(causes[-1]).__name__)
 
 

@@ -56,6 +56,19 @@ def test_a_wrong_password(ntlm: WsManServer) -> None:
     assert ntlm.requests == []
 
 
+def test_a_connection_that_is_lost_within_the_login_is_no_wrong_password(ntlm: WsManServer) -> None:
+    """The last message of NTLM on another connection would be rejected, and begin a pause of logins."""
+    ntlm.cuts_logins = 1
+    session = WinRmSession(ntlm.endpoint(auth="ntlm", user=f"LAB\\{USER}"))
+    outcome = session.run(RUN)
+    assert outcome.delivery == Delivery.NOT_SENT
+    assert "was lost during the login for Create" in outcome.error
+    assert (ntlm.connections, ntlm.requests) == (1, [])
+    assert session.run(RUN).exit == 0
+    assert ntlm.connections == 2
+    session.close()
+
+
 def test_an_answer_that_is_not_encrypted_is_no_answer(session: WinRmSession, ntlm: WsManServer) -> None:
     ntlm.script["Command"].append(Answer(200, b"<html>", "text/html"))
     outcome = session.run(RUN)
