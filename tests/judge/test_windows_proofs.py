@@ -66,7 +66,9 @@ def test_a_crash_is_a_boot_after_a_bug_check(readings: list[tuple[float, str, An
         ([(12, "scheduled-shutdown", OWN.replace("run-", "other-"))], UNPROVEN),
         ([(12, "scheduled-shutdown", OWN.replace("run-", "run-not-"))], UNPROVEN),
         ([(12, "scheduled-shutdown", NO_SHUTDOWN_SCHEDULED)], UNPROVEN),
-        ([(12, "scheduled-shutdown", OTHER), (70, "machine", "off")], PROVEN),
+        ([(12, "scheduled-shutdown", OTHER), (70, "machine", "off")], UNPROVEN),
+        ([(70, "machine", "off"), (90, "boot-id", "32")], UNPROVEN),  # somebody else's
+        ([(12, "scheduled-shutdown", OWN), (70, "machine", "off"), (90, "boot-id", "32")], PROVEN),
     ],
 )
 def test_a_step_has_scheduled_its_own_shutdown(readings: list[tuple[float, str, Any]], expected: ProofStatus) -> None:

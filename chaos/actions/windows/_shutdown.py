@@ -75,5 +75,5 @@ def shut_down(option: str, seconds: int, tag: Tag) -> HostCommand:
 
 
 def is_own_pending(tag: Tag, *, pending: bool) -> FactCheck:
-    """Whether the pending shutdown, if any, is that of the step or run with ``tag``."""
+    """Whether a shutdown of the step with ``tag`` is pending."""
     return FactCheck(str(FactRef("nodefall-shutdown", {"tag": tag})), pending)

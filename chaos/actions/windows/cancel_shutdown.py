@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from chaos.actions._params import NoParams
-from chaos.actions.windows._shutdown import CANCEL, is_own_pending
+from chaos.actions.windows._shutdown import CANCEL
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Action, FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
@@ -16,6 +16,7 @@ from chaos.model.command import Command
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import boot_seen, fact_is, machine_off, readings_after
+from chaos.model.fact import FactRef
 from chaos.model.state_types import RunName
 from chaos.model.timeline import Timeline
 
@@ -68,7 +69,7 @@ class CancelShutdown(Action[NoParams, CancelState]):
         return (CANCEL,)
 
     def preconditions(self, state: CancelState) -> tuple[FactCheck, ...]:
-        return (is_own_pending(state.run, pending=True),)
+        return (FactCheck(str(FactRef("nodefall-shutdown", {"run": state.run})), True),)
 
     def undo(self, state: CancelState) -> Undo:  # noqa: ARG002 - the kubelet has not heard of the shutdown
         """The cancelled shutdown is not scheduled again."""

@@ -39,13 +39,16 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command
 from chaos.model.duration import parse_duration
-from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, no_proof, readings_after, step_entries
+from chaos.model.evidence import no_proof, readings_after, step_entries
 from chaos.model.recording import ActionPhase
 from chaos.model.timeline import Timeline
 
 
 def _check_scheduled(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a reading that has the step's own shutdown pending; another's proves nothing."""
+    """Proven by a reading that has the step's own shutdown pending; another's proves nothing.
+
+    Nor does a machine that went off or booted: somebody else may have shut it down.
+    """
     own = _own_comment(timeline, step)
     for reading in readings_after(timeline, step, "scheduled-shutdown"):
         if str(reading.value).endswith(f": {own}"):
@@ -82,7 +85,7 @@ class ScheduleShutdown(Action[Params, ScheduleState]):
     undo_kind = UndoKind.RESTORES
     may_disconnect = True
     takes_down = True
-    proofs = (Proof("scheduled-shutdown", _check_scheduled), MACHINE_OFF, BOOT_IDENTITY)
+    proofs = (Proof("scheduled-shutdown", _check_scheduled),)
     proof_facts = ("scheduled-shutdown", PseudoFact.MACHINE, "boot-id", "last-stop")
     facts = ("scheduled-shutdown", *KUBELET_REPORTING_FACTS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.facts.login1 import NOT_PREPARING
-from chaos.facts.windows.shutdown_requests import NEWEST_REQUEST, pending_request
+from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, pending_request
 from chaos.model.fact import HostFact
 
 
@@ -12,7 +12,7 @@ class PreparingForShutdown(HostFact):
 
     name = "preparing-for-shutdown"
     summary = "whether a shutdown was requested, and is neither aborted nor over"
-    command = NEWEST_REQUEST
+    command = NEWEST_REQUESTS
 
     def parse(self, stdout: str, exit_code: int) -> str:
         return "b true" if pending_request(stdout, exit_code) else NOT_PREPARING

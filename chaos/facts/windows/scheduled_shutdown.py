@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.facts.windows.shutdown_requests import NEWEST_REQUEST, describe_request, pending_request
+from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, describe_request, pending_request
 from chaos.model.fact import HostFact
 
 
@@ -15,7 +15,7 @@ class ScheduledShutdown(HostFact):
 
     name = "scheduled-shutdown"
     summary = "who requested the shutdown that is pending, and the comment"
-    command = NEWEST_REQUEST
+    command = NEWEST_REQUESTS
 
     def parse(self, stdout: str, exit_code: int) -> str:
         request = pending_request(stdout, exit_code)

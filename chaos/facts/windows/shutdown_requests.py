@@ -2,10 +2,12 @@
 
 Windows has no query for it. Its trace in the System log is User32 1074, without a later 1075 (aborted) or
 Kernel-General 12 (started). The record does not show whether the countdown still runs; its texts are translated, its
-comment is not.
+comment is not. A later request does not replace one that is pending: Windows refuses it, or goes down at once.
 """
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 from chaos.facts.windows._events import KERNEL_GENERAL, USER32, SystemEvent, parse_events, query_events, query_words
 from chaos.model.state_types import Tag
@@ -14,13 +16,24 @@ from chaos.model.windows import powershell, system_program
 _REQUESTED, _ABORTED, _STARTED = (USER32, 1074), (USER32, 1075), (KERNEL_GENERAL, 12)
 _EVENTS = (_REQUESTED, _ABORTED, _STARTED)
 _PROCESS, _COMMENT, _USER = "param1", "param6", "param7"
-NEWEST_REQUEST = query_events(_EVENTS, 1)
+_COUNT = 16  # events; so many requests since a start or an abort are not expected
+NEWEST_REQUESTS = query_events(_EVENTS, _COUNT)
 
 
 def pending_request(stdout: str, exit_code: int) -> SystemEvent | None:
-    """The request, by the output of NEWEST_REQUEST; None if there is none. Raises ValueError."""
-    newest = next(iter(parse_events(stdout, exit_code)), None)
-    return newest if newest is not None and newest.key == _REQUESTED else None
+    """The newest request, by the output of NEWEST_REQUESTS; None if there is none. Raises ValueError."""
+    return next(iter(pending_requests(stdout, exit_code)), None)
+
+
+def pending_requests(stdout: str, exit_code: int) -> list[SystemEvent]:
+    """Requests since the last start or abort, the newest first. Raises ValueError, also where the log has no event.
+
+    Each start leaves one: without it the log was cleared, or has overwritten it, and a request with it.
+    """
+    events = parse_events(stdout, exit_code)
+    if not events:
+        raise ValueError("the System log has no start of Windows, and nothing later: it was cleared, or overwritten")
+    return list(takewhile(lambda event: event.key == _REQUESTED, events))
 
 
 def describe_request(request: SystemEvent) -> str:
@@ -41,8 +54,9 @@ def comment_for(tag: Tag) -> str:
 
 def abort_own_words(tag: Tag) -> tuple[str, ...]:
     """Program and arguments that abort the pending shutdown if the step with ``tag`` has requested it."""
-    words = " ".join("'" + word.replace("'", "''") + "'" for word in query_words(_EVENTS, 1))
+    words = " ".join("'" + word.replace("'", "''") + "'" for word in query_words(_EVENTS, _COUNT))
+    ends = " -or ".join(f"$line.Contains('>{number}</EventID>')" for _, number in (_ABORTED, _STARTED))
     return powershell(
-        f"$newest=[string](& {words});"
-        f"if($newest.Contains('>{comment_for(tag)}<')){{& '{system_program('shutdown')}' /a;exit $LASTEXITCODE}}"
+        f"foreach($line in (& {words})){{if({ends}){{exit 0}};"
+        f"if($line.Contains('>{comment_for(tag)}<')){{& '{system_program('shutdown')}' /a;exit $LASTEXITCODE}}}}"
     )

@@ -49,7 +49,7 @@ TABLE = [
     ("poweroff", {}, target(), [shutdown("/s")], NONE_PENDING, [ON], ["machine is on", *UP]),
     ("reboot", {}, target(), [shutdown("/r")], NONE_PENDING, [ON], UP),
     ("reboot", {}, target(""), [shutdown("/r")], NONE_PENDING, [], UP),
-    ("cancel-shutdown", {}, target(""), ["shutdown.exe /a"], ["nodefall-shutdown?tag=run is True"], [], [UP[-1]]),
+    ("cancel-shutdown", {}, target(""), ["shutdown.exe /a"], ["nodefall-shutdown?run=run is True"], [], [UP[-1]]),
     ("hard-reboot", {}, target(), ["power off", "power on"], [], [ON], UP),
     ("hard-reboot", {}, WITHOUT_STATE, ["power off", "power on"], [], [ON_WITHOUT_STATE], UP),
     ("power-cut", {}, target(), ["power off"], [], [ON], ["machine is on", *UP]),
@@ -89,7 +89,7 @@ def test_a_shutdown_that_may_not_happen_is_cancelled_by_the_host() -> None:
     )
     assert timer is not None
     assert (timer.unit, timer.seconds, timer.argv) == ("nodefall-run-do", 55.0, abort_own_words("run-do"))
-    assert "if($newest.Contains('>nodefall run-do<'))" in decode_script(timer.argv)
+    assert "if($line.Contains('>nodefall run-do<'))" in decode_script(timer.argv)
 
 
 ALREADY = "shutdown.exe for NT AUTHORITY\\SYSTEM: Update"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chaos.app.registry import load_windows_facts
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.facts.windows._events import parse_events, query_events
-from chaos.facts.windows.shutdown_requests import NEWEST_REQUEST, abort_own_words
+from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, abort_own_words
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.encoded_script import decode_script
 from chaos.model.fact import find_fact
@@ -45,18 +45,21 @@ def read(fact: str, stdout: str, exit_code: int = 0) -> object:
     return find_fact(load_windows_facts(), fact).parse(stdout, exit_code)
 
 
+ABORTED = event("User32", 1075, ("param1", "WIN1"))
 OWN = r"shutdown.exe for WIN1\Administrator: nodefall r1-off"
 PENDING = [
     (request("nodefall r1-off"), OWN, True),
-    (request("nodefall r1"), r"shutdown.exe for WIN1\Administrator: nodefall r1", True),
+    (request("nodefall r1-off-2"), r"shutdown.exe for WIN1\Administrator: nodefall r1-off-2", True),
+    (request("updates") + request("nodefall r1-off"), r"shutdown.exe for WIN1\Administrator: updates", True),
+    (request("updates") + ABORTED + request("nodefall r1-off"), r"shutdown.exe for WIN1\Administrator: updates", False),
     (request("nodefall r11-off"), r"shutdown.exe for WIN1\Administrator: nodefall r11-off", False),
     (request("not nodefall r1-off"), r"shutdown.exe for WIN1\Administrator: not nodefall r1-off", False),
     (request("", "wininit.exe"), r"wininit.exe for WIN1\Administrator: ", False),
     (request("<&'\">"), "shutdown.exe for WIN1\\Administrator: <&'\">", False),
 ]
 NONE_PENDING = [
-    "",
-    event("User32", 1075, ("param1", "WIN1")),
+    ABORTED,
+    ABORTED + request("nodefall r1-off"),
     event(GENERAL, 12, ("StartTime", "2026-11-18T11:06:40.0000000Z")),
 ]
 
@@ -65,14 +68,33 @@ NONE_PENDING = [
 def test_a_pending_shutdown(stdout: str, text: str, is_own: bool) -> None:
     assert read("scheduled-shutdown", stdout) == text
     assert read("preparing-for-shutdown", stdout) == "b true"
-    assert read("nodefall-shutdown?tag=r1", stdout) is is_own
+    assert read("nodefall-shutdown?run=r1", stdout) is is_own
 
 
 @pytest.mark.parametrize("stdout", NONE_PENDING)
 def test_none_pending(stdout: str) -> None:
     assert read("scheduled-shutdown", stdout) == NO_SHUTDOWN_SCHEDULED
     assert read("preparing-for-shutdown", stdout) == NOT_PREPARING
-    assert read("nodefall-shutdown?tag=r1", stdout) is False
+    assert read("nodefall-shutdown?run=r1", stdout) is False
+
+
+@pytest.mark.parametrize(
+    ("reference", "is_own"), [("tag=r1-off", False), ("tag=r1-off-2", True), ("tag=r1", False), ("run=r1", True)]
+)
+def test_a_step_is_known_by_its_whole_name(reference: str, is_own: bool) -> None:
+    assert read(f"nodefall-shutdown?{reference}", request("nodefall r1-off-2")) is is_own
+
+
+@pytest.mark.parametrize("query", ["", "?tag=r1-off&run=r1", "?tag="])
+def test_a_step_or_a_run_is_asked_for(query: str) -> None:
+    with pytest.raises(ValueError, match="give tag or run"):
+        find_fact(load_windows_facts(), f"nodefall-shutdown{query}")
+
+
+@pytest.mark.parametrize("fact", ["scheduled-shutdown", "preparing-for-shutdown", "nodefall-shutdown?run=r1"])
+def test_a_log_without_any_start_tells_nothing(fact: str) -> None:
+    with pytest.raises(ValueError, match="it was cleared, or overwritten"):
+        read(fact, "")
 
 
 STARTED, LOGGING = event(GENERAL, 12), event("EventLog", 6005)
@@ -115,7 +137,7 @@ def test_how_the_machine_stopped(newest_first: list[str], stop: str) -> None:
     ],
 )
 def test_output_that_is_no_list_of_events(stdout: str, exit_code: int) -> None:
-    for fact in ("scheduled-shutdown", "last-stop", "nodefall-shutdown?tag=r1"):
+    for fact in ("scheduled-shutdown", "last-stop", "nodefall-shutdown?run=r1"):
         with pytest.raises(ValueError, match=r"\w"):
             read(fact, stdout, exit_code)
 
@@ -150,7 +172,7 @@ def test_sources_and_ids_of_a_query() -> None:
 def test_the_cancelling_script_is_short_enough_for_a_task() -> None:
     argv = abort_own_words("r" * 200)
     assert len(" ".join(argv)) < 8191
-    assert f"'{NEWEST_REQUEST.argv[0]}'" in decode_script(argv)
+    assert f"'{NEWEST_REQUESTS.argv[0]}'" in decode_script(argv)
 
 
 def run(host: WindowsHost, argv: tuple[str, ...]) -> tuple[int, str, str]:
@@ -176,6 +198,23 @@ def test_on_a_simulated_host() -> None:
     assert run(host, (*shut_down, "updates"))[0] == 0
     assert run(host, abort_own_words("r1-off"))[0] == 0  # its own is cancelled; this one is another's
     assert str(read_from(host, "scheduled-shutdown")).endswith(": updates")
+
+
+def test_a_request_that_windows_refused_does_not_hide_the_steps_own() -> None:
+    host = WindowsHost()
+    assert run(host, (system_program("shutdown"), "/s", "/f", "/t", "60", "/c", "nodefall r1-off"))[0] == 0
+    host.machine.event_log.log_shutdown_request("a.exe", r"W\A", "restart", "Other|0x0", "updates")
+    assert read_from(host, "nodefall-shutdown?tag=r1-off") is True
+    assert run(host, abort_own_words("r1-off"))[0] == 0
+    assert host.machine.power.scheduled is None
+
+
+def test_a_cleared_log_of_a_simulated_host() -> None:
+    host = WindowsHost()
+    host.machine.event_log.records.clear()
+    with pytest.raises(ValueError, match="it was cleared, or overwritten"):
+        read_from(host, "scheduled-shutdown")
+    assert run(host, abort_own_words("r1-off"))[0] == 0
 
 
 @pytest.mark.parametrize(
