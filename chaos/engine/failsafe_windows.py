@@ -2,6 +2,7 @@
 
 It starts by the wall clock of the host, at its time or at the next boot, as what it undoes may survive a boot. It also
 starts late if the machine was off at its time. For faults that set the clock it starts at once, and waits by itself.
+Once its program has exited with 0 it deletes itself; until then it starts at each boot.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from chaos.hosts.pool import Hosts
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success
-from chaos.model.encoded_script import decode_script
 from chaos.model.errors import Aborted, NodefallError
 from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
 
@@ -74,7 +74,7 @@ def _arm_by_clock(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float)
     """The host's clock is read before and after, so that a clock that was set meanwhile is noticed."""
     before = _read_clock(hosts, node)
     start = datetime.fromtimestamp(ceil(before + seconds), UTC)
-    _register(hosts, node, timer, start)
+    _register(hosts, node, structs.replace(timer, argv=task_argv(timer)), start)
     after = _read_clock(hosts, node)
     if not before <= after < start.timestamp():
         left = start.timestamp() - after
@@ -85,7 +85,7 @@ def _arm_by_clock(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float)
 def _arm_by_uptime(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
     """The task is started, and is seen to run: nothing else shows that it waits."""
     whole = float(ceil(seconds))
-    _register(hosts, node, structs.replace(timer, argv=waiting_argv(timer, whole)), None)
+    _register(hosts, node, structs.replace(timer, argv=task_argv(timer, whole)), None)
     schtasks = system_program("schtasks")
     _run(hosts, node, HostCommand((schtasks, "/run", "/tn", timer.unit)))
     query = HostCommand((schtasks, "/query", "/tn", timer.unit, "/fo", "csv", "/v", "/nh"))
@@ -96,11 +96,16 @@ def _arm_by_uptime(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float
     raise Aborted(f"{node}: the task {timer.unit} was started and does not run")
 
 
-def waiting_argv(timer: FailsafeTimer, seconds: float) -> tuple[str, ...]:
-    """The script of the timer after a wait, which Windows measures by the uptime."""
-    script = decode_script(timer.argv)
-    assert script, "a timer by uptime runs a script"  # noqa: S101 - an error of an action
-    return powershell(f"Start-Sleep -Seconds {seconds:.0f};{script}")
+def task_argv(timer: FailsafeTimer, wait: float = 0.0) -> tuple[str, ...]:
+    """What the task runs: the timer's program after ``wait`` seconds of uptime, then the deletion of the task.
+
+    A program that failed is tried again at the next boot. The wait is in the script that ``schtasks /end`` ends.
+    """
+    program, *words = timer.argv
+    line = " ".join("'" + word.replace("'", "''") + "'" for word in (program, *map(quote_argument, words)))
+    sleep = f"Start-Sleep -Seconds {wait:.0f};" if wait else ""
+    delete = f"& '{system_program('schtasks')}' /delete /tn '{timer.unit}' /f|Out-Null"
+    return powershell(f"{sleep}& {line};$code=$LASTEXITCODE;if($code -eq 0){{{delete}}};exit $code")
 
 
 def _register(hosts: Hosts, node: str, timer: FailsafeTimer, start: datetime | None) -> None:

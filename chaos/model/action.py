@@ -69,8 +69,8 @@ def failsafe_unit(tag: str) -> str:
 class FailsafeTimer(Struct, frozen=True, omit_defaults=True):
     """A timer of the host's PID 1, armed before the fault, that runs ``argv`` as root after ``seconds``.
 
-    On Windows a scheduled task, which follows the clock. ``by_uptime``: a task that waits by itself instead, for faults
-    that set the clock; its ``argv`` is a script of PowerShell.
+    On Windows a scheduled task, which follows the clock, and which runs ``argv`` at each boot until it exits with 0.
+    ``by_uptime``: a task that waits by itself instead, for faults that set the clock.
 
     The engine shortens ``seconds`` to the rest of maxDuration and verifies the timer on the host before the fault.
     ``unit`` is :func:`failsafe_unit` of the target's tag, without suffix.

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import pytest
 
 from chaos.app.registry import load_windows_facts
-from chaos.engine.failsafe_windows import arm_task, disarm_task
+from chaos.engine.failsafe_windows import arm_task, disarm_task, task_argv
 from chaos.hosts.pool import Hosts
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome
+from chaos.model.encoded_script import decode_script
 from chaos.model.errors import Aborted
 from chaos.model.windows import powershell, system_program
 from tests.kit.win_host import WindowsHost
 
 START = FailsafeTimer("nodefall-run-stop", 60.0, (system_program("sc"), "start", "w32time"))
+FAILING = FailsafeTimer("nodefall-run-stop", 60.0, (system_program("sc"), "start", "no such service"))
 RESTORE = FailsafeTimer("nodefall-run-skew", 60.0, powershell("Start-Service -Name 'w32time'"), by_uptime=True)
 SKEW = "powershell.exe -NoProfile -Command Set-Date -Adjust 0:10:00"
 
@@ -74,6 +77,40 @@ def test_a_task_that_was_removed_never_acts(timer: FailsafeTimer) -> None:
     assert hosts.read("win1", "failsafe-timers") == []
     host.wait(200.0)
     assert not is_restored(host)
+
+
+@pytest.mark.parametrize("timer", [START, RESTORE], ids=["clock", "uptime"])
+def test_a_task_that_has_acted_is_gone(timer: FailsafeTimer) -> None:
+    host, hosts = stopped()
+    arm_task(hosts, "win1", timer, 60.0)
+    host.wait(70.0)
+    assert is_restored(host)
+    assert hosts.read("win1", "failsafe-timers") == []
+    assert disarm_task(hosts, "win1", timer.unit) == ""
+
+
+def test_a_task_that_failed_acts_again_at_the_next_boot() -> None:
+    host, hosts = stopped()
+    arm_task(hosts, "win1", FAILING, 60.0)
+    host.wait(70.0)
+    task = host.machine.tasks.get(FAILING.unit)
+    assert task is not None
+    assert task.last_result == 1060
+    first = task.last_run
+    host.machine.request_shutdown("reboot")
+    host.wait(120.0)
+    assert hosts.read("win1", "failsafe-timers") == [FAILING.unit]
+    assert task.last_run != first
+
+
+@pytest.mark.parametrize("words", [("a b",), ('"',), ("a 'b'", ""), ("C:\\a b\\",), ("$env:x;calc",)])
+def test_a_program_of_a_task_gets_its_words_as_given(words: tuple[str, ...]) -> None:
+    """Through Windows PowerShell 5.1, which quotes what has blanks and is not quoted."""
+    timer = FailsafeTimer("nodefall-x", 5.0, (r"C:\a b\x.exe", *words))
+    script = decode_script(task_argv(timer))
+    line, _, _ = script.removeprefix("& ").partition(";$code=")
+    texts = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", line)]
+    assert texts == [r"C:\a b\x.exe", *map(quote_argument, words)]
 
 
 def test_a_clock_that_is_set_moves_only_the_task_that_follows_it() -> None:

@@ -77,7 +77,7 @@ class ClockSkew(Action[Params, ClockState]):
         return (*stop, HostCommand(powershell(_set_script(state.skew))))
 
     def failsafe_timer(self, state: ClockState) -> FailsafeTimer:
-        script = ";".join([_RESTORE, *map(_start_script, state.services)])
+        script = ";".join([_RESTORE, *map(_start_script, state.services), "if(Test-Path $f){exit 1}", "exit 0"])
         return FailsafeTimer(failsafe_unit(state.tag), state.seconds, powershell(script), by_uptime=True)
 
     def undo(self, state: ClockState) -> Undo:
@@ -86,7 +86,10 @@ class ClockSkew(Action[Params, ClockState]):
         checks = {name: FactCheck(_SYNC_SERVICES[name], ACTIVE) for name in state.services if name in _SYNC_SERVICES}
         steps = (
             UndoStep(HostCommand(powershell(_RESTORE)), unless=right),
-            *(UndoStep(HostCommand(powershell(_start_script(name))), unless=check) for name, check in checks.items()),
+            *(
+                UndoStep(HostCommand(powershell(f"{_start_script(name)};exit 0")), unless=check)
+                for name, check in checks.items()
+            ),
         )
         proof = (right, *checks.values(), FactCheck(PseudoFact.NODE_READY, True))
         return Undo(steps, proof, disarm=failsafe_unit(state.tag))
@@ -100,7 +103,7 @@ def _set_script(skew: int) -> str:
 def _start_script(service: str) -> str:
     """Start a service; w32time then corrects what is left of the offset. Without a time source that fails, which
     leaves the clock as it is."""
-    resync = f";{_RESYNC};exit 0" if service == "w32time" else ""
+    resync = f";{_RESYNC}" if service == "w32time" else ""
     return f"Start-Service -Name '{service}'{resync}"
 
 

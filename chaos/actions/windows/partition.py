@@ -37,7 +37,7 @@ from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.state_types import Tag
-from chaos.model.windows import system_program
+from chaos.model.windows import powershell, system_program
 
 _LIST_LIMIT = 7000  # characters of one list: cmd.exe, which SSH starts, takes lines of 8,191
 _NETBIOS_LENGTH = 15  # characters of a computer's name in front of its accounts
@@ -117,7 +117,11 @@ class Partition(Action[Params, PartitionState]):
         )
 
     def failsafe_timer(self, state: PartitionState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _delete_rules(state.tag).argv)
+        """netsh.exe exits with 1 where there is no rule left to delete or to show, and for other errors."""
+        delete = " ".join(f"'{word}'" for word in _delete_rules(state.tag).argv)
+        show = delete.replace("'delete'", "'show'")
+        script = f"& {delete}|Out-Null;& {show}|Out-Null;if($LASTEXITCODE -eq 0){{exit 1}};exit 0"
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, powershell(script))
 
     def undo(self, state: PartitionState) -> Undo:
         gone = FactCheck("firewall-rules", [])

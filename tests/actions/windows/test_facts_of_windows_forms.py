@@ -29,6 +29,12 @@ def test_a_fact_of_both_systems_takes_the_same_parameters(name: str) -> None:
     assert load_windows_facts()[name].params == load_facts()[name].params
 
 
+WINDOWS_STARTED = (
+    "<Event xmlns='http://schemas.microsoft.com/win/2004/08/events/event'><System>"
+    "<Provider Name='Microsoft-Windows-Kernel-General'/><EventID>12</EventID></System></Event>"
+)
+
+
 def test_not_preparing_is_the_same_word() -> None:
     """Undo compares with it on both systems."""
-    assert load_windows_facts()["preparing-for-shutdown"].parse("", 0) == NOT_PREPARING
+    assert load_windows_facts()["preparing-for-shutdown"].parse(WINDOWS_STARTED, 0) == NOT_PREPARING

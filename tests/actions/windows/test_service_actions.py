@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from chaos.engine.rejection import had_no_effect
+from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import Target
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success, undecided_answer
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import WINDOWS_ACTIONS, describe, prepare
+from tests.kit.win_host import WindowsHost
 
 FACTS: dict[str, Any] = {"kubelet-unit": "kubelet", "runtime-unit": "containerd", "kubelet-dependencies": []}
 BOTH = FACTS | {"kubelet-dependencies": ["containerd"]}
@@ -30,7 +32,7 @@ TABLE = [
         "kubelet-stop",
         FACTS,
         ["sc.exe stop kubelet"],
-        "nodefall-run-step after 300s: sc.exe start kubelet",
+        "kubelet",
         [START_KUBELET],
     ),
     ("kubelet-restart", FACTS, ["Restart-Service -Name 'kubelet'"], "", [START_KUBELET]),
@@ -38,14 +40,14 @@ TABLE = [
         "runtime-stop",
         FACTS,
         ["sc.exe stop containerd"],
-        "nodefall-run-step after 300s: sc.exe start containerd",
+        "containerd",
         [START_RUNTIME],
     ),
     (
         "runtime-stop",
         BOTH,
         ["Stop-Service -Name 'kubelet'", "sc.exe stop containerd"],
-        "nodefall-run-step after 300s: sc.exe start kubelet",
+        "kubelet",
         [START_RUNTIME, START_KUBELET],
     ),
 ]
@@ -54,9 +56,42 @@ TABLE = [
 @pytest.mark.parametrize(("name", "facts", "inject", "failsafe", "undo"), TABLE)
 def test_commands(name: str, facts: dict[str, Any], inject: list[str], failsafe: str, undo: list[str]) -> None:
     described = describe(name, {}, target(facts))
-    assert (described.inject, described.failsafe, described.undo) == (inject, failsafe, undo)
-    assert described.disarm == failsafe.partition(" ")[0]
+    assert (described.inject, described.undo) == (inject, undo)
+    assert described.disarm == ("nodefall-run-step" if failsafe else "")
+    assert described.failsafe.startswith("nodefall-run-step after 300s: " if failsafe else "")
+    assert (f"sc.exe' start '{failsafe}'" in described.failsafe) is bool(failsafe)
     assert described.proof == ([*(step.partition(" unless ")[2] for step in undo), READY] if undo else [])
+
+
+def failsafe_line() -> str:
+    """Of kubelet-stop."""
+    action = WINDOWS_ACTIONS["kubelet-stop"]
+    timer = action.failsafe_timer(prepare("kubelet-stop", {}, target(FACTS)))
+    assert timer is not None
+    return " ".join(map(quote_argument, timer.argv))
+
+
+def test_the_failsafe_task_starts_a_service_that_cannot_be_started_yet() -> None:
+    host = WindowsHost()
+    host.run("sc.exe stop kubelet")
+    host.wait(30.0)
+    host.run("sc.exe config kubelet start= disabled")
+    kubelet = host.machine.services.get("kubelet")
+    task = host.start(failsafe_line(), cmd=False).task
+    host.wait(60.0)
+    assert (kubelet.is_running, task.done()) == (False, False)
+    host.run("sc.exe config kubelet start= auto")
+    host.wait(60.0)
+    assert kubelet.is_running
+    assert task.result() == 0
+
+
+def test_the_failsafe_task_gives_up_until_the_next_boot() -> None:
+    host = WindowsHost()
+    host.run("sc.exe stop kubelet")
+    host.run("sc.exe config kubelet start= disabled")
+    assert host.run(failsafe_line(), cmd=False)[0] == 1
+    assert not host.machine.services.get("kubelet").is_running
 
 
 @pytest.mark.parametrize("missing", ["runtime-unit", "kubelet-dependencies", "kubelet-unit"])

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import WINDOWS_ACTIONS, describe, line_length, prepare
+from tests.kit.win_host import WindowsHost
 
 
 def node(name: str, addresses: list[str], pods: list[str], *, plane: bool = False) -> dict[str, Any]:
@@ -60,7 +62,8 @@ def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_
         "firewall-state is {'Public': 'on'}",
         "connection-peers is ['10.9.9.9']",  # which the ranges leave out
     ]
-    assert described.failsafe == f"nodefall-run-cut after 100s: {DELETE}"
+    assert described.failsafe.startswith("nodefall-run-cut after 100s: & ")
+    assert "netsh.exe' 'advfirewall' 'firewall' 'delete' 'rule' 'name=nodefall-run-cut'" in described.failsafe
     assert described.undo == [f"{DELETE} unless firewall-rules is []"]
     assert described.proof == [
         "firewall-rules is []",
@@ -143,3 +146,18 @@ def test_a_state_names_no_other_rule(key: str) -> None:
     bad: Any = "all & calc" if key == "tag" else ["any", "& calc"]
     with pytest.raises(msgspec.ValidationError):
         action.decode_state(encoded | {key: bad})
+
+
+def test_the_failsafe_task_is_done_once_no_rule_is_left() -> None:
+    host = WindowsHost()
+    timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
+    assert timer is not None
+    line = " ".join(map(quote_argument, timer.argv))
+    add = "netsh.exe advfirewall firewall add rule dir=out action=block remoteip=10.0.0.1 name="
+    for name in ("nodefall-run-cut", "nodefall-run-cut", "nodefall-run-cut-2"):
+        assert host.run(f"{add}{name}")[0] == 0
+    assert host.run(line, cmd=False)[0] == 0
+    assert [rule.name for rule in host.machine.firewall.rules if rule.name.startswith("nodefall")] == [
+        "nodefall-run-cut-2"
+    ]
+    assert host.run(line, cmd=False)[0] == 0  # at a boot
