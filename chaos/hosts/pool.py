@@ -246,7 +246,7 @@ class Hosts:
         return key
 
     def _client_address(self, node: str) -> str:
-        """Where the host sees the session come from, "" where only a program there can tell. Raises NodefallError."""
+        """Where the host sees the session come from, "" where only a program there can see it. Raises NodefallError."""
         session = self.session(node)
         text = session.client_address() if isinstance(session, ServiceSession) else ""
         try:

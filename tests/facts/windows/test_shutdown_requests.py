@@ -86,13 +86,13 @@ def test_a_step_is_known_by_its_whole_name(reference: str, is_own: bool) -> None
 
 
 @pytest.mark.parametrize("query", ["", "?tag=r1-off&run=r1", "?tag="])
-def test_a_step_or_a_run_is_asked_for(query: str) -> None:
+def test_either_a_step_or_a_run_is_named(query: str) -> None:
     with pytest.raises(ValueError, match="give tag or run"):
         find_fact(load_windows_facts(), f"nodefall-shutdown{query}")
 
 
 @pytest.mark.parametrize("fact", ["scheduled-shutdown", "preparing-for-shutdown", "nodefall-shutdown?run=r1"])
-def test_a_log_without_any_start_tells_nothing(fact: str) -> None:
+def test_a_log_without_any_start_leaves_it_unknown(fact: str) -> None:
     with pytest.raises(ValueError, match="it was cleared, or overwritten"):
         read(fact, "")
 

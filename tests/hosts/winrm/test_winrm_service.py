@@ -90,10 +90,10 @@ def test_another_connection_may_come_from_elsewhere(session: WinRmSession, servi
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (Answer(text=re.sub(r"<rsp:ClientIP>[^<]*</rsp:ClientIP>", "", CREATED)), "does not tell where"),
-        (created_for(""), "does not tell where"),
+        (Answer(text=re.sub(r"<rsp:ClientIP>[^<]*</rsp:ClientIP>", "", CREATED)), "does not report where"),
+        (created_for(""), "does not report where"),
         (created_for("gateway"), "ClientIP is 'gateway'"),
-        (Answer(text=recorded("winrb/open_shell_v1.xml")), "does not tell where"),
+        (Answer(text=recorded("winrb/open_shell_v1.xml")), "does not report where"),
     ],
 )
 def test_an_unknown_client_is_never_guessed(
@@ -104,7 +104,7 @@ def test_an_unknown_client_is_never_guessed(
         hosts(session).read("win-1", "connection-peers")
 
 
-def test_over_ssh_a_program_on_the_host_tells() -> None:
+def test_over_ssh_a_program_on_the_host_reports_it() -> None:
     class Ssh(FakeSession):
         def run(self, command: HostCommand) -> Outcome:
             return Outcome(Delivery.ANSWERED, 0, SSH)
