@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -109,3 +111,92 @@ def test_machine_seen_off_is_not_rebooted() -> None:
     rebooted = "{assert: node-rebooted, with: {node: victim}, never: {for: 64s}}"
     verdict = of_recording(run_lines("cancelled-in-flight-1"), "poweroff", rebooted)
     assert verdict.status is Status.HELD, verdict.because
+
+
+@pytest.mark.parametrize("name", ["fast-reboot", "capacity-registered"])
+def test_machine_that_did_not_boot_again_is_no_finding_about_the_cluster(name: str) -> None:
+    """Containers with the restart policy ``no``: they ended and stayed off until undo. Both runs were violated."""
+    result = judged_run(run_lines(f"{name}-1"), name)
+    step = step_of(result, "reboot")
+    assert step.proof_status is ProofStatus.DISPROVEN
+    assert "went off and did not boot again" in step.because
+    assert {verdict.status for verdict in result.hypothesis} == {Status.INCONCLUSIVE}
+
+
+def without_guesses(lines: Iterable[RecordingEntry]) -> list[RecordingEntry]:
+    """Without the blind windows that 0.1.0 opened when /readyz was slow: no watch was begun again with a new list."""
+    kept = [line for line in lines if not (line.kind == "blind" and "@" not in line.type)]
+    lists = [line.t for line in kept if line.type == "LIST"]
+    assert max(lists) - kept[0].t < 2
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("name", "guessed"),
+    [
+        ("fast-reboot-2", "the API server took 1.3s to answer"),
+        ("taint-swapped-1", "the API server took 1.1s to answer"),
+        ("no-execute-removed-in-time-1", "the API server took 1.4s to answer"),
+        ("eviction-rate-1", "the API server took 1.1s to answer"),
+    ],
+)
+def test_a_slow_server_left_the_states_known(name: str, guessed: str) -> None:
+    lines, experiment = run_lines(name), name.rpartition("-")[0]
+    before, result = judged_run(lines, experiment), judged_run(without_guesses(lines), experiment)
+    assert (before.status, guessed in before.headline) == (Status.INCONCLUSIVE, True)
+    assert {verdict.status for verdict in result.hypothesis} == {Status.HELD}, result.headline
+
+
+def test_five_new_pods_take_longer_than_the_slowest_start_before() -> None:
+    """They were available 28 s after the step, 3 s after the undo, where the slowest of three had started in 7 s.
+
+    At first that was violated, by a deadline of 10 s. Three times the slowest start, 21 s, was too early, too.
+    """
+    result = judged_run(without_guesses(run_lines("network-unavailable-1")), "network-unavailable")
+    late = next(v for v in result.hypothesis if v.name == "new pods become available on other nodes")
+    assert "within 35.428s of grow + 1s, for 2s (10s, with baseline 5 x 7.1 s" in late.expected
+    assert late.status is Status.INCONCLUSIVE
+    assert late.because.startswith("not true before the undo of step say began")
+    assert {v.status for v in result.hypothesis if v is not late} == {Status.HELD}, result.headline
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status", "because"),
+    [
+        (1, Status.INCONCLUSIVE, "has not answered"),
+        (17, Status.INCONCLUSIVE, "has not answered"),
+        (19, Status.INCONCLUSIVE, "took effect 0.0 to 18.1 s after it was sent"),
+        (60, Status.VIOLATED, "eviction not refused with 429"),
+    ],
+)
+def test_an_unanswered_eviction_is_not_judged(seconds: float, status: Status, because: str) -> None:
+    """The API server answered 201 after 18.1 s; after 5 s it was said that it had not refused."""
+    lines = run_lines("rolling-update-counts-1")
+    begin = next(line.t for line in lines if is_action(line, "evict-pod", "begin"))
+    refused = "{assert: eviction-refused, with: {namespace: workload}, within: 5s}"
+    verdict = of_recording((line for line in lines if line.t < begin + seconds), "evict-pod", refused)
+    assert verdict.status is status
+    assert because in verdict.because
+
+
+def with_containers(lines: list[RecordingEntry]) -> list[RecordingEntry]:
+    """As if the node had ``ctr``: a reading 5 s after the forced deletion, in which the pod's container still runs."""
+    force = next(line for line in lines if is_action(line, "force-delete-pod", "returned"))
+    (pod,) = msgspec.json.decode(force.object)["evidence"]["pods"]
+    namespace, _, name = pod["pod"].partition("/")
+    container = {"namespace": namespace, "pod": name, "uid": pod["uid"], "container": "db", "id": "c", "startedAt": 1.0}
+    reading = msgspec.Raw(msgspec.json.encode({"running": [container]}))
+    entry = RecordingEntry(force.t + 5, "host", "containers", reading, node="nf-worker")
+    return sorted([*lines, entry], key=lambda line: line.t)
+
+
+def test_only_the_node_knows_what_runs_behind_a_partition() -> None:
+    """The node had no crictl, so nothing told whether the force-deleted pod still ran beside its replacement."""
+    lines, name = run_lines("force-delete-partitioned-1"), "at most one pod of each identity runs"
+    unknown, known = (
+        next(v for v in judged_run(each, "force-delete-partitioned").hypothesis if v.name == name)
+        for each in (lines, with_containers(lines))
+    )
+    assert unknown.status is Status.INCONCLUSIVE
+    assert "the running containers of each node" in unknown.because
+    assert known.status is Status.VIOLATED, known.because
