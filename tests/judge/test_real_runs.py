@@ -125,10 +125,10 @@ def test_machine_that_did_not_boot_again_is_no_finding_about_the_cluster(name: s
 
 def without_guesses(lines: Iterable[RecordingEntry]) -> list[RecordingEntry]:
     """Without the blind windows that 0.1.0 opened when /readyz was slow: no watch was begun again with a new list."""
-    kept = [line for line in lines if not (line.kind == "blind" and "@" not in line.type)]
-    lists = [line.t for line in kept if line.type == "LIST"]
-    assert max(lists) - kept[0].t < 2
-    return kept
+    saved = [line for line in lines if not (line.kind == "blind" and "@" not in line.type)]
+    lists = [line.t for line in saved if line.type == "LIST"]
+    assert max(lists) - saved[0].t < 2
+    return saved
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def with_containers(lines: list[RecordingEntry]) -> list[RecordingEntry]:
 
 
 def test_only_the_node_knows_what_runs_behind_a_partition() -> None:
-    """The node had no crictl, so nothing told whether the force-deleted pod still ran beside its replacement."""
+    """The node had no crictl, so nothing showed whether the force-deleted pod still ran beside its replacement."""
     lines, name = run_lines("force-delete-partitioned-1"), "at most one pod of each identity runs"
     unknown, known = (
         next(v for v in judged_run(each, "force-delete-partitioned").hypothesis if v.name == name)
