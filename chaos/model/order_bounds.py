@@ -35,15 +35,22 @@ class OrderBounds:
     def add_ceiling(self, order: int, t: float) -> None:
         """What is not newer than ``order`` happened by ``t``."""
         orders, times = self._ceilings
-        at = bisect_left(orders, order)
-        if at == len(orders) or times[at] > t:
-            start, end = bisect_left(times, t, hi=at), bisect_right(orders, order)
-            orders[start:end], times[start:end] = [order], [t]
-        earliest, _ = self.interval(order)
-        self.is_consistent = self.is_consistent and earliest <= t
+        if not orders or (orders[-1] < order and times[-1] < t):  # as usual: the newest
+            orders.append(order)
+            times.append(t)
+        else:
+            at = bisect_left(orders, order)
+            if at == len(orders) or times[at] > t:
+                start, end = bisect_left(times, t, hi=at), bisect_right(orders, order)
+                orders[start:end], times[start:end] = [order], [t]
+        if self._floor(order) > t:
+            self.is_consistent = False
 
     def interval(self, order: int) -> tuple[float, float]:
         """The moments between which the change ``order`` happened; infinite where nothing is known."""
-        at, by = bisect_left(self._floors[0], order), bisect_left(self._ceilings[0], order)
-        earliest = self._floors[1][at - 1] if at else -math.inf
-        return earliest, self._ceilings[1][by] if by < len(self._ceilings[1]) else math.inf
+        by = bisect_left(self._ceilings[0], order)
+        return self._floor(order), self._ceilings[1][by] if by < len(self._ceilings[1]) else math.inf
+
+    def _floor(self, order: int) -> float:
+        at = bisect_left(self._floors[0], order)
+        return self._floors[1][at - 1] if at else -math.inf

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from chaos.model.kube import Event, Job, Lease, Node, Pod
-from chaos.model.kube.meta import Condition, Metadata
+from chaos.model.kube.meta import Condition
+
+_SAVED = 50_000  # parsed timestamps: most of an object are those of its version before
 
 
+@lru_cache(_SAVED)
 def source_time(text: str | None) -> float | None:
     """Parse a timestamp of an object (RFC 3339, mostly whole seconds) to epoch seconds; None if missing or invalid."""
     try:
@@ -20,23 +24,19 @@ def source_time(text: str | None) -> float | None:
 
 def newest_time(obj: Any, until: float) -> float:
     """The newest time in the object that is not after ``until``, by the clock of its writer; -inf without one."""
-    return max((t for t in _times(obj) if t <= until), default=float("-inf"))
-
-
-def _times(obj: Any) -> Iterator[float]:
-    yield from _metadata_times(obj.metadata)
+    newest = float("-inf")
     for text in _texts(obj):
-        if (t := source_time(text)) is not None:
-            yield t
-
-
-def _metadata_times(metadata: Metadata) -> Iterator[float]:
-    """Times of creation and of the request for deletion, whose timestamp is that of its end."""
+        t = source_time(text) if text else None
+        if t is not None and newest < t <= until:
+            newest = t
+    metadata = obj.metadata
     created, deleted = source_time(metadata.creation_timestamp), source_time(metadata.deletion_timestamp)
-    if created is not None:
-        yield created
+    if created is not None and newest < created <= until:
+        newest = created
     if deleted is not None and metadata.deletion_grace_period_seconds is not None:
-        yield deleted - metadata.deletion_grace_period_seconds
+        deleted -= metadata.deletion_grace_period_seconds  # the timestamp is that of its end
+        newest = deleted if newest < deleted <= until else newest
+    return newest
 
 
 def _texts(obj: Any) -> Iterator[str | None]:
