@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 from chaos.model.action import ProofStatus, Target
+from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.recording import ActionPhase, RecordingEntry
+from chaos.model.source_times import source_time
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline
 from tests.kit.real_runs import is_action, judged_run, run_lines, step_of, with_object
@@ -111,6 +113,20 @@ def test_machine_seen_off_is_not_rebooted() -> None:
     rebooted = "{assert: node-rebooted, with: {node: victim}, never: {for: 64s}}"
     verdict = of_recording(run_lines("cancelled-in-flight-1"), "poweroff", rebooted)
     assert verdict.status is Status.HELD, verdict.because
+
+
+def test_the_rollout_has_begun_when_the_experiment_evicts() -> None:
+    """The controller of a busy cluster deleted its first pod 21 s later, when an eviction at 8 s was long allowed."""
+    timeline = build_timeline(run_lines("rolling-update-counts-1"))
+    begin = next(entry.t for entry, record in timeline.actions if entry.type == "rollout-restart")
+    pods = (version.object.metadata for history in timeline.pods.values() for version in history)
+    ends = [(m, source_time(m.deletion_timestamp)) for m in pods if m.deletion_grace_period_seconds]
+    first = min(end - (m.deletion_grace_period_seconds or 0) for m, end in ends if end) - begin
+    assert 20 < first < 22
+    (evict,) = (step for step in shipped("rolling-update-counts").spec.method if step.action == "evict-pod")
+    assert evict.after is not None
+    name, _, offset = evict.after.partition(" + ")
+    assert (name, parse_duration(offset) > first) == ("roll", True)
 
 
 @pytest.mark.parametrize("name", ["fast-reboot", "capacity-registered"])
