@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 
+_RESOLUTION = 0.01  # seconds by which a bound may be wider, so that an hour of many changes takes little memory
+
 
 class OrderBounds:
     """What is known of the moments of all changes in one store, whose numbers grow with each.
@@ -36,6 +38,9 @@ class OrderBounds:
         """What is not newer than ``order`` happened by ``t``."""
         orders, times = self._ceilings
         if not orders or (orders[-1] < order and times[-1] < t):  # as usual: the newest
+            if len(times) > 1 and t - times[-2] < _RESOLUTION:
+                orders.pop()
+                times.pop()
             orders.append(order)
             times.append(t)
         else:

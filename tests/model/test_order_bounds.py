@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,3 +32,14 @@ def test_bounds_are_the_narrowest_that_the_reads_leave(
     crossed = any(lower < version and by < begin for lower, begin, _ in known for version, _, by in known)
     assert bounds.is_consistent != crossed
     assert bool(bounds) == (bool(reads) and not crossed)
+
+
+@given(st.lists(st.floats(0.0001, 0.02), min_size=1, max_size=200))
+def test_changes_in_quick_succession_share_bounds(steps: list[float]) -> None:
+    bounds, times = OrderBounds(), list(accumulate(steps))
+    for order, t in enumerate(times, start=1):
+        bounds.add_ceiling(order, t)
+        assert bounds.interval(order) == (-math.inf, t)
+    for order, t in enumerate(times, start=1):
+        assert t <= bounds.interval(order)[1] < t + 0.01
+    assert len(bounds._ceilings[0]) <= 2 * times[-1] / 0.01 + 2
