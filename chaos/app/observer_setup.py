@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chaos.model.plan import Plan
     from chaos.model.ports import Observer
     from chaos.model.registry import PluginRegistry
+    from chaos.observers.cluster import ClusterObservers
     from chaos.observers.plugin import ObserverContext, ObserverPlugin
 
 BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
@@ -53,13 +54,24 @@ def observer_plugins() -> Mapping[str, ObserverPlugin]:
 
 
 def build_observers(
-    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection, plan: Plan
+    experiment: Experiment,
+    registry: PluginRegistry,
+    connection: ClusterConnection,
+    plan: Plan,
+    note: Callable[[str], None],
 ) -> ObserverSet:
-    """The observers of a plan. Those of the cluster start first: others look up its addresses."""
+    """The observers of a plan. Those of the cluster start first: others look up its addresses.
+
+    ``note`` tells people what a wait is for.
+    """
+    from chaos.judge.currency_notes import relevant_resources
     from chaos.observers.clock_offsets import ClockOffsetObserver
+    from chaos.observers.cluster import ClusterObservers
     from chaos.observers.plugin import FinalSampler, OffsetSource
 
-    context = _context(experiment, registry, connection, plan)
+    relevant = relevant_resources(experiment, registry)
+    cluster = ClusterObservers(connection.kube, connection.clock, relevant, note)
+    context = _context(experiment, registry, connection, plan, cluster)
     built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
     measured = [each for each in (context.cluster.health, *built) if isinstance(each, OffsetSource)]
     clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
@@ -73,10 +85,12 @@ def build_observers(
 
 
 def _context(
-    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection, plan: Plan
+    experiment: Experiment,
+    registry: PluginRegistry,
+    connection: ClusterConnection,
+    plan: Plan,
+    cluster: ClusterObservers,
 ) -> ObserverContext:
-    from chaos.judge.currency_notes import relevant_resources
-    from chaos.observers.cluster import ClusterObservers
     from chaos.observers.controller_manager import SOURCE
     from chaos.observers.plugin import ObserverContext
 
@@ -89,7 +103,7 @@ def _context(
         api=connection.kube,
         clock=connection.clock,
         hosts=connection.hosts,
-        cluster=ClusterObservers(connection.kube, connection.clock, relevant_resources(experiment, registry)),
+        cluster=cluster,
         experiment=experiment,
         inventory=connection.inventory,
         plan=plan,

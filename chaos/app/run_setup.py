@@ -102,7 +102,8 @@ class RunSetup:
 
     def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
         """The context that the phases of the run share."""
-        observers = build_observers(self.loaded.experiment, self.registry, self.connection, self.plan)
+        loaded, connection = self.loaded, self.connection
+        observers = build_observers(loaded.experiment, self.registry, connection, self.plan, progress.note)
         return RunContext(self._inputs(observers), self._services(journal, recorder, progress, observers))
 
     def _inputs(self, observers: ObserverSet) -> RunInputs:

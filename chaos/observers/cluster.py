@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from chaos.kube.watch_stream import WatchApi
 from chaos.model.ports import Clock, Observer
@@ -23,10 +23,16 @@ _OPTIONAL_RESOURCES = ("jobs", "poddisruptionbudgets", "endpointslices", "persis
 class ClusterObservers:
     """``watches`` start first; other observers look up the addresses of ``nodes`` once they have synced.
 
-    ``relevant``: the resources that the experiment asks about.
+    ``relevant``: the resources that the experiment asks about. ``note`` tells people what a wait is for.
     """
 
-    def __init__(self, api: WatchApi, clock: Clock, relevant: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        api: WatchApi,
+        clock: Clock,
+        relevant: Collection[str] = (),
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.health = ApiHealth(api, clock)
         self.nodes = NodesObserver(api, clock)
         workloads = WorkloadsObserver(api, clock)
@@ -37,5 +43,5 @@ class ClusterObservers:
             EventsObserver(api, clock),
             *(Reflector(RESOURCES[plural], api, clock, optional=True) for plural in _OPTIONAL_RESOURCES),
         ]
-        self.currency = CurrencyProver([*resources, *workloads.watches], relevant, clock)
+        self.currency = CurrencyProver([*resources, *workloads.watches], relevant, clock, note)
         self.watches: tuple[Observer, ...] = (self.health, *resources, workloads, self.currency)

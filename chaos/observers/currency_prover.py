@@ -7,10 +7,8 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from chaos.kube.errors import KubeRejected, KubeUnreachable
 from chaos.kube.watch_codec import TruncatedLineError
@@ -18,13 +16,13 @@ from chaos.model.ports import Clock, Sink
 from chaos.model.recording import LAG_BOUND
 from chaos.model.threads import ContextThread
 from chaos.observers.currency import LISTED_ONLY
+from chaos.observers.currency_schedule import IDLE_PERIOD, Job, ProvableWatch, Schedule
 from chaos.observers.observer_thread import ObserverThread
 
 # Seconds of cluster time between two reads of what the experiment asks about. Its watches take turns: what has a higher
 # resourceVersion than a read, of whichever resource, happened after it, so that one read narrows all intervals.
 PERIOD, MAX_PERIOD = 1.0, 5.0  # the latter: between two proofs of one watch
 REPLAY_PERIOD = 10.0  # between two proofs that nothing came and went
-IDLE_PERIOD = 20.0  # of another watch, which a later experiment may ask about
 CPU_SHARE = 0.02  # of one processor, for all consistent reads together, and the same for all replays
 _MAX_IN_FLIGHT = 20  # unanswered reads of one watch: a slow server must not delay the next proof
 _MAX_WORKERS = 160
@@ -34,74 +32,29 @@ _TICK = 0.25  # seconds of cluster time
 # handled much sooner than others.
 _CLOSE_PERIOD, _CLOSE_AFTER_MOMENT = 0.5, 2.0  # while a step is unanswered, and after a moment that decides
 _HEDGES, _MAX_HEDGES = 20, 60  # more reads at a moment that decides, and of those how many unanswered ones
+_NOTABLE_WAIT = 2.0  # seconds of the wait before the judgement, from which on people are told what for
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
 
 
-class ProvableWatch(Protocol):
-    """A watch whose currency can be proven.
-
-    Objects that a consistent read lists are ``current_until``, and all that came and went ``complete_until``.
-    """
-
-    name: str
-
-    @property
-    def is_watching(self) -> bool: ...
-
-    @property
-    def current_until(self) -> float: ...
-
-    @property
-    def complete_until(self) -> float: ...
-
-    def prove_currency(self) -> None: ...
-
-    def note_version(self) -> None: ...
-
-    def replay(self) -> None: ...
-
-
-@dataclass
-class _Schedule:
-    """When one watch is proven. ``cost``: CPU seconds of a read; ``replay_cost``: of a replay."""
-
-    watch: ProvableWatch
-    period: float
-    due: float = 0.0
-    proof_due: float = 0.0  # until then, only the resourceVersion is read, which costs nothing
-    cost: float = 0.0
-    in_flight: int = 0
-    replay_due: float = 0.0
-    replay_cost: float = 0.0
-    is_replaying: bool = False
-    is_wanted_again: bool = False  # a replay after that which is under way
-    is_refused: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def is_relevant(self) -> bool:
-        return self.period < IDLE_PERIOD
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A read. ``is_proof``: of all versions, else only of the resourceVersion."""
-
-    schedule: _Schedule
-    is_proof: bool = False
-    is_hedge: bool = False
-
-
 class CurrencyProver:
-    """Proves the ``watches``: the ``relevant`` ones often, the others now and then, and all before the judgement."""
+    """Proves the ``watches``: the ``relevant`` ones often, the others now and then, and all before the judgement.
+
+    ``note`` tells people what a wait is for.
+    """
 
     name = "currency"
 
-    def __init__(self, watches: Sequence[ProvableWatch], relevant: Collection[str], clock: Clock) -> None:
-        self._clock = clock
-        self._relevant = [_Schedule(w, period=0.0) for w in watches if w.name in relevant]
-        self._schedules = [*self._relevant, *(_Schedule(w, IDLE_PERIOD) for w in watches if w.name not in relevant)]
+    def __init__(
+        self,
+        watches: Sequence[ProvableWatch],
+        relevant: Collection[str],
+        clock: Clock,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._clock, self._note = clock, note
+        self._relevant = [Schedule(w, period=0.0) for w in watches if w.name in relevant]
+        self._schedules = [*self._relevant, *(Schedule(w, IDLE_PERIOD) for w in watches if w.name not in relevant)]
         self._share = CPU_SHARE / max(1, len(self._relevant))
         for number, schedule in enumerate(self._relevant):  # Events have resourceVersions of their own
             is_alone = schedule.watch.name in LISTED_ONLY
@@ -111,7 +64,7 @@ class CurrencyProver:
         self._moments: set[float] = set()
         self._handled_until = self._close_until = -math.inf
         self._hedges = 0
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = ObserverThread("currency", clock, self._run, self._on_crash)
         self._worker_count = self._unfinished = 0  # the latter: jobs
 
@@ -157,12 +110,17 @@ class CurrencyProver:
     def final_sample(self) -> None:
         """Wait until everything up to now is proven, at most ``LAG_BOUND``."""
         begin = self._clock.now()
+        is_noted = False
         for schedule in self._schedules:
             schedule.proof_due = begin
         while (now := self._clock.now()) < begin + LAG_BOUND and not self._thread.is_stopping:
             late = [s for s in self._schedules if s.watch.is_watching and s.watch.complete_until < begin]
-            if not any(not s.is_refused and (s.is_relevant or now < begin + PERIOD) for s in late):
+            awaited = [s for s in late if not s.is_refused and (s.is_relevant or now < begin + PERIOD)]
+            if not awaited:
                 return
+            if not is_noted and now >= begin + _NOTABLE_WAIT:
+                is_noted = True
+                self._note(_describe_wait([s.watch.name for s in awaited]))
             for schedule in late:
                 self._submit(schedule, now)
                 self._start_replay(schedule, now)
@@ -207,9 +165,9 @@ class CurrencyProver:
                 if self._hedges >= _MAX_HEDGES:
                     return
                 self._hedges += 1
-            self._put(_Job(schedule, is_hedge=True))
+            self._put(Job(schedule, is_hedge=True))
 
-    def _submit(self, schedule: _Schedule, now: float, *, is_proof: bool = False) -> None:
+    def _submit(self, schedule: Schedule, now: float, *, is_proof: bool = False) -> None:
         period = self._period(schedule, now)
         with schedule.lock:
             if schedule.in_flight >= _MAX_IN_FLIGHT:
@@ -219,16 +177,16 @@ class CurrencyProver:
         schedule.due = now + period
         if is_proof:
             schedule.proof_due = now + max(schedule.period, schedule.cost / self._share)
-        self._put(_Job(schedule, is_proof=is_proof))
+        self._put(Job(schedule, is_proof=is_proof))
 
-    def _period(self, schedule: _Schedule, now: float) -> float:
+    def _period(self, schedule: Schedule, now: float) -> float:
         """Seconds until the next read. While reads are unanswered, the watches take no turns."""
         if not schedule.is_relevant or not any(other.in_flight for other in self._relevant):
             return schedule.period
         is_close = schedule.in_flight >= _SLOW and now < self._close_until
         return _CLOSE_PERIOD if is_close else PERIOD
 
-    def _put(self, job: _Job) -> None:
+    def _put(self, job: Job) -> None:
         """Have a worker do the job; one more is started only if all are busy, as each costs a connection."""
         self._jobs.put(job)
         with self._lock:
@@ -255,7 +213,7 @@ class CurrencyProver:
                 _log.exception("currency of %s was not proven: %s", schedule.watch.name, error)
             self._finish(job, time.thread_time() - begin)
 
-    def _finish(self, job: _Job, cost: float) -> None:
+    def _finish(self, job: Job, cost: float) -> None:
         with self._lock:
             self._unfinished -= 1
         if job.is_hedge:
@@ -266,7 +224,7 @@ class CurrencyProver:
             job.schedule.in_flight -= 1
             job.schedule.cost = cost if job.is_proof else job.schedule.cost
 
-    def _start_replay(self, schedule: _Schedule, now: float, *, again: bool = False) -> None:
+    def _start_replay(self, schedule: Schedule, now: float, *, again: bool = False) -> None:
         """Start a replay, unless one is under way; with ``again``, then after that."""
         with schedule.lock:
             if schedule.is_replaying:
@@ -276,7 +234,7 @@ class CurrencyProver:
         schedule.replay_due = now + max(REPLAY_PERIOD, schedule.replay_cost / self._share)
         ContextThread(lambda: self._replay(schedule), f"replay of {schedule.watch.name}").start()
 
-    def _replay(self, schedule: _Schedule) -> None:
+    def _replay(self, schedule: Schedule) -> None:
         while not self._thread.is_stopping:
             begin = time.thread_time()
             try:
@@ -294,3 +252,7 @@ class CurrencyProver:
 
     def _on_crash(self, reason: str) -> None:
         _log.error("no further proofs of currency: %s", reason)
+
+
+def _describe_wait(names: Sequence[str]) -> str:
+    return f"waiting until the watches of {', '.join(sorted(names))} have all changes, at most {LAG_BOUND:g} s"

@@ -12,7 +12,8 @@ import pytest
 from chaos.kube.errors import KubeRejected
 from chaos.model.recording import LAG_BOUND
 from chaos.model.threads import ContextThread
-from chaos.observers.currency_prover import CPU_SHARE, IDLE_PERIOD, REPLAY_PERIOD, CurrencyProver
+from chaos.observers.currency_prover import CPU_SHARE, REPLAY_PERIOD, CurrencyProver
+from chaos.observers.currency_schedule import IDLE_PERIOD
 from tests.kit.misbehaving import PATIENCE, Lines, ManualClock
 
 
@@ -233,6 +234,32 @@ def test_before_the_judgement_what_is_late_is_waited_for(made: Made) -> None:
     clock.until(lambda: bool(ended), step=0.05)
     assert nodes.complete_until >= began
     assert jobs.current_until >= began
+
+
+class BookmarkedWatch(FakeWatch):
+    """A replay of it ends with a bookmark, unless it is late."""
+
+    def replay(self) -> None:
+        super().replay()
+        self.complete_until = self.complete_until if self.late else self.replays[-1]
+
+
+@pytest.mark.parametrize("late", [set(), {"nodes"}, {"nodes", "pods"}])
+def test_a_wait_before_the_judgement_says_what_for(late: set[str]) -> None:
+    clock, notes = ManualClock(), list[str]()
+    watches = [BookmarkedWatch(name, clock) for name in ("pods", "nodes", "jobs")]
+    prover = CurrencyProver(watches, {"nodes", "pods"}, clock, notes.append)
+    prover.start(Lines())
+    clock.advance(5)
+    for watch in watches:
+        watch.late = watch.name in late | {"jobs"}  # what nothing asks about is not waited for
+    ended = final_sample(prover, clock)
+    clock.until(lambda: bool(ended or notes), step=0.005)
+    clock.until(lambda: bool(ended), step=0.2)
+    prover.stop()
+    clock.wake()
+    names = ", ".join(sorted(late))
+    assert notes == ([f"waiting until the watches of {names} have all changes, at most 60 s"] if late else [])
 
 
 def test_what_never_comes_is_waited_for_in_vain_only_so_long(made: Made) -> None:
