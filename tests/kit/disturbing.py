@@ -6,6 +6,7 @@ Per object the order is kept, as in every API server; everything else is up to t
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import threading
 from collections import defaultdict, deque
@@ -24,6 +25,7 @@ from chaos.model.ports import Clock
 
 MAX_DELAY = 60.0
 _POLL = 0.003  # wall seconds
+_PACE = 20.0  # seconds of the lab's time a wall second, at most
 _TWICE = 0.1  # of the events
 Delay = Callable[[str, float], float]  # of an event about an object, that happens at a time
 
@@ -65,7 +67,7 @@ class Disturbance:
         self._last_due: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
         self._streams: list[_LateStream] = []
-        self._stopped = threading.Event()
+        self._stopped, self._scheduled = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._poll, daemon=True)
 
     @contextmanager
@@ -75,6 +77,7 @@ class Disturbance:
             yield self
         finally:
             self._stopped.set()
+            self._scheduled.set()
             self._thread.join(10)
 
     def open(self, path: str, upstream: WatchStream) -> _LateStream:
@@ -105,16 +108,26 @@ class Disturbance:
         """When the last of what happened by then was delivered."""
         return max((due for _, happened, due in self.delivered if happened <= happened_by), default=0.0)
 
+    def wake(self) -> None:
+        """Look at the clock: something was scheduled."""
+        self._scheduled.set()
+
     def _poll(self) -> None:
-        while not self._stopped.wait(_POLL):
+        """Deliver what is due. Each look at the clock costs the lab as much as a request."""
+        pause: float | None = None  # wall seconds; the lab's time may stand still meanwhile
+        while True:
+            self._scheduled.wait(pause)
+            self._scheduled.clear()
+            if self._stopped.is_set():
+                return
             try:
                 now = self.clock.now()
             except NodefallError:  # the lab has ended
                 return
             with self._lock:
                 streams = list(self._streams)
-            for stream in streams:
-                stream.release(now)
+            following = min((stream.release(now) for stream in streams), default=math.inf)
+            pause = None if math.isinf(following) else max(_POLL, (following - now) / _PACE)
 
 
 class _LateStream:
@@ -143,13 +156,15 @@ class _LateStream:
             self._aborted = True
             self._changed.notify_all()
 
-    def release(self, now: float) -> None:
+    def release(self, now: float) -> float:
+        """Deliver what is due by ``now``. When the next is due."""
         with self._changed:
             while self._waiting and self._waiting[0][0] <= now:
                 _, _, happened, line = heapq.heappop(self._waiting)
                 self._disturbance.delivered.append((self._path, happened, now))
                 self._ready.append(line)
             self._changed.notify_all()
+            return self._waiting[0][0] if self._waiting else math.inf
 
     def _read(self, chunks: Iterator[bytes]) -> None:
         end: Exception | None = None
@@ -160,6 +175,7 @@ class _LateStream:
                     for due in dues:
                         self._count += 1
                         heapq.heappush(self._waiting, (due, self._count, happened, line))
+                self._disturbance.wake()
         except Exception as error:  # noqa: BLE001 - raised again where the lines are read
             end = error
         with self._changed:
