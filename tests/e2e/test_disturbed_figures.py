@@ -11,8 +11,10 @@ from tests.kit.disturbed_runs import KINDS, Row
 from tools.disturbed_figures import main
 
 
-def row(kind: str, seed: int, status: str = "held", **differing: list[str]) -> Row:
-    made = Row(kind, seed, "cordon", {"tainted": status}, {"tainted": "held"}, cpu=4.0 + 2 * (seed % 2), **differing)
+def row(kind: str, seed: int, status: str = "held", *, is_unexcused: bool = False) -> Row:
+    made = Row(kind, seed, "cordon", {"tainted": status}, {"tainted": "held"}, cpu=4.0 + 2 * (seed % 2))
+    made.reversed = ["tainted"] if status == "violated" else []
+    made.unexcused = ["tainted"] if is_unexcused else []
     if status != "held":
         made.because["tainted"] = "it is not known when this changed"
     return made
@@ -28,7 +30,7 @@ WHY = "{}, cordon: tainted: {}: it is not known when this changed"
         (FINE, 0, ["late watches: 100 runs, 0 with a reversed verdict", "; 5.0 CPU seconds a run"]),
         (FINE[:1], 0, ["late watches: 1 runs", "starved API server: not run"]),
         (
-            [*FINE, row("starved", 100, "violated", reversed=["tainted"])],
+            [*FINE, row("starved", 100, "violated")],
             1,
             ["101 runs, 1 with a reversed", WHY.format("starved 100", "violated"), "missed: starved 100: cordon"],
         ),
@@ -40,7 +42,7 @@ WHY = "{}, cordon: tainted: {}: it is not known when this changed"
         ),
         ([*FINE, row("late", 100, "inconclusive")], 0, [WHY.format("late 100", "inconclusive"), "(1.0 %), 0 of them"]),
         (
-            [*FINE, row("late", 100, "inconclusive", unexcused=["tainted"])],
+            [*FINE, row("late", 100, "inconclusive", is_unexcused=True)],
             1,
             ["(1.0 %), 1 of them though all was delivered by the deadline", "missed: late 100: cordon"],
         ),
