@@ -62,7 +62,7 @@ def build_observers(
 ) -> ObserverSet:
     """The observers of a plan. Those of the cluster start first: others look up its addresses.
 
-    ``note`` tells people what a wait is for.
+    ``note`` describes a wait to people.
     """
     from chaos.judge.currency_notes import relevant_resources
     from chaos.observers.clock_offsets import ClockOffsetObserver

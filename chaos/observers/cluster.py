@@ -23,7 +23,7 @@ _OPTIONAL_RESOURCES = ("jobs", "poddisruptionbudgets", "endpointslices", "persis
 class ClusterObservers:
     """``watches`` start first; other observers look up the addresses of ``nodes`` once they have synced.
 
-    ``relevant``: the resources that the experiment asks about. ``note`` tells people what a wait is for.
+    ``relevant``: the resources that the experiment asks about. ``note`` describes a wait to people.
     """
 
     def __init__(

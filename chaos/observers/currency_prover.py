@@ -32,7 +32,7 @@ _TICK = 0.25  # seconds of cluster time
 # handled much sooner than others.
 _CLOSE_PERIOD, _CLOSE_AFTER_MOMENT = 0.5, 2.0  # while a step is unanswered, and after a moment that decides
 _HEDGES, _MAX_HEDGES = 20, 60  # more reads at a moment that decides, and of those how many unanswered ones
-_NOTABLE_WAIT = 2.0  # seconds of the wait before the judgement, from which on people are told what for
+_NOTABLE_WAIT = 2.0  # seconds of the wait before the judgement, from which on it is described to people
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 class CurrencyProver:
     """Proves the ``watches``: the ``relevant`` ones often, the others now and then, and all before the judgement.
 
-    ``note`` tells people what a wait is for.
+    ``note`` describes a wait to people.
     """
 
     name = "currency"
