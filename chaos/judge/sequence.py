@@ -64,10 +64,10 @@ def _with_known_end(samples: list[Sample]) -> list[Sample]:
     """The samples up to the moment after which changes may be missing; unknown from then on."""
     if not samples or not samples[-1].is_lag:
         return samples
-    lag = samples[-1]
-    late = [sample for sample in samples if sample.t > lag.lo]
-    since = min(sample.lo for sample in late) if late else lag.lo
-    before = [sample for sample in samples[:-1] if sample.t <= since]
+    *before, lag = samples
+    since = lag.lo
+    while before and before[-1].t > since:
+        since = min(since, before.pop().lo)
     return [*before, lag.moved(math.nextafter(since, math.inf), math.inf)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chaos.model.recording import BlindWindow
@@ -99,15 +99,19 @@ class Signal:
     def _mask_window(self, blind: BlindWindow) -> Signal:
         duration = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f} s"
         unknown = Sample(blind.start, None, None, f"{blind.source} could not be observed {duration}: {blind.reason}")
+        end = math.inf if blind.end is None else blind.end
         before = [s for s in self.samples if s.t < blind.start]
+        after = [s for s in self.samples if s.t > end]
+        since = min((s.lo for s in self.samples if s.t >= blind.start), default=math.inf)
+        while before and before[-1].t > since:  # what may have happened before the window may have been before these
+            since = min(since, before.pop().lo)
+        unknown = unknown.moved(min(since, blind.start), math.inf)
         if blind.end is None:
             return Signal((*before, unknown))
-        after = [s for s in self.samples if s.t > blind.end]
-        if after and after[0].lo < blind.start:  # it may have happened before the window
-            unknown = replace(unknown, t=max(after[0].lo, before[-1].t if before else -math.inf))
+        is_overtaken = after and after[0].lo < blind.end  # by a change during the list that ends the window
+        following = () if is_overtaken else (self.at(blind.end).moved(blind.end, math.inf),)
         after = [s.moved(s.t, max(s.earliest, blind.end)) for s in after]
-        following = self.at(blind.end).moved(blind.end, math.inf)
-        return Signal((*before, unknown, following, *after))
+        return Signal((*before, unknown, *following, *after))
 
 
 class Quantifier(StrEnum):
