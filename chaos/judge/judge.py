@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from chaos.judge.addresses import address_changes
 from chaos.judge.clocks import clock_notes
 from chaos.judge.context import JudgeContext, Options, bind
-from chaos.judge.currency_notes import currency_notes
+from chaos.judge.currency_notes import currency_notes, relevant_resources
 from chaos.judge.deadlines import recorded_slack
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.foreign_effect import ForeignEffect
@@ -19,6 +19,7 @@ from chaos.judge.live_state import LiveState
 from chaos.judge.phrasing import with_remedy
 from chaos.judge.proof import prove, unproven_reason
 from chaos.judge.requires import unmet_requirements
+from chaos.model.assertion import WatchingAssertion
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Expectation, Experiment
@@ -119,7 +120,8 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
     steady = state.steady if context.live else ()
     if begin is not None and not steady:
         steady = _steady_before(context, begin)
-        state.note_steady(steady)
+        if _is_received(context, begin):
+            state.note_steady(steady)
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
     abort = tuple(evaluate(e, context, horizon, from_begin=True) for e in spec.abort)
     recovery = _recovery(context, steps, horizon)
@@ -142,6 +144,17 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
     if aborted and not invalidated_by and worst(statuses) is not Status.VIOLATED:
         invalidated_by = f"the run should have been aborted: {aborted.name}: {aborted.because}"
     return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalidated_by, worst(statuses))
+
+
+def _is_received(context: JudgeContext, t: float) -> bool:
+    """Whether nothing that is still to come is about the steady state before ``t``.
+
+    Watches are proven current; an answer of Prometheus or of a slow probe may be about some time ago.
+    """
+    assertions = [context.registry.assertions.get(e.assert_ or "") for e in context.experiment.spec.steady_state]
+    sources = relevant_resources(context.experiment, context.registry)
+    proven = (t <= context.timeline.currency.until(source) < math.inf for source in sources)
+    return all(isinstance(each, WatchingAssertion) for each in assertions) and all(proven)
 
 
 def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
