@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chaos.actions._service import ACTIVE
+from chaos.actions.windows._retry import retry_until
 from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
@@ -24,7 +25,6 @@ _REFUSALS = (
     (1061, "the service is starting or stopping"),
 )
 _NO_ANSWER = " 1053:"  # in sc.exe's output: the service did not answer in 30 s, and may still do what it was sent
-_STARTS, _PAUSE = 60, 5  # attempts of the failsafe task, and seconds between two: 5 minutes, then the next boot
 _WAIT = 100.0  # seconds for a service to stop and start
 
 
@@ -71,11 +71,7 @@ def start_failsafe(tag: str, seconds: float, service: str) -> FailsafeTimer:
     """The task that starts the service if nodefall does not: again while Windows refuses that, or it does not run."""
     runs = f"(Get-Service -Name '{service}').Status -eq 'Running'"
     start = f"& '{system_program('sc')}' start '{service}'|Out-Null"
-    script = (
-        f"$left={_STARTS};while($left -gt 0){{if({runs}){{exit 0}};{start};$left-=1;Start-Sleep -Seconds {_PAUSE}}};"
-        "exit 1"
-    )
-    return FailsafeTimer(failsafe_unit(tag), seconds, powershell(script))
+    return FailsafeTimer(failsafe_unit(tag), seconds, powershell(retry_until(f"if({runs}){{exit 0}}", start)))
 
 
 def restore_kubelet(state: ServiceState, disarm: str = "") -> Undo:

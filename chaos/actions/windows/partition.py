@@ -31,6 +31,8 @@ from chaos.actions.windows._ranges import (
     blocked_ranges,
     split_list,
 )
+from chaos.actions.windows._retry import retry_until
+from chaos.facts.windows.firewall_rules import find_rules
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
@@ -117,10 +119,10 @@ class Partition(Action[Params, PartitionState]):
         )
 
     def failsafe_timer(self, state: PartitionState) -> FailsafeTimer:
-        """netsh.exe exits with 1 where there is no rule left to delete or to show, and for other errors."""
-        delete = " ".join(f"'{word}'" for word in _delete_rules(state.tag).argv)
-        show = delete.replace("'delete'", "'show'")
-        script = f"& {delete}|Out-Null;& {show}|Out-Null;if($LASTEXITCODE -eq 0){{exit 1}};exit 0"
+        """The registry shows that no rule is left: netsh.exe exits with 1 for that, and while the firewall starts."""
+        delete, find = (_quote(command.argv) for command in (_delete_rules(state.tag), find_rules(state.tag)))
+        check = f"$found=& {find};if($LASTEXITCODE -eq 1 -and $found){{exit 0}}"
+        script = retry_until(check, f"& {delete}|Out-Null")
         return FailsafeTimer(failsafe_unit(state.tag), state.seconds, powershell(script))
 
     def undo(self, state: PartitionState) -> Undo:
@@ -219,6 +221,10 @@ def _networks(texts: tuple[str, ...] | list[str]) -> list[Network]:
 def _add_rule(tag: str, direction: str, ranges: str) -> HostCommand:
     rule = (f"name={failsafe_unit(tag)}", f"dir={direction}", "action=block", "profile=any", "protocol=any")
     return HostCommand((*_FIREWALL, "add", "rule", *rule, "enable=yes", f"remoteip={ranges}"))
+
+
+def _quote(argv: tuple[str, ...]) -> str:
+    return " ".join(f"'{word}'" for word in argv)
 
 
 def _delete_rules(tag: str) -> HostCommand:

@@ -53,10 +53,14 @@ def comment_for(tag: Tag) -> str:
 
 
 def abort_own_words(tag: Tag) -> tuple[str, ...]:
-    """Program and arguments that abort the pending shutdown if the step with ``tag`` has requested it."""
+    """Program and arguments that abort the pending shutdown if the step with ``tag`` has requested it.
+
+    They exit with 0 if there is none, and not if the log could not be read.
+    """
     words = " ".join("'" + word.replace("'", "''") + "'" for word in query_words(_EVENTS, _COUNT))
     ends = " -or ".join(f"$line.Contains('>{number}</EventID>')" for _, number in (_ABORTED, _STARTED))
     return powershell(
         f"foreach($line in (& {words})){{if({ends}){{exit 0}};"
-        f"if($line.Contains('>{comment_for(tag)}<')){{& '{system_program('shutdown')}' /a;exit $LASTEXITCODE}}}}"
+        f"if($line.Contains('>{comment_for(tag)}<')){{& '{system_program('shutdown')}' /a;exit $LASTEXITCODE}}}};"
+        "exit $LASTEXITCODE"
     )

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.hosts.windows_command_line import quote_argument
+from chaos.lab.winshell.process import WinProcess
+from chaos.lab.winshell.programs import PROGRAMS
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import WINDOWS_ACTIONS, describe, line_length, prepare
@@ -62,7 +64,7 @@ def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_
         "firewall-state is {'Public': 'on'}",
         "connection-peers is ['10.9.9.9']",  # which the ranges leave out
     ]
-    assert described.failsafe.startswith("nodefall-run-cut after 100s: & ")
+    assert described.failsafe.startswith("nodefall-run-cut after 100s: $left=60;")
     assert "netsh.exe' 'advfirewall' 'firewall' 'delete' 'rule' 'name=nodefall-run-cut'" in described.failsafe
     assert described.undo == [f"{DELETE} unless firewall-rules is []"]
     assert described.proof == [
@@ -161,3 +163,37 @@ def test_the_failsafe_task_is_done_once_no_rule_is_left() -> None:
         "nodefall-run-cut-2"
     ]
     assert host.run(line, cmd=False)[0] == 0  # at a boot
+
+
+def test_the_failsafe_task_tries_again_while_the_firewall_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """netsh.exe exits with 1 then, as it does where there is no rule: at a boot the task may be earlier."""
+    host = WindowsHost()
+    timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
+    assert timer is not None
+    line = " ".join(map(quote_argument, timer.argv))
+    host.run("netsh.exe advfirewall firewall add rule dir=out action=block remoteip=10.0.0.1 name=nodefall-run-cut")
+    begin, works = host.sim.now, PROGRAMS["netsh"]
+
+    async def netsh(process: WinProcess, rest: str) -> int:
+        if host.sim.now < begin + 30.0:
+            process.line("An error occurred while attempting to contact the Windows Defender Firewall service.")
+            return 1
+        return await works(process, rest)
+
+    monkeypatch.setitem(PROGRAMS, "netsh", netsh)
+    assert host.run(line, cmd=False)[0] == 0
+    assert not [rule for rule in host.machine.firewall.rules if rule.name.startswith("nodefall")]
+    assert host.sim.now >= begin + 30.0
+
+
+def test_the_failsafe_task_stays_if_its_rule_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = WindowsHost()
+    timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
+    assert timer is not None
+    host.run("netsh.exe advfirewall firewall add rule dir=out action=block remoteip=10.0.0.1 name=nodefall-run-cut")
+
+    async def netsh(process: WinProcess, rest: str) -> int:
+        return 1
+
+    monkeypatch.setitem(PROGRAMS, "netsh", netsh)
+    assert host.run(" ".join(map(quote_argument, timer.argv)), cmd=False)[0] == 1

@@ -14,6 +14,8 @@ from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.facts.windows._events import parse_events, query_events
 from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, abort_own_words
 from chaos.hosts.windows_command_line import quote_argument
+from chaos.lab.winshell.process import WinProcess
+from chaos.lab.winshell.programs import PROGRAMS
 from chaos.model.encoded_script import decode_script
 from chaos.model.fact import find_fact
 from chaos.model.windows import system_program
@@ -198,6 +200,17 @@ def test_on_a_simulated_host() -> None:
     assert run(host, (*shut_down, "updates"))[0] == 0
     assert run(host, abort_own_words("r1-off"))[0] == 0  # its own is cancelled; this one is another's
     assert str(read_from(host, "scheduled-shutdown")).endswith(": updates")
+
+
+def test_a_failsafe_task_that_cannot_read_the_log_has_not_done_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would delete itself."""
+    host = WindowsHost()
+
+    async def wevtutil(process: WinProcess, rest: str) -> int:
+        return 1722
+
+    monkeypatch.setitem(PROGRAMS, "wevtutil", wevtutil)
+    assert run(host, abort_own_words("r1-off"))[0] == 1722
 
 
 def test_a_request_that_windows_refused_does_not_hide_the_steps_own() -> None:
