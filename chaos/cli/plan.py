@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,12 +90,14 @@ def _deadlines(experiment: Experiment, slack: float) -> list[str]:
 
 
 def _step(step: PlannedStep) -> list[str]:
+    from chaos.model.command import HostCommand
+
     lines = ["", on_node(f"step {step.step}: {step.action}", step.node)]
     lines += [f"  wait    until {' or '.join(map(str, step.awaits))}"] if step.awaits else []
     lines += [f"  only if {check}" for check in step.preconditions]
     if heal := step.failsafe_timer:
         lines.append(
-            f"  arm     failsafe timer {heal.unit}: {shlex.join(heal.argv)} after {heal.seconds:.0f}s, read back"
+            f"  arm     failsafe timer {heal.unit}: {HostCommand(heal.argv)} after {heal.seconds:.0f}s, read back"
         )
     lines += [f"  send    {command}" for command in step.commands]
     lines.append(f"  proof   {', '.join(step.proofs)}")

@@ -36,12 +36,23 @@ class HostKeyPin:
     def verify(self, key: str, label: str) -> None:
         """Compare what the host ``label`` presents, before anything is sent to it. Raises Refused for another key."""
         self.expect(key)
+        if _transport(key) != _transport(self._key):
+            raise Refused(
+                f"{label} presents {key}, but the run has {self._key}, the key of another transport",
+                hint="give the host the transport in the inventory that the run has begun with",
+            )
         if key != self._key:
             raise Refused(
                 f"the address of {label} has changed hands: it presents the host key {key}, "
                 f"but the machine of this run has {self._key}",
                 hint="correct the address of the host in the inventory; a machine that was reinstalled is another one",
             )
+
+
+def _transport(key: str) -> str:
+    """What presents such keys: WinRM a certificate, an engine the ID of a container, and SSH all other types."""
+    word = key.partition(" ")[0]
+    return word if word in ("certificate", "container") else "ssh"
 
 
 class HostKeyPins:

@@ -136,3 +136,12 @@ def test_a_container_of_the_same_name(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(Refused, match="docker container node has changed hands"):
         DockerSession(Container("node", "docker"), pin=pin).arm(TRUE)
     assert calls.read_text().split() == ["inspect", "inspect"]
+
+
+@pytest.mark.parametrize("other", ["ssh-ed25519 SHA256:x", "container 0a"])
+def test_a_key_of_another_transport_is_no_machine_that_changed(other: str) -> None:
+    pin = HostKeyPin()
+    pin.expect("certificate SHA256:x")
+    with pytest.raises(Refused, match="the key of another transport") as caught:
+        pin.verify(other, "win-1")
+    assert "transport" in caught.value.hint

@@ -1,0 +1,17 @@
+"""What ``nodefall plan`` prints of a step."""
+
+from __future__ import annotations
+
+from chaos.cli.plan import _step
+from chaos.model.action import FailsafeTimer, Undo
+from chaos.model.plan import PlannedStep
+from chaos.model.windows import powershell
+
+
+def test_a_failsafe_task_is_shown_as_its_script() -> None:
+    timer = FailsafeTimer("nodefall-r1-stop", 60.0, powershell("Start-Service -Name 'kubelet'"))
+    step = PlannedStep("stop", "kubelet-stop", "win-1", {}, {}, (), Undo(), ("kubelet-state",), (), timer)
+    expected = (
+        "  arm     failsafe timer nodefall-r1-stop: powershell.exe: Start-Service -Name 'kubelet' after 60s, read back"
+    )
+    assert expected in _step(step)
