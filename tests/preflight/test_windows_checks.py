@@ -61,7 +61,7 @@ def with_offset(seconds: float) -> ClusterObservations:
 RULES: list[tuple[str, ClusterObservations, str, str, Need]] = [
     ("clock", with_offset(60.2), "refusal", "would make failsafe tasks late", Need.HOST),
     ("clock", with_offset(60.0), "warning", "60.0 s ahead of", Need.HOST),
-    ("clock", with_offset(-3600.0), "warning", "3600.0 s behind", Need.HOST),  # they act early, and the judge says so
+    ("clock", with_offset(-3600.0), "warning", "3600.0 s behind", Need.HOST),  # they act early: the judge sees that
     ("windows-service", seen(kubelet_binary=r"C:\k\nssm.exe"), "refusal", "under nssm", Need.GRACEFUL),
     ("windows-service", seen(kubelet_binary=r'"C:\Program Files\NSSM\NSSM.EXE"'), "refusal", "nssm", Need.GRACEFUL),
     ("windows-service", seen(kubelet_shutdown_control="shutdown"), "refusal", "does not accept", Need.GRACEFUL),
