@@ -13,6 +13,9 @@ from chaos.model.windows import powershell
 
 CONNECT_TIMEOUT = 3  # seconds for all addresses together, as they are tried at once
 
+# Not [Environment]::TickCount: its 32 bits overflow after 25 days of uptime.
+_TICKS, _FREQUENCY = "[Diagnostics.Stopwatch]::GetTimestamp()", "[Diagnostics.Stopwatch]::Frequency"
+
 
 class ApiReachable(HostFact):
     """Mapping ``{"ipv4": true, "ipv6": false}`` of the families with a known address; true if an address answers."""
@@ -54,10 +57,10 @@ def _probe_script(endpoints: list[tuple[str, int]]) -> str:
         family = "InterNetworkV6" if ipaddress.ip_address(address).version == 6 else "InterNetwork"
         begin.append(f"$c{number}=New-Object Net.Sockets.TcpClient('{family}')")
         begin.append(f"$t{number}=$c{number}.ConnectAsync('{address}',{int(port)})")
-        end.append("$w=[Math]::Max(1,($e-[Environment]::TickCount))")
+        end.append(f"$w=[Math]::Max(1,[int](($e-{_TICKS})*1000/{_FREQUENCY}))")
         end.append(f"try{{$r=$t{number}.Wait($w)}}catch{{$r=$false}}")
         end.append(f'"{address} $r"')
-    return ";".join([*begin, f"$e=[Environment]::TickCount+{CONNECT_TIMEOUT * 1000}", *end, "exit 0"])
+    return ";".join([*begin, f"$e={_TICKS}+{CONNECT_TIMEOUT}*{_FREQUENCY}", *end, "exit 0"])
 
 
 FACT = ApiReachable()

@@ -50,7 +50,10 @@ class WinRmSession:
         """Where the host sees the connection come from. Raises Unreachable or Refused."""
         address = self._ask(lambda client, _: client.client_address)
         if not address:
-            raise Unreachable(f"{self.label} does not report where it sees the connection come from (ClientIP)")
+            raise Unreachable(
+                f"{self.label} does not report where it sees the connection come from (ClientIP)",
+                hint="use transport: ssh for this host, or an action other than partition",
+            )
         return address
 
     def service_quotas(self) -> dict[str, int]:

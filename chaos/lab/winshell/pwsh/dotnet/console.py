@@ -54,12 +54,6 @@ def _from_base64(_: WinProcess, text: Value) -> list[int]:
         raise call_error("FromBase64String", 1, inner, "FormatException") from error
 
 
-def _tick_count(process: WinProcess) -> int:
-    """Milliseconds since the boot, as a signed number of 32 bits."""
-    count = int(process.machine.uptime * 1000) & 0xFFFFFFFF
-    return count - (1 << 32) if count >= 1 << 31 else count
-
-
 def _environment_variable(process: WinProcess, name: Value) -> str | None:
     return process.environment.get(to_text(name))
 
@@ -76,7 +70,6 @@ PROPERTIES: dict[str, dict[str, Callable[[WinProcess], Value]]] = {
         "username": lambda process: process.user.rpartition("\\")[2],
         "newline": lambda _: "\r\n",
         "systemdirectory": lambda _: r"C:\Windows\system32",
-        "tickcount": _tick_count,
     },
     "text.encoding": {name: partial(_encoding, name) for name in _ENCODINGS},
     "string": {"empty": lambda _: ""},
