@@ -104,7 +104,7 @@ def drive(
     during: Callable[[Hosts], None] | None = None,
     more: list[dict[str, Any]] | None = None,
     max_duration: str = "3m",
-    recovery: str = "15s",
+    recovery: str = "10s",
     transport: str = "ssh",
     standin: Callable[[Clock], StandIn] | None = None,
     stop: StopRequest | None = None,
