@@ -19,7 +19,7 @@ from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success
 from chaos.model.errors import Aborted, NodefallError
-from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
+from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, quote_words, system_program
 
 _NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _SYSTEM_SID = "S-1-5-18"
@@ -102,7 +102,7 @@ def task_argv(timer: FailsafeTimer, wait: float = 0.0) -> tuple[str, ...]:
     A program that failed is tried again at the next boot. The wait is in the script that ``schtasks /end`` ends.
     """
     program, *words = timer.argv
-    line = " ".join("'" + word.replace("'", "''") + "'" for word in (program, *map(quote_argument, words)))
+    line = quote_words((program, *map(quote_argument, words)))
     sleep = f"Start-Sleep -Seconds {wait:.0f};" if wait else ""
     delete = f"& '{system_program('schtasks')}' /delete /tn '{timer.unit}' /f|Out-Null"
     return powershell(f"{sleep}& {line};$code=$LASTEXITCODE;if($code -eq 0){{{delete}}};exit $code")

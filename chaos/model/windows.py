@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 
 from chaos.model.command import HostCommand
 from chaos.model.encoded_script import encode_script
@@ -26,6 +27,11 @@ def powershell(script: str) -> tuple[str, ...]:
         "-NonInteractive",
         *encode_script(script),
     )
+
+
+def quote_words(words: Iterable[str]) -> str:
+    """A program and its arguments in a script of PowerShell, after ``&``."""
+    return " ".join("'" + word.replace("'", "''") + "'" for word in words)
 
 
 LIST_TASKS = HostCommand((system_program("schtasks"), "/query", "/fo", "csv", "/nh"))

@@ -39,7 +39,7 @@ from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.state_types import Tag
-from chaos.model.windows import powershell, system_program
+from chaos.model.windows import powershell, quote_words, system_program
 
 _LIST_LIMIT = 7000  # characters of one list: cmd.exe, which SSH starts, takes lines of 8,191
 _NETBIOS_LENGTH = 15  # characters of a computer's name in front of its accounts
@@ -120,7 +120,7 @@ class Partition(Action[Params, PartitionState]):
 
     def failsafe_timer(self, state: PartitionState) -> FailsafeTimer:
         """The registry shows that no rule is left: netsh.exe exits with 1 for that, and while the firewall starts."""
-        delete, find = (_quote(command.argv) for command in (_delete_rules(state.tag), find_rules(state.tag)))
+        delete, find = (quote_words(command.argv) for command in (_delete_rules(state.tag), find_rules(state.tag)))
         check = f"$found=& {find};if($LASTEXITCODE -eq 1 -and $found){{exit 0}}"
         script = retry_until(check, f"& {delete}|Out-Null")
         return FailsafeTimer(failsafe_unit(state.tag), state.seconds, powershell(script))
@@ -221,10 +221,6 @@ def _networks(texts: tuple[str, ...] | list[str]) -> list[Network]:
 def _add_rule(tag: str, direction: str, ranges: str) -> HostCommand:
     rule = (f"name={failsafe_unit(tag)}", f"dir={direction}", "action=block", "profile=any", "protocol=any")
     return HostCommand((*_FIREWALL, "add", "rule", *rule, "enable=yes", f"remoteip={ranges}"))
-
-
-def _quote(argv: tuple[str, ...]) -> str:
-    return " ".join(f"'{word}'" for word in argv)
 
 
 def _delete_rules(tag: str) -> HostCommand:
