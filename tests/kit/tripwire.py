@@ -57,7 +57,7 @@ SLOW = (
     ),
     "chaos.hosts.transports.ssh",
     "chaos.hosts.transports.winrm",
-    "chaos.hosts.winrm.connection",
+    "chaos.hosts.winrm.session",
 )
 HIT, NOTICED = "hit", "noticed"
 NOTICE = 10.0  # wall seconds in which a run must notice the loss of its lock
