@@ -33,10 +33,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RejectedEntry:
-    """An operation that is not undone, and why."""
+    """An operation that is not undone, and why. ``hint``: how this computer could undo it, or ""."""
 
     entry: ReplicaEntry
     why: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ class ReplicaRules:
 
 
 class _RejectedError(Exception):
-    """The argument is the reason."""
+    def __init__(self, why: str, hint: str = "") -> None:
+        super().__init__(why)
+        self.hint = hint
 
 
 def resolve_replica(replica: PendingRun, rules: ReplicaRules) -> ResolvedReplica:
@@ -70,7 +73,7 @@ def resolve_replica(replica: PendingRun, rules: ReplicaRules) -> ResolvedReplica
         try:
             accepted.append(_resolve(entry, replica, rules))
         except _RejectedError as error:
-            rejected.append(RejectedEntry(entry, str(error)))
+            rejected.append(RejectedEntry(entry, str(error), error.hint))
     return ResolvedReplica(tuple(accepted), tuple(rejected))
 
 
@@ -83,7 +86,7 @@ def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> P
     if entry.action == WORKLOAD:
         return _pending(entry, _workload_undo(entry, replica))
     if entry.action not in rules.registry.actions:
-        raise _RejectedError(f"the action {entry.action} is not installed here")
+        raise _RejectedError(f"the action {entry.action} is not installed here", "install the plug-in that has it")
     action = rules.registry.action_on(entry.action, rules.inventory.host_of(entry.node)[1].os)
     _check_node(entry, action, replica, rules)
     planned = _planned(entry, rules.plan)
@@ -134,7 +137,8 @@ def _check_system(node: str, action: AnyAction, rules: ReplicaRules) -> None:
     """The form of the action, as facts and failsafe timers, is that of the inventory; the Node is anybody's text."""
     system, known = rules.inventory.host_of(node)[1].os, rules.view.nodes.get(node)
     if action.on_host and known and (reported := operating_system(known)) != system:
-        raise _RejectedError(f"{node} runs {reported}, and its host in the inventory has os {system}")
+        why = f"{node} runs {reported}, and its host in the inventory has os {system}"
+        raise _RejectedError(why, f"set os: {reported} for its host, if that is what runs on it")
 
 
 def _planned(entry: ReplicaEntry, plan: Plan | None) -> PlannedStep | None:

@@ -23,6 +23,7 @@ PROOF_SECONDS = 300.0  # for an undo to be proven
 SETTLE_SECONDS = 5.0  # after an operation, whose effect may not be visible yet: no proof counts before
 POLL_SECONDS = 2.0
 RESEND_SECONDS = 30.0  # between two sends of a step that is still needed
+NOTE_SECONDS = 10.0  # of a wait without a word, and between two notes of what an undo waits for
 _log = logging.getLogger(__name__)
 
 
@@ -111,6 +112,7 @@ class _Attempt:
         self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
         self._sends = sends
         self._problems: list[str] = []
+        self._noted, self._note_time = "", self._start + NOTE_SECONDS
         self._identity = IdentityGuard(hosts, entry.node, entry.identity)
         self.powers_on = any(_is_power_on(step) for step in entry.undo.steps)
 
@@ -128,7 +130,7 @@ class _Attempt:
 
     def poll_off(self, is_last: bool) -> UndoResult | None:
         """Send nothing, as the machine is off; a result only at the last poll."""
-        return self._still_pending("the machine is off") if is_last else None
+        return self._waiting("the machine is off", is_last)
 
     def poll(self, is_last: bool) -> UndoResult | None:
         """Send what is needed; the result once the undo is proven, or at the last poll."""
@@ -143,7 +145,7 @@ class _Attempt:
             if self._clock.now() < self._settle_time:
                 return None
             if unmet := unmet or self._stop_failsafe():
-                return self._still_pending("; ".join([unmet, *dict.fromkeys(self._problems)])) if is_last else None
+                return self._waiting("; ".join([unmet, *dict.fromkeys(self._problems)]), is_last)
             return self._mark_undone()
         except NodefallError as error:
             return self._still_pending(error.message)
@@ -230,6 +232,16 @@ class _Attempt:
         if entry.undo != Undo():
             self._progress.step(entry.step, entry.node, f"undone: {proof}")
         return UndoResult(entry.step, entry.action, entry.node, proven=True, because=proof)
+
+    def _waiting(self, why: str, is_last: bool) -> UndoResult | None:
+        """Note what a long wait is for, once for each reason; a result only at the last poll."""
+        if is_last:
+            return self._still_pending(why)
+        now = self._clock.now()
+        if why != self._noted and now >= self._note_time:
+            self._noted, self._note_time = why, now + NOTE_SECONDS
+            self._progress.note(f"undo of {on_node(self.entry.step, self.entry.node)} waits: {why}")
+        return None
 
     def _still_pending(self, why: str) -> UndoResult:
         entry = self.entry

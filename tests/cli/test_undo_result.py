@@ -17,6 +17,9 @@ from chaos.store.journal_format import PendingUndo
 DIRECTORY = Path("my reports/cut/1")
 PENDING = PendingUndo(1, "cut", "partition", "n1", Undo(proof=(FactCheck("nft-rules", 0),)), 1.0)
 REJECTED = RejectedEntry(ReplicaEntry(1, "cut", "melt", "n1", 1.0), "the action melt is not installed here")
+MENDABLE = RejectedEntry(
+    ReplicaEntry(1, "off", "reboot", "n2", 1.0), "n2 runs windows", "set os: windows for its host, if that runs on it"
+)
 DELETE = "run kubectl -n chaos delete configmap nodefall-run-cut-1"
 AGAIN = "hint: run nodefall undo 'my reports/cut/1' again; if only machines are left that are gone for good, move "
 
@@ -41,8 +44,17 @@ AGAIN = "hint: run nodefall undo 'my reports/cut/1' again; if only machines are 
                 f"hint: undo what is right of them by hand, then {DELETE}",
             ],
         ),
+        (
+            Undone(rejected=(MENDABLE, MENDABLE), configmap="chaos/nodefall-run-cut-1"),
+            3,
+            [
+                "not undone: off (reboot) on n2: n2 runs windows",
+                "not undone: off (reboot) on n2: n2 runs windows",
+                "hint: set os: windows for its host, if that runs on it, then undo again",
+            ],
+        ),
     ],
-    ids=["nothing", "pending", "rejected"],
+    ids=["nothing", "pending", "rejected", "rejected for want of what can be set"],
 )
 def test_the_way_out(undone: Undone, code: int, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert _echo_result(DIRECTORY, undone, as_json=False) == code

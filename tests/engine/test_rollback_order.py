@@ -41,6 +41,10 @@ def test_an_undo_on_a_machine_that_stays_off_is_pending(tmp_path: Path) -> None:
     world.intend("poweroff", undo_of("poweroff"))
     world.intend("kubelet-stop", undo_of("kubelet-stop", KUBELET))
     assert world.roll_back() == [False, False]
+    waits = [report for report in world.progress.reports if " waits: " in report]
+    assert len(waits) == 2, "the reason is said once for each entry"
+    assert "waits: the BMC does not answer" in waits[0]
+    assert waits[1].endswith("waits: node-ready is false")
 
 
 def test_two_cancelled_shutdowns_restart_the_kubelet_once(tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ def _echo_result(directory: Path, undone: Undone, as_json: bool) -> int:
         again = f"run nodefall undo {shlex.quote(str(directory))} again"
         away = f"move {shlex.quote(str(directory))} out of the reports"
         echo(f"hint: {again}; if only machines are left that are gone for good, {away}, then run {delete}", err=True)
-    if rejected:
+    for hint in dict.fromkeys(each.hint for each in undone.rejected if each.hint):
+        echo(f"hint: {hint}, then undo again", err=True)
+    if any(not each.hint for each in undone.rejected):
         echo(f"hint: undo what is right of them by hand, then run {delete}", err=True)
     if not pending and not rejected:
         echo(f"no pending undo in {directory}", err=True)
