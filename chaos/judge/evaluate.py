@@ -31,12 +31,18 @@ _Evaluated = tuple[Subject, Answer, float | None]  # with its deadline
 
 def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *, from_begin: bool = False) -> Verdict:
     """Judge one hypothesis on the entries up to ``horizon``; an abort condition counts ``from_begin``. Never raises."""
+    expectation = _continuous(expectation) if from_begin else expectation
 
     def judge(reading: Reading) -> Verdict:
         evaluation = _Evaluation(expectation, context, horizon, reading=None if from_begin else reading)
         return guard(expectation, context, horizon, evaluation.verdict)
 
     return over_effects(expectation, context, judge, from_begin=from_begin)
+
+
+def _continuous(condition: Expectation) -> Expectation:
+    """An abort condition is judged continuously, also without ``always: true``."""
+    return condition if condition.always else condition.model_copy(update={"always": True})
 
 
 def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:

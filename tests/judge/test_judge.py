@@ -105,8 +105,9 @@ def test_recovery_counts_from_the_undo() -> None:
     assert run(story, recovery={"within": "15s"}).recovery[0].status is VIOLATED
 
 
-def test_met_abort_condition_makes_the_result_inconclusive() -> None:
-    abort = [{"assert": "nodes-ready", "with": {"not-ready-at-most": 0}, "always": True}]
+@pytest.mark.parametrize("always", [{"always": True}, {}], ids=["always", "nothing"])
+def test_met_abort_condition_makes_the_result_inconclusive(always: dict[str, Any]) -> None:
+    abort = [{"assert": "nodes-ready", "with": {"not-ready-at-most": 0}, **always}]
     result = run(stopped(), abort=abort)
     assert [v.status for v in result.abort] == [VIOLATED]
     assert result.exit_code == 2
