@@ -17,7 +17,7 @@ from chaos.engine.run import WORKLOAD
 from chaos.engine.services import RunServices
 from chaos.judge.context import PLURALS, Options, bind
 from chaos.judge.currency_notes import relevant_resources
-from chaos.judge.judge import judge, steady_state
+from chaos.judge.judge import judge, steady_state, violated_conditions
 from chaos.judge.live_state import LiveState
 from chaos.kube.journal_mirror import JournalMirror
 from chaos.kube.lease_lock import ClusterLock
@@ -55,11 +55,15 @@ class LiveJudge:
         return result
 
     def steady_state(self) -> tuple[Verdict, ...]:
-        """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet."""
+        """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet.
+
+        Before a fault, also an abort condition that is violated already: the run would be aborted right after it.
+        """
         timeline = self.recorder.timeline()
         context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
         missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
-        return (*steady_state(context, timeline.end), *missing)
+        violated = () if timeline.actions else violated_conditions(context, timeline.end)
+        return (*steady_state(context, timeline.end), *missing, *violated)
 
     def late_watches(self, since: float) -> tuple[Verdict, ...]:
         """A pending verdict for each resource of which something from before ``since`` may not be received yet."""

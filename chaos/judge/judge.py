@@ -113,6 +113,12 @@ def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
     return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
 
 
+def violated_conditions(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
+    """Verdicts on the abort conditions that are violated at one moment."""
+    verdicts = (evaluate_at(e, context, t) for e in context.experiment.spec.abort)
+    return tuple(replace(v, name=f"abort condition {v.name}") for v in verdicts if v.status is Status.VIOLATED)
+
+
 def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts:
     spec, foreign = context.experiment.spec, _foreign_effect(context)
     steps = [r for s in context.match_result.steps for r in prove(s, context.timeline, context.registry)]
