@@ -153,14 +153,17 @@ class _Evaluation:
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
         if time.per_pod:
-            return self._per_subject(time, lambda s, start, end: within_deadline(s, start, end, hold, self.horizon))
+            return self._per_subject(
+                time, lambda s, start, end: within_deadline(s, start, end, hold, self.horizon), hold
+            )
         deadline = self._deadline(time)
+        self.context.deadlines.add(deadline.at)
         answer = within_deadline(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
         because = phrase_within(answer, self.anchor, self.label, deadline.at, hold)
         stays = f", for {format_duration(hold)}" if hold else ""
         seconds = format_duration(deadline.at - self.origin)
         expected = f"{self.subjects.expected} within {seconds} of {self.label}{stays}{self.extension.reason(time)}"
-        return self._make_verdict(answer, because, expected, deadline.at)
+        return self._make_verdict(answer, because, expected, _end_of(answer.status, deadline.at, hold))
 
     def _throughout(self, until: Until | bool, word: str) -> Verdict:
         judge = never if word == "never" else always
@@ -197,7 +200,7 @@ class _Evaluation:
                 raise
             return math.inf, f"until {until.until}"
 
-    def _per_subject(self, time: Bound, judge: Any) -> Verdict:
+    def _per_subject(self, time: Bound, judge: Any, hold: float = 0.0) -> Verdict:
         """Evaluate each subject with a separate deadline; the reason is about the decisive subject."""
         subjects = self.subjects
         if subjects.quantifier is Quantifier.NONE:
@@ -222,7 +225,7 @@ class _Evaluation:
             phrase = phrase_throughout(answer, self.anchor, self.label, deadline)
         same = sum(1 for _, other, _ in evaluated if other.status is answer.status)
         count = f" ({same} of {len(evaluated)})" if len(evaluated) > 1 else ""
-        last_deadline = max(d or 0.0 for _, _, d in evaluated)
+        last_deadline = _end_of(status, max(d or 0.0 for _, _, d in evaluated), hold)
         verdict = self._make_verdict(answer, f"{subject.name}: {phrase}{count}", expected, last_deadline)
         return replace(verdict, status=status)
 
@@ -278,3 +281,8 @@ class _Evaluation:
             evidence=tuple(evidence)[:_MAX_EVIDENCE],
             assumed_facts=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
         )
+
+
+def _end_of(status: Status, deadline: float, hold: float) -> float:
+    """The moment that decides: what is true by the deadline may still end too early."""
+    return deadline if status in (Status.HELD, Status.VIOLATED) else deadline + hold

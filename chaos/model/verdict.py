@@ -32,7 +32,8 @@ class Verdict:
 
     ``because`` is one sentence; reports show ``expected`` and ``observed`` side by side.
     ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
-    epoch, None if unknown). ``evidence`` holds ``Entry.seq`` numbers of the timeline.
+    epoch, None if unknown); of an undecided one, the deadline is the end of the time ``for`` which it must be true.
+    ``evidence`` holds ``Entry.seq`` numbers of the timeline.
     """
 
     name: str

@@ -9,7 +9,7 @@ import pytest
 from chaos.judge.evaluate import evaluate
 from chaos.model.experiment import Expectation
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, INCONCLUSIVE, PENDING, VIOLATED, Story, ask, context_of, experiment
+from tests.kit.story import HELD, INCONCLUSIVE, PENDING, T0, VIOLATED, Story, ask, context_of, experiment
 
 NOT_READY = '{assert: node-condition, with: {node: victim, type: Ready, status: "False"}, %s}'
 
@@ -106,6 +106,28 @@ def test_end_of_the_timeline(end: float, live: bool, status: Status) -> None:
     assert verdict.status is status
     if end == 12:
         assert "the recording ends before the deadline" in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [(14, PENDING), (90, PENDING), (191, PENDING), (193, HELD)],
+    ids=["begun", "long after", "", "over"],
+)
+@pytest.mark.parametrize(
+    "within", ["5s", "pod.terminationGracePeriodSeconds + 3s"], ids=["one deadline", "one for each pod"]
+)
+def test_what_must_last_is_pending_until_it_has(within: str, end: float, status: Status) -> None:
+    """The deadline is that of its begin; what decides is the end of the time that it must last."""
+    if within == "5s":
+        story, expectation = changes((0, "True"), (12, "False")), NOT_READY % "within: 5s, for: 3m"
+    else:
+        story = Story().node(0, "n1").pod(0, "p", "n1", grace=2).done(10, "poweroff", step="stop")
+        story.pod(12, "p", "n1", grace=2, phase="Failed")
+        words = "within: pod.terminationGracePeriodSeconds + 3s, for: 3m"
+        expectation = f"{{assert: pods, with: {{node: victim, each: {{phase: Failed}}}}, {words}}}"
+    verdict = ask(story, expectation, end, live=True)
+    assert verdict.status is status, verdict.because
+    assert verdict.deadline == (T0 + 15 if status is HELD else T0 + 195)
 
 
 def test_live_verdict_waits_for_late_readings() -> None:
