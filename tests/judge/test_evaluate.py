@@ -111,7 +111,7 @@ def test_end_of_the_timeline(end: float, live: bool, status: Status) -> None:
 @pytest.mark.parametrize(
     ("end", "status"),
     [(14, PENDING), (90, PENDING), (191, PENDING), (193, HELD)],
-    ids=["begun", "long after", "", "over"],
+    ids=["begun", "long after", "not yet over", "over"],
 )
 @pytest.mark.parametrize(
     "within", ["5s", "pod.terminationGracePeriodSeconds + 3s"], ids=["one deadline", "one for each pod"]
