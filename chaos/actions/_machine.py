@@ -56,9 +56,16 @@ def require_power_control(
 ) -> None:
     """Raises Unsupported with ``why`` unless the target has a power control that supports ``needed``."""
     if not target.power:
+        refuse_unusable_power_control(target)
         raise Unsupported(f"{target.node} {why}", hint=hint)
     if needed not in target.power_capabilities:
         raise Unsupported(f"{target.node} has a power control that cannot power it {needed}", hint=hint)
+
+
+def refuse_unusable_power_control(target: Target) -> None:
+    """Raises Unsupported if the power control is there, but cannot be used: as with a wrong password."""
+    if target.power_error:
+        raise Unsupported(target.power_error, hint=target.power_hint)
 
 
 def require_reboot(target: Target) -> None:

@@ -13,6 +13,7 @@ from chaos.actions._machine import (
     is_up_checks,
     kubelet_reporting_checks,
     power_on_steps,
+    refuse_unusable_power_control,
     require_power_control,
 )
 from chaos.model.action import Action, Target, Undo, UndoKind
@@ -88,6 +89,7 @@ def _alarm(target: Target, seconds: float) -> int:
     """Whole seconds until the alarm. Raises Unsupported where no alarm of a clock can wake the machine."""
     hint = "give its host a power control in the inventory"
     if not target.facts.get("rtc") or target.facts.get("shared-kernel") is not False:
+        refuse_unusable_power_control(target)
         why = target.unknown.get("rtc", "it has no real-time clock with an alarm (fact rtc)")
         raise Unsupported(f"{target.node} could not be powered on again after poweroff: {why}", hint=hint)
     grace = target.require_fact("configz", "the alarm must be later than the shutdown").get("shutdownGracePeriod", "0s")

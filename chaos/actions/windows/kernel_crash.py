@@ -12,6 +12,7 @@ from chaos.actions._machine import (
     kubelet_reporting_checks,
     kubelet_reporting_facts,
     power_on_steps,
+    refuse_unusable_power_control,
 )
 from chaos.actions._params import NoParams
 from chaos.facts.windows.last_stop import BUG_CHECK
@@ -82,6 +83,7 @@ class KernelCrash(Action[NoParams, CrashState]):
         reboots = target.require_fact("crash-auto-reboot", "it determines whether the machine boots again by itself")
         can_reset = bool(target.power) and {PowerCapability.ON, PowerCapability.OFF} <= target.power_capabilities
         if not reboots and not can_reset:
+            refuse_unusable_power_control(target)
             raise Unsupported(
                 f"{target.node} would not boot again after a bug check (AutoReboot of CrashControl is 0)",
                 hint="set AutoReboot to 1 there, or give its host a power control in the inventory",
