@@ -8,16 +8,19 @@ from typing import Any, Self
 import msgspec
 from pydantic import model_validator
 
+from chaos.assertions._pod_claim import PodSubject, question_claim
 from chaos.judge.pod_filter import Count, Filter, pod_signal, unobservable
 from chaos.judge.pods import pod_facts
 from chaos.judge.quantifiers import combine
 from chaos.judge.rates import Order, Rate, first_matches, order_signal, rate_signal
 from chaos.judge.replacements import Replacement, Replacements
 from chaos.judge.selection import PodSetParams, Selection
-from chaos.judge.signals import mask_pods
+from chaos.judge.signals import mask_pods, mask_unproven, mask_unseen_pods
 from chaos.model.assertion import NothingToJudge, View
+from chaos.model.claim import Claim, Names
 from chaos.model.duration import parse_duration
 from chaos.model.kube import Pod, full_name
+from chaos.model.memo import Memo
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.timeline import History
 
@@ -88,6 +91,13 @@ class Pods:
     moment_fields = ("at",)
     sources = ("pods",)
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        pods = PodSubject(params, names)
+        if series := params.rate or params.order:
+            return question_claim(series, None, None, pods)
+        quantifier, pod_filter = params.quantifier_and_filter()
+        return question_claim(pod_filter, quantifier, pod_filter.replaced, pods)
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         selection = Selection(params, view)
         series = params.rate or params.order
@@ -96,8 +106,9 @@ class Pods:
         quantifier, pod_filter = params.quantifier_and_filter()
         if isinstance(pod_filter, Quantity) and params.at is None:
             pods = selection.candidates()
-            observed = [_subject(view, h, _match_signal(view, h, pod_filter, selection)) for h in pods]
-            subjects = observed + unobservable(view, max(pod_filter.least, (pod_filter.most or 0) + 1))
+            memo = view.memo(selection.nodes, selection.namespace)
+            subjects = [_subject_of_set(view, memo, history, pod_filter, selection) for history in pods]
+            subjects += unobservable(view, max(pod_filter.least, (pod_filter.most or 0) + 1))
         else:
             frozen = selection.freeze()
             if not frozen:
@@ -113,9 +124,20 @@ class Pods:
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
-def _match_signal(view: View, history: History[Pod], pod_filter: Filter, selection: Selection | None) -> Signal:
-    uid = history.last.object.metadata.uid
-    return mask_pods(pod_signal(history, pod_filter, selection), view.timeline, uid)
+def _match_signal(view: View, history: History[Pod], pod_filter: Filter) -> Signal:
+    return mask_pods(pod_signal(history, pod_filter, None), view.timeline, history.last.object.metadata.uid)
+
+
+def _subject_of_set(view: View, memo: Memo, history: History[Pod], pod_filter: Filter, selection: Selection) -> Subject:
+    """Subject of a pod that may belong to a set which changes."""
+
+    def make() -> tuple[Subject, str]:
+        uid = history.last.object.metadata.uid
+        signal = mask_unseen_pods(pod_signal(history, pod_filter, selection), view.timeline, uid)
+        return _subject(view, history, signal.with_shape()), uid
+
+    subject, uid = memo.recall(view.timeline, history, make)
+    return Subject(subject.name, mask_unproven(subject.signal, view.timeline, "pods", uid=uid), subject.facts)
 
 
 def _match_and_replacement_signal(
@@ -123,7 +145,7 @@ def _match_and_replacement_signal(
 ) -> Signal:
     """Signal of whether the pod matches the filter and, if the filter has ``replaced``, is replaced."""
     signals = (
-        [_match_signal(view, history, pod_filter, None)]
+        [_match_signal(view, history, pod_filter)]
         if pod_filter.model_fields_set - {"replaced", "least", "most"}
         else []
     )

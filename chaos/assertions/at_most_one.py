@@ -14,6 +14,7 @@ from chaos.judge.quantifiers import combine
 from chaos.judge.signals import mask_pods
 from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names, namespace_text
 from chaos.model.document import Model
 from chaos.model.evidence import all_readings
 from chaos.model.kube import Node, Pod, controller_of, is_ready
@@ -148,6 +149,14 @@ class AtMostOne:
     node_fields = ()
     moment_fields = ()
     sources = ("pods", "nodes")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        owner = f" of StatefulSet {params.name}" if params.name else namespace_text(params.namespace)
+        pod = names.one_affected()
+        return Claim(
+            f"each pod{owner} ran once at a time",
+            f"{f'pod {pod}' if pod else f'a pod{owner}'} ran twice at the same time",
+        )
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -15,14 +15,17 @@ from chaos.judge.membership import is_member, require_complete
 from chaos.judge.pods import disruption
 from chaos.judge.signals import mask, mask_late, mask_pods
 from chaos.model.assertion import NothingToJudge, View
+from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
 from chaos.model.kube import LabelSelector, Pod, PodDisruptionBudget
+from chaos.model.memo import Memo
 from chaos.model.recording import BlindWindow
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
-from chaos.model.timeline import History, Version
+from chaos.model.timeline import History, Timeline, Version
 
 _RELIST = 1.0  # seconds after a blind window in which pods are listed one after the other
 _UNKNOWN = "unknown cause"
+_SOURCES = ("poddisruptionbudgets", "pods")
 _VOLUNTARY = {"EvictionByEvictionAPI": "eviction", "PreemptionByScheduler": "preemption", "": "deletion"}
 
 
@@ -96,11 +99,27 @@ def _is_blind_at(blind: BlindWindow, t: float) -> bool:
     return blind.start <= t and (blind.end is None or t <= blind.end + _RELIST)
 
 
-def _samples(view: View, key: tuple[str, str], budget: History[PodDisruptionBudget], by: list[str]) -> Iterator[Sample]:
+def _counted(view: View, memo: Memo, namespace: str, budget: History[PodDisruptionBudget], by: list[str]) -> Signal:
+    """Signal of whether the budget is respected, unknown where changes came late."""
     timeline = view.timeline
     spec = budget.last.object.spec
     selector: LabelSelector | None = spec.selector if spec else None
-    histories = timeline.pods.with_labels(key[0], partial(matches, selector)) if selector else []
+    histories = timeline.pods.with_labels(namespace, partial(matches, selector)) if selector else []
+    late = [timeline.currency.late_windows(source) for source in _SOURCES]
+
+    def make() -> Signal:
+        return mask_late(Signal(tuple(_samples(timeline, selector, histories, budget, by))), timeline, *_SOURCES)
+
+    return memo.recall(timeline, budget, make, [history.revision for history in histories], late)
+
+
+def _samples(
+    timeline: Timeline,
+    selector: LabelSelector | None,
+    histories: Sequence[History[Pod]],
+    budget: History[PodDisruptionBudget],
+    by: list[str],
+) -> Iterator[Sample]:
     pods = [(version, version.object.metadata.uid) for history in histories for version in history]
     count = _HealthyCount(tuple(by), timeline.uncertain_windows("pods"))
     versions: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
@@ -128,17 +147,24 @@ class BudgetRespected:
     moment_fields = ()
     sources = ("pods", "poddisruptionbudgets")
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        *others, last = [f"{cause}s" for cause in params.by]
+        by = f"{', '.join(others)} or {last}" if others else last
+        name = params.name or names.one_affected()
+        all_of = "the workload's budgets" if params.namespace == "workload" else f"budgets of {params.namespace}"
+        budget = f"budget {name}" if name else all_of
+        return Claim(f"{by} left {budget} enough healthy pods", f"{by} left {budget} too few healthy pods")
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace, timeline = view.namespace(params.namespace), view.timeline
         require_complete(view, "poddisruptionbudgets", view.anchor)
-        subjects = []
+        subjects, memo = [], view.memo()
         for key, history in sorted(timeline.poddisruptionbudgets.items()):
             if key[0] != namespace or params.name not in (None, key[1]):
                 continue
             if not is_member(history, view.anchor, "poddisruptionbudgets", lambda _: True):
                 continue
-            counted = Signal(tuple(_samples(view, key, history, list(params.by))))
-            signal = mask_pods(mask_late(counted, timeline, "poddisruptionbudgets", "pods"), timeline)
+            signal = mask_pods(_counted(view, memo, namespace, history, list(params.by)), timeline)
             subjects.append(Subject("/".join(key), mask(signal, timeline, "poddisruptionbudgets")))
         if not subjects:
             name = f" {params.name}" if params.name else ""

@@ -11,10 +11,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names, Noun, format_seconds
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import ProbeSample
+from chaos.model.value_limit import ValueLimit
 
 _STALE_AFTER_INTERVALS = 3  # answers, by the usual pause between two; what an answer says is not good for longer
 _MIN_STALE_AFTER = 5.0  # seconds
@@ -55,6 +57,14 @@ class Params(Model):
         if self.over is None:
             return parse_duration(self.budget)
         return parse_duration(self.over) * float(self.budget[:-1]) / 100
+
+    @property
+    def limits(self) -> tuple[ValueLimit, ...]:
+        """The budget, and the latency from which on an answer is a failure."""
+        budget = ValueLimit("probe", self.probe, "failing", "at-most", self.seconds)
+        if self.answer_within is None:
+            return (budget,)
+        return budget, ValueLimit("probe", self.probe, "latency", "at-most", parse_duration(self.answer_within))
 
 
 def _answer_samples(probed: list[ProbeSample], params: Params) -> Iterator[Sample]:
@@ -113,6 +123,13 @@ class EndpointAvailable:
     node_fields = ()
     moment_fields = ()
 
+    def claim(self, params: Params, _names: Names) -> Claim:
+        probe = Noun(f"probe {params.probe}")
+        if not params.seconds:
+            return probe.claim("did not fail", "failed")
+        limit = format_seconds(params.seconds)
+        return probe.claim(f"kept its error budget of {limit}", f"exceeded its error budget of {limit}")
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         probed = view.timeline.probes.get(params.probe, [])
         if not probed:
@@ -120,7 +137,8 @@ class EndpointAvailable:
         answers = mask(Signal(tuple(_answer_samples(probed, params))), view.timeline, f"probe@{params.probe}")
         signal = Signal(tuple(_budget_samples(answers, params.seconds, view.anchor, view.timeline.end)))
         limit = format_duration(params.seconds)
-        return SubjectSet(f"{params.probe} fails for at most {limit} in total", (Subject("", signal),))
+        expected = f"{params.probe} fails for at most {limit} in total"
+        return SubjectSet(expected, (Subject("", signal),), limits=params.limits)
 
 
 ASSERTION = EndpointAvailable()

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from chaos.judge.signals import Pattern, mask_before, matches
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names, Noun
 from chaos.model.document import Model
 from chaos.model.kube import Event, ObjectReference
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
@@ -131,6 +132,26 @@ class EventCount:
     node_fields = ("node",)
     moment_fields = ()
     sources = ("events",)
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        if params.node:
+            about = names.nodes(params.node)
+        elif params.name:
+            about = Noun(f"{params.kind or 'object'} {params.name}")
+        else:
+            about = Noun(f"objects of kind {params.kind}" if params.kind else "the cluster")
+        what = f" {params.reason}" if params.reason else " as expected"
+        least, most = params.least, params.most
+        if least == 1 and most is None:
+            return about.claim(f"had an Event{what}", f"had no Event{what}")
+        if most is None:
+            return about.claim(f"had at least {least} Events{what}", f"had fewer than {least} Events{what}")
+        if not most:
+            return about.claim(f"had no Event{what}", f"had an Event{what}")
+        if not least:
+            return about.claim(f"had at most {most} Events{what}", f"had more than {most} Events{what}")
+        number = f"exactly {least}" if least == most else f"{least} to {most}"
+        return about.claim(f"had {number} Events{what}", f"did not have {number} Events{what}")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from chaos.judge.signals import Pattern, matches
 from chaos.model.assertion import NothingToJudge, View
+from chaos.model.claim import Claim, Names, Noun, namespace_text
 from chaos.model.document import Model
 from chaos.model.evidence import is_number
 from chaos.model.recording import USUAL_LAG, ActionPhase, ActionRecord
@@ -97,6 +98,11 @@ class EvictionRefused:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        where = names.on(params.node) or namespace_text(params.namespace)
+        what = f"eviction{where} ({params.status})"
+        return Noun("the API server").claim(f"refused an {what}", f"refused no {what}")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         nodes = view.nodes(params.node) if params.node else None

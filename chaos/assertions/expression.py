@@ -13,6 +13,7 @@ from chaos.judge.pods import container_statuses, disruption, node_of
 from chaos.judge.signals import mask, mask_late
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names, Noun
 from chaos.model.document import Model
 from chaos.model.kube import Node, Pod, controller_of, is_ready, node_condition, phase, pod_condition
 from chaos.model.recording import BlindWindow
@@ -162,6 +163,10 @@ class Expression:
     node_fields = ("node",)
     moment_fields = ("at",)
     sources = ("nodes", "pods", "deployments", "statefulsets", "daemonsets")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        lists = " and ".join(_referenced_lists(params.expression))
+        return Noun(f"condition {names.title!r}" if names.title else f"the condition on {lists}").is_("true")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chaos.assertions._pod_claim import PodSubject
 from chaos.judge.container_termination import Interval, end_of, finished_version, stop_times, terminated_states
 from chaos.judge.facts import configz_at
 from chaos.judge.pods import disruption, node_of, pod_at, pod_facts
@@ -11,6 +12,7 @@ from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.shutdown import group_of, groups_of
 from chaos.judge.signals import mask_pods
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names
 from chaos.model.kube import Metadata, Pod, full_name, is_ready, pod_condition
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.source_times import source_time
@@ -129,6 +131,11 @@ class GraceRespected:
     only_named_nodes = True
     moment_fields = ("at",)
     sources = ("pods", "events", "nodes")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        pods = PodSubject(params, names)
+        subject = f"a pod{pods.which}" if pods.is_one_affected else f"pods{pods.which}"
+        return Claim(f"{subject} kept to the grace period", f"{subject} did not keep to the grace period")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         selection = Selection(params, view)

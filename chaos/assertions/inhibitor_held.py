@@ -9,6 +9,7 @@ from pydantic import Field
 
 from chaos.judge.signals import mask
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names, Noun
 from chaos.model.document import Model
 from chaos.model.recording import ActionPhase
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
@@ -70,6 +71,12 @@ class InhibitorHeld:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        who = "the kubelet" if params.who == "kubelet" else f"program {params.who}"
+        owner = Noun(f"{who} of {names.nodes(params.node)}")
+        held, not_held = "held its shutdown lock", "held no shutdown lock"
+        return owner.claim(held, not_held) if params.held else owner.claim(not_held, held)
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         subjects = []

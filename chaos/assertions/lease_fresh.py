@@ -8,6 +8,7 @@ from pydantic import Field
 
 from chaos.judge.signals import mask, uid_of
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names, Noun, format_seconds
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import format_duration, parse_duration
 from chaos.model.kube import Lease, LeaseSpec
@@ -86,6 +87,14 @@ class LeaseFresh:
     only_named_nodes = True
     moment_fields = ()
     sources = ("leases", "nodes")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        node = names.nodes(params.node)
+        lease = Noun(f"the Leases of {node}" if node.is_plural else f"the Lease of {node}", node.is_plural)
+        stale = lease.claim("had expired", "had not expired")
+        if params.at_most:
+            stale = lease.is_(f"older than {format_seconds(parse_duration(params.at_most))}")
+        return Claim(stale.fails, stale.holds) if params.fresh else stale
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
@@ -10,10 +11,12 @@ from pydantic import Field, model_validator
 from chaos.assertions._replicas import ReplicaSample, growth, increase_since, leader_samples, replicas
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names
 from chaos.model.controller_manager import METRIC_PREFIXES
 from chaos.model.document import Model
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import QuerySample, Scrape
+from chaos.model.value_limit import ValueLimit
 
 _ABSENT = Sample(float("-inf"), None, None, "not read yet")
 Labels = tuple[tuple[str, str], ...]
@@ -53,6 +56,17 @@ class Params(Model):
     def has_bounds(self) -> bool:
         """Whether there are bounds of the value; otherwise any series suffices."""
         return self.at_least is not None or self.at_most is not None
+
+    @property
+    def limits(self) -> tuple[ValueLimit, ...]:
+        """The bounds of the value, or of its increase; infinity bounds nothing, and JSON has neither it nor NaN."""
+        source, measure = "query" if self.query else "metric", "increase" if self.increase else "value"
+        name = self.query or self.name or ""
+        return tuple(
+            ValueLimit(source, name, measure, operator, value, self.labels)
+            for operator, value in (("at-least", self.at_least), ("at-most", self.at_most))
+            if value is not None and math.isfinite(value)
+        )
 
     def describe(self) -> str:
         """Describe the expectation."""
@@ -155,6 +169,21 @@ def _format_labels(labels: Labels) -> str:
     return "{" + ", ".join(f'{key}="{value}"' for key, value in labels) + "}"
 
 
+def _predicates(params: Params) -> tuple[str, str]:
+    """Predicates for people: that the value is within the bounds, and that it is not."""
+    least, most = params.at_least, params.at_most
+    verb = "increased by" if params.increase else "was"
+    if least is not None and most is not None:
+        return f"{verb} {least:g} to {most:g}", f"{verb} less than {least:g} or more than {most:g}"
+    if params.increase and most == 0:
+        return "did not increase", "increased"
+    if most is not None:
+        return f"{verb} at most {most:g}", f"{verb} more than {most:g}"
+    if least is not None:
+        return f"{verb} at least {least:g}", f"{verb} less than {least:g}"
+    return "had a result", "had no result"
+
+
 class Metric:
     """The value of a metric of kubelets or of the controller-manager, or of a query to Prometheus, is within bounds.
 
@@ -176,6 +205,17 @@ class Metric:
         """Whether the parameters name a metric of the controller-manager."""
         return params.controller_manager
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        where = f" of {names.nodes(params.node)}" if params.node else ""
+        subject = f"metric {params.name}{where}" if params.name else f"query {params.query!r}"
+        holds, fails = _predicates(params)
+        if params.query and params.series != "each":
+            one, none = f"a series of {subject} {holds}", f"no series of {subject} {holds}"
+            return Claim(none, one) if params.series == "none" else Claim(one, none)
+        if not params.query and params.series == "none":
+            holds, fails = fails, holds
+        return Claim(f"{subject} {holds}", f"{subject} {fails}")
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline, quantifier = view.timeline, Quantifier(params.series)
         if params.node:
@@ -186,9 +226,13 @@ class Metric:
                     params,
                 )
                 subjects.append(Subject(node, mask(signal, timeline, f"metrics@{node}")))
-            return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="no node was observed")
+            empty_reason = "no node was observed"
+            return SubjectSet(
+                params.describe(), tuple(subjects), quantifier, empty_reason=empty_reason, limits=params.limits
+            )
         if params.controller_manager:
-            return SubjectSet(params.describe(), (_controller_manager_subject(params, view),), quantifier)
+            subject = _controller_manager_subject(params, view)
+            return SubjectSet(params.describe(), (subject,), quantifier, limits=params.limits)
         answers = timeline.prometheus.get(params.query or "", [])
         if not answers:
             raise Undecidable(f"the query {params.query} has no answer")
@@ -202,7 +246,10 @@ class Metric:
             )
             for labels, readings in sorted(_series(answers, params).items())
         ]
-        return SubjectSet(params.describe(), tuple(subjects), quantifier, empty_reason="the query had no such series")
+        empty_reason = "the query had no such series"
+        return SubjectSet(
+            params.describe(), tuple(subjects), quantifier, empty_reason=empty_reason, limits=params.limits
+        )
 
 
 ASSERTION = Metric()

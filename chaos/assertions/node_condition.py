@@ -6,12 +6,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Observation, Pattern, matches, node_signal
+from chaos.judge.signals import Observation, Pattern, matches, node_subjects
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
 from chaos.model.kube import Condition, Node, node_condition
-from chaos.model.signal import Subject, SubjectSet
+from chaos.model.signal import SubjectSet
 from chaos.model.timeline import Version
+
+_MAX_WORDS = 4  # of a message in a sentence for people
 
 
 class Params(Model):
@@ -45,6 +48,16 @@ class NodeCondition:
     moment_fields = ()
     sources = ("nodes",)
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        node = names.nodes(params.node)
+        if (params.type, params.status, params.reason, params.message) == ("Ready", "True", None, None):
+            return node.is_("Ready")
+        words = len((params.message or "").split())
+        message = params.message if words <= _MAX_WORDS else "the expected message"
+        details = ": ".join(part for part in (params.reason, message) if part)
+        text = f"{params.type}={params.status}{f' ({details})' if details else ''}"
+        return node.claim(f"had {text}", f"did not have {text}")
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         def observe(version: Version[Node]) -> Observation:
             if version.is_deleted:
@@ -59,8 +72,7 @@ class NodeCondition:
             )
             return is_equal, _describe(condition)
 
-        nodes = view.timeline.nodes
-        subjects = tuple(Subject(n, node_signal(view.timeline, n, observe, nodes)) for n in view.nodes(params.node))
+        subjects = node_subjects(view, view.nodes(params.node), observe)
         expected = Condition(params.type, params.status, params.reason or "any reason", params.message)
         return SubjectSet(_describe(expected), subjects, empty_reason="no node was observed")
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from chaos.model.api_fact import PseudoFact
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
 from chaos.model.evidence import SAME_BOOT_SECONDS, all_readings, is_number
 from chaos.model.kube import Node, node_condition
@@ -146,6 +147,9 @@ class NodeRebooted:
     only_named_nodes = True
     moment_fields = ()
     sources = ("nodes",)
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        return names.nodes(params.node).claim("rebooted", "did not reboot")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.node)

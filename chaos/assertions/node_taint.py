@@ -6,11 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Observation, node_signal
+from chaos.judge.signals import Observation, node_subjects
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
 from chaos.model.kube import Node
-from chaos.model.signal import Subject, SubjectSet
+from chaos.model.signal import SubjectSet
 from chaos.model.timeline import Version
 
 
@@ -43,6 +44,12 @@ class NodeTaint:
     moment_fields = ()
     sources = ("nodes",)
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        value = f"={params.value}" if params.value else ""
+        taint = f"{params.key}{value}{f':{params.effect}' if params.effect else ''}"
+        holds, fails = f"had taint {taint}", f"did not have taint {taint}"
+        return names.nodes(params.node).claim(*((holds, fails) if params.present else (fails, holds)))
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         def observe(version: Version[Node]) -> Observation:
             spec = version.object.spec
@@ -54,8 +61,7 @@ class NodeTaint:
             text = ", ".join(f"{t.key}:{t.effect}" for t in taints)
             return has_taint is params.present, f"taints {text}" if text else "no taints"
 
-        nodes = view.timeline.nodes
-        subjects = tuple(Subject(n, node_signal(view.timeline, n, observe, nodes)) for n in view.nodes(params.node))
+        subjects = node_subjects(view, view.nodes(params.node), observe)
         return SubjectSet(
             f"{'the' if params.present else 'no'} taint {params}", subjects, empty_reason="no node was observed"
         )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
-from chaos.judge.signals import Observation, node_signal
+from chaos.judge.signals import Observation, node_subjects
 from chaos.model.assertion import NothingToJudge, View
+from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
 from chaos.model.kube import Node, node_condition
-from chaos.model.signal import Quantifier, Subject, SubjectSet
+from chaos.model.signal import Quantifier, SubjectSet
 from chaos.model.timeline import Version
 
 
@@ -57,10 +58,18 @@ class NodesReady:
     moment_fields = ()
     sources = ("nodes",)
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        if params.nodes:
+            return names.nodes(params.nodes).is_("Ready")
+        most = params.not_ready_at_most
+        if not most:
+            return Claim("no node was unready", "a node was unready")
+        nodes = "1 node was" if most == 1 else f"{most} nodes were"
+        return Claim(f"at most {nodes} unready", f"more than {nodes} unready")
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.nodes or "all")
-        observe: Any = _ready if params.nodes else _not_ready
-        subjects = tuple(Subject(n, node_signal(view.timeline, n, observe, view.timeline.nodes)) for n in names)
+        subjects = node_subjects(view, names, _ready if params.nodes else _not_ready)
         if params.nodes:
             return SubjectSet("every node is Ready", subjects, empty_reason="no node was observed")
         if not names:

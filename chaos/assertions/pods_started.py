@@ -7,6 +7,7 @@ from pydantic import Field
 from chaos.judge.pods import node_of
 from chaos.judge.signals import mask_pods, version_sample
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, full_name
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
@@ -102,6 +103,10 @@ class PodsStarted:
     node_fields = ("node",)
     moment_fields = ()
     sources = ("pods",)
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        where = names.on(params.node)
+        return Claim(f"a container started{where}", f"no container started{where}")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         nodes = set(view.nodes(params.node))

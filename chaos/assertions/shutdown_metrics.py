@@ -8,6 +8,7 @@ from pydantic import Field
 
 from chaos.judge.signals import Observation, mask
 from chaos.model.assertion import View
+from chaos.model.claim import Claim, Names, Noun, format_seconds
 from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
@@ -98,6 +99,18 @@ class ShutdownMetrics:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ("since",)
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        metrics = Noun(f"metrics of {names.nodes(params.node)}", is_plural=True)
+        if params.started is False:
+            return metrics.claim("showed no shutdown", "showed a shutdown")
+        if params.ended is False:
+            return metrics.claim("showed no end of a shutdown", "showed the end of a shutdown")
+        if params.duration_at_most:
+            what = f"shutdown of at most {format_seconds(parse_duration(params.duration_at_most))}"
+        else:
+            what = "shutdown" if params.started and params.ended is None else "complete shutdown"
+        return metrics.claim(f"showed a {what}", f"showed no {what}")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         since = view.moment(params.since) if params.since else view.anchor

@@ -15,6 +15,7 @@ from chaos.judge.selection import PodSetParams, Selection
 from chaos.judge.shutdown import group_of, groups_of
 from chaos.judge.signals import mask
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names, Noun
 from chaos.model.document import Model
 from chaos.model.kube import full_name
 from chaos.model.signal import Sample, Signal, Subject, SubjectSet
@@ -141,6 +142,10 @@ class TerminationOrder:
     only_named_nodes = True
     moment_fields = ()
     sources = ("pods", "events")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        pods = Noun(f"pods on {names.nodes(params.node)}", is_plural=True)
+        return pods.claim("ended in order of priority", "did not end in order of priority")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         subjects = tuple(

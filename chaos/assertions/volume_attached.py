@@ -6,6 +6,7 @@ from pydantic import Field
 
 from chaos.judge.signals import Observation, from_history, mask_before
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names, Noun
 from chaos.model.document import Model
 from chaos.model.kube import AttachmentSpec, VolumeAttachment
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
@@ -52,6 +53,18 @@ class VolumeAttached:
     node_fields = ("node",)
     moment_fields = ()
     sources = ("volumeattachments", "persistentvolumeclaims")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        name = f"volume {params.volume}" if params.volume else ""
+        name = f"the volume of claim {params.claim.rpartition('/')[2]}" if params.claim else name
+        where = names.on(params.node).replace(" on ", " to ", 1)
+        if params.attached:
+            if name:
+                return Noun(name).is_(f"attached{where}")
+            return Claim(f"a volume was attached{where}", f"no volume was attached{where}")
+        where = where.replace(" to ", " from ", 1)
+        volumes = Noun(name) if name else Noun("volumes", is_plural=True)
+        return volumes.is_(f"detached{where}")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
 
 from chaos.judge.membership import is_member, require_complete
-from chaos.judge.signals import Observation, from_history, mask, uid_of
+from chaos.judge.signals import Observation, history_signal
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
+from chaos.model.claim import Claim, Names, Noun, namespace_text
 from chaos.model.document import Model
 from chaos.model.kube import Workload
 from chaos.model.signal import Subject, SubjectSet
@@ -24,6 +26,9 @@ class Params(Model):
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
     )
+
+
+_KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
 
 
 def availability(plural: str, workload: Workload) -> Observation:
@@ -56,22 +61,31 @@ class WorkloadAvailable:
     moment_fields = ()
     sources = ("deployments", "statefulsets", "daemonsets")
 
+    def claim(self, params: Params, names: Names) -> Claim:
+        affected = names.one_affected()
+        if affected:
+            kind, _, name = affected.partition(" ")
+            return Noun(f"{_KIND_OF[kind]} {name}").is_("available")
+        if params.names and len(params.names) == 1:
+            return Noun(f"workload {params.names[0]}").is_("available")
+        if params.namespace == "workload":
+            return Noun("the workload").is_("available")
+        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_("available")
+
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
         plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
         for plural in plurals:
             require_complete(view, plural, view.anchor)
-        subjects, found = [], set()
+        subjects, found, memo = [], set(), view.memo()
         for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
             if ns != namespace or plural not in plurals or (params.names is not None and name not in params.names):
                 continue
             if not is_member(history, view.anchor, plural, lambda _: True):
                 continue
             found.add(name)
-            signal = from_history(history, lambda version, plural=plural: _version_availability(plural, version))  # type: ignore[misc]
-            subjects.append(
-                Subject(f"{plural.removesuffix('s')} {name}", mask(signal, view.timeline, plural, uid=uid_of(history)))
-            )
+            signal = history_signal(view, memo, history, partial(_version_availability, plural), plural)
+            subjects.append(Subject(f"{plural.removesuffix('s')} {name}", signal))
         missing = [name for name in params.names or () if name not in found]
         if missing:
             raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from chaos.model.clock_offset import CLOCK_OFFSETS, ClockOffset
-from chaos.model.kube import Lease
-from chaos.model.source_times import source_time
-from chaos.model.timeline import History, Timeline
+from chaos.model.timeline import Timeline
 
 MAX_OFFSET = 1.0  # seconds
 
@@ -20,23 +18,12 @@ def clock_notes(timeline: Timeline) -> list[str]:
         if abs(offset.seconds) - offset.within > MAX_OFFSET
     ]
     measured = set(_recorded_offsets(timeline))
-    for name, history in sorted(timeline.leases.items()):
-        ahead = seconds_ahead(history)
-        if ahead is not None and ahead > MAX_OFFSET and f"host {name}" not in measured:
+    for name, ahead in sorted(timeline.currency.seconds_ahead.items()):
+        if ahead > MAX_OFFSET and f"host {name}" not in measured:
             notes.append(
                 f"the clock of node {name} is at least {ahead:.1f} s ahead of the clock of this run, by its Lease"
             )
     return [f"{note}: its timestamps are off by as much" for note in notes]
-
-
-def seconds_ahead(history: History[Lease]) -> float | None:
-    """Seconds by which a node's clock is ahead at least; None without a renewal.
-
-    A node writes the time before it sends the renewal, so a renewal is never received before. It may be received any
-    time later, by a slow answer of the API server or a late watch: then it proves nothing of a clock that is behind.
-    """
-    renewals = ((source_time(v.object.spec.renew_time), v.t) for v in history if v.object.spec)
-    return max((at - received for at, received in renewals if at is not None), default=None)
 
 
 def _recorded_offsets(timeline: Timeline) -> dict[str, ClockOffset]:

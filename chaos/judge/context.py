@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.judge.live_state import LiveState
 from chaos.judge.membership import is_member, require_complete
 from chaos.judge.step_matching import MatchResult, match_steps
 from chaos.model.assertion import Assertion, NotYetDecidable, Undecidable
 from chaos.model.experiment import Experiment, parse_moment
+from chaos.model.memo import Memo, Memos
 from chaos.model.registry import PluginRegistry
 from chaos.model.timeline import Timeline
 
@@ -38,7 +40,7 @@ class Options:
 class JudgeContext:
     """One experiment bound to one timeline. ``live``: the timeline is still growing.
 
-    ``deadlines``: the moments at which expectations begin or end, as far as they were judged.
+    ``deadlines``: the moments at which expectations begin or end, as far as they were judged. ``memos``: of objects.
     """
 
     experiment: Experiment
@@ -49,6 +51,7 @@ class JudgeContext:
     namespace: str  # of the workload, "" if unknown
     live: bool = False
     deadlines: set[float] = field(default_factory=set)
+    memos: Memos = field(default_factory=Memos)
 
     @property
     def start(self) -> float:
@@ -73,8 +76,12 @@ class JudgeContext:
 class Scope:
     """View of a timeline for one expectation (implements View)."""
 
-    def __init__(self, context: JudgeContext, anchor: float, lookback: float = 0.0) -> None:
+    def __init__(
+        self, context: JudgeContext, anchor: float, lookback: float = 0.0, question: Hashable | None = None
+    ) -> None:
+        """``question``: the assertion and its parameters, to find what was made for it before."""
         self.context = context
+        self.question = question
         self.timeline = context.timeline
         self.anchor = anchor
         self.lookback = lookback
@@ -89,7 +96,7 @@ class Scope:
             return targets[reference]
         if reference == "all":
             first = self.context.match_result.steps[0].begin
-            moments = [self.anchor] if first is None else [self.anchor, min(first, self.anchor)]
+            moments = {self.anchor, self.anchor if first is None else min(first, self.anchor)}
             require_complete(self, "nodes", self.anchor)
             existing = (
                 name
@@ -124,6 +131,12 @@ class Scope:
         """Begin or return of a step, in epoch seconds. Raises NotYetDecidable."""
         return self.context.moment(reference)
 
+    def memo(self, *inputs: Hashable) -> Memo:
+        """What was made of objects for this question, from the same ``inputs``."""
+        if self.question is None:
+            return Memo()
+        return self.context.memos.of((self.question, self.anchor, *inputs))
+
 
 def bind(
     experiment: Experiment,
@@ -131,12 +144,13 @@ def bind(
     registry: PluginRegistry,
     options: Options,
     live: bool = False,
-    deadlines: set[float] | None = None,
+    state: LiveState | None = None,
 ) -> JudgeContext:
-    """Find the experiment's steps, targets and workload in a timeline."""
+    """Find the experiment's steps, targets and workload in a timeline. ``state``: of the judgements of a run."""
     match_result = match_steps(experiment, timeline, options.bind, options.steps)
-    namespace, moments = _namespace(timeline, options), set() if deadlines is None else deadlines
-    return JudgeContext(experiment, timeline, registry, options, match_result, namespace, live, moments)
+    namespace, state = _namespace(timeline, options), state or LiveState()
+    deadlines, memos = state.deadlines, state.memos
+    return JudgeContext(experiment, timeline, registry, options, match_result, namespace, live, deadlines, memos)
 
 
 def _namespace(timeline: Timeline, options: Options) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from chaos.judge.context import JudgeContext, Scope
 from chaos.judge.deadlines import Deadline, extension_of, within_deadline
+from chaos.judge.decisive import Evaluated, deciding_moment, decisive_subject, violating_subjects
 from chaos.judge.effects import Reading, begin_after, end_before, over_effects
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
@@ -19,19 +20,18 @@ from chaos.judge.verdict_guard import guard
 from chaos.model.assertion import NothingToJudge, NotYetDecidable, Undecidable
 from chaos.model.bound import Bound
 from chaos.model.duration import format_duration
-from chaos.model.experiment import Expectation, Until, bound
+from chaos.model.experiment import OPERATORS, Expectation, Until, bound
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status, Verdict
 
 _MAX_EVIDENCE = 50
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
 STEADY_LOOKBACK = 30.0  # seconds for which a known state is taken for that of now
-_Evaluated = tuple[Subject, Answer, float | None]  # with its deadline
 
 
 def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *, from_begin: bool = False) -> Verdict:
     """Judge one hypothesis on the entries up to ``horizon``; an abort condition counts ``from_begin``. Never raises."""
-    expectation = _continuous(expectation) if from_begin else expectation
+    expectation = expectation.continuous() if from_begin else expectation
 
     def judge(reading: Reading) -> Verdict:
         evaluation = _Evaluation(expectation, context, horizon, reading=None if from_begin else reading)
@@ -40,9 +40,11 @@ def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *,
     return over_effects(expectation, context, judge, from_begin=from_begin)
 
 
-def _continuous(condition: Expectation) -> Expectation:
-    """An abort condition is judged continuously, also without ``always: true``."""
-    return condition if condition.always else condition.model_copy(update={"always": True})
+def evaluate_since(expectation: Expectation, context: JudgeContext, start: float, horizon: float) -> Verdict:
+    """Judge an abort condition from ``start`` on, whatever steps there are. Never raises."""
+    evaluation = _Evaluation(expectation.continuous(), context, horizon, start)
+    evaluation.label = "the begin of the watch"
+    return guard(expectation, context, horizon, evaluation.verdict)
 
 
 def evaluate_at(expectation: Expectation, context: JudgeContext, t: float) -> Verdict:
@@ -124,7 +126,7 @@ class _Evaluation:
         ends_early = ", and the recording ends before" if answer.status is Status.PENDING else ","
         because = f"{answer.sample.observation}{ends_early} {format_since(at, self.anchor, self.label)}"
         expected = f"{self.subjects.expected}, again within {format_duration(deadline - self.anchor)}"
-        return self._make_verdict(answer, because, expected, deadline)
+        return replace(self._make_verdict(answer, because, expected, deadline), operator="within")
 
     def _may_have_recovered(self, signal: Signal, deadline: float) -> bool:
         """Whether the fault was noticed, or would have been by now: before that, nothing was lost to be regained."""
@@ -143,7 +145,7 @@ class _Evaluation:
             after = expectation.after or context.experiment.spec.method[0].name
             begin, self.anchor, self.origin = begin_after(context, after, self.reading)
         params = assertion.params.model_validate(expectation.with_)
-        scope = Scope(context, begin, self.lookback)
+        scope = Scope(context, begin, self.lookback, (assertion.name, repr(params)))
         self.facts = Facts(context, scope.nodes_of(assertion, params), begin)
         self.extension = extension_of(expectation, context)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
@@ -163,13 +165,15 @@ class _Evaluation:
         stays = f", for {format_duration(hold)}" if hold else ""
         seconds = format_duration(deadline.at - self.origin)
         expected = f"{self.subjects.expected} within {seconds} of {self.label}{stays}{self.extension.reason(time)}"
-        return self._make_verdict(answer, because, expected, _end_of(answer.status, deadline.at, hold))
+        end = deciding_moment(answer.status, deadline.at, hold)
+        return self._make_verdict(answer, because, expected, end, deadline.at - self.origin)
 
     def _throughout(self, until: Until | bool, word: str) -> Verdict:
         judge = never if word == "never" else always
         if isinstance(until, Until) and until.for_ and (time := bound(until.for_)).per_pod:
             return self._per_subject(time, lambda signal, start, end: judge(signal, start, end.at, self.horizon))
         end, end_text = self._end(until)
+        is_duration = isinstance(until, Until) and until.for_
         if end < min(self.anchor, self.origin):
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
@@ -180,7 +184,7 @@ class _Evaluation:
         if answer.status is Status.HELD:
             because = f"{self._describe_held(signal, word)} until {format_since(end, self.anchor, self.label)}"
         expected = f"{word}, from {self.label} {end_text}: {self.subjects.expected}"
-        return self._make_verdict(answer, because, expected, end)
+        return self._make_verdict(answer, because, expected, end, end - self.origin if is_duration else None)
 
     def _describe_held(self, signal: Signal, word: str) -> str:
         first = signal.at(self.anchor).observation
@@ -210,7 +214,7 @@ class _Evaluation:
         if subjects.quantifier is Quantifier.COUNT and self.anchor != self.origin:
             evaluated = list(self._with_both_readings(evaluated, time, judge))
         status = decide_statuses(subjects, [answer.status for _, answer, _ in evaluated])
-        decisive = next((e for e in evaluated if e[1].status is status), evaluated[-1] if evaluated else None)
+        decisive = decisive_subject(evaluated, status, self.subjects.quantifier)
         expected = f"{subjects.expected} {'within' if self.expectation.within else 'for'} {time.text} of {self.label}"
         expected += self.extension.reason(time)
         if decisive is None:
@@ -225,9 +229,12 @@ class _Evaluation:
             phrase = phrase_throughout(answer, self.anchor, self.label, deadline)
         same = sum(1 for _, other, _ in evaluated if other.status is answer.status)
         count = f" ({same} of {len(evaluated)})" if len(evaluated) > 1 else ""
-        last_deadline = _end_of(status, max(d or 0.0 for _, _, d in evaluated), hold)
-        verdict = self._make_verdict(answer, f"{subject.name}: {phrase}{count}", expected, last_deadline)
-        return replace(verdict, status=status)
+        last_deadline = deciding_moment(status, max(d or 0.0 for _, _, d in evaluated), hold)
+        because, bound = f"{subject.name}: {phrase}{count}", (deadline - self.origin)
+        verdict = self._make_verdict(answer, because, expected, last_deadline, bound)
+        is_each = status is Status.VIOLATED and subjects.quantifier is Quantifier.EACH
+        names = [s.name for s, other, _ in evaluated if other.status is status] if is_each else []
+        return replace(verdict, status=status, subjects=tuple(names)[:_MAX_EVIDENCE])
 
     def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
         def seconds(bound: Bound) -> float | None:
@@ -239,7 +246,7 @@ class _Evaluation:
         self.context.deadlines.update((deadline.written, deadline.at))
         return judge(subject.signal, self.anchor, deadline), deadline.at
 
-    def _with_both_readings(self, evaluated: Sequence[_Evaluated], time: Bound, judge: Any) -> Iterator[_Evaluated]:
+    def _with_both_readings(self, evaluated: Sequence[Evaluated], time: Bound, judge: Any) -> Iterator[Evaluated]:
         """The subjects, undecided if the readings differ: two numbers that are wrong may have a right one between."""
         other = replace(self, reading=Reading.LONGEST if self.reading is Reading.SHORTEST else Reading.SHORTEST)
         other._prepare()
@@ -263,7 +270,10 @@ class _Evaluation:
     def _describe_unknown(self) -> str:
         return "; ".join(f"{name}: {reason}" for name, reason in self.facts.unknown.items())
 
-    def _make_verdict(self, answer: Answer, because: str, expected: str, deadline: float | None) -> Verdict:
+    def _make_verdict(
+        self, answer: Answer, because: str, expected: str, deadline: float | None, bound: float | None = None
+    ) -> Verdict:
+        """The verdict. ``bound``: the time that the expectation gives, in seconds, if there is one."""
         samples = [subject.signal.at(answer.at) for subject in self.subjects.subjects]
         seqs = [answer.sample.seq, *(s.seq for s in samples)]
         evidence = dict.fromkeys(seq for seq in seqs if seq is not None)
@@ -280,9 +290,8 @@ class _Evaluation:
             deadline=deadline if deadline is not None and math.isfinite(deadline) else None,
             evidence=tuple(evidence)[:_MAX_EVIDENCE],
             assumed_facts=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
+            bound=bound,
+            subjects=tuple(violating_subjects(self.subjects, answer, samples))[:_MAX_EVIDENCE],
+            operator=next((word for word in OPERATORS if getattr(self.expectation, word) is not None), ""),
+            limits=self.subjects.limits,
         )
-
-
-def _end_of(status: Status, deadline: float, hold: float) -> float:
-    """The moment that decides: what is true by the deadline may still end too early."""
-    return deadline if status in (Status.HELD, Status.VIOLATED) else deadline + hold

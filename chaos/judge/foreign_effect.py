@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from chaos.judge.context import JudgeContext, Scope, bind
+from chaos.judge.invalidation import Invalidation
 from chaos.judge.phrasing import with_remedy
+from chaos.judge.sentences import shorten
 from chaos.model.assertion import NodeAssertion, Undecidable
 from chaos.model.experiment import Expectation
 from chaos.model.result import ForeignFault
@@ -35,10 +37,13 @@ class ForeignEffect:
         """As for hypotheses; a recovery is final at its deadline only, as the steady state must last."""
         return tuple(map(self._on_recovery, self.context.experiment.spec.steady_state, verdicts))
 
-    def reason(self, verdicts: Sequence[Verdict]) -> str:
-        """The first foreign fault that made one of the verdicts inconclusive, or ""."""
+    def invalidation(self, verdicts: Sequence[Verdict]) -> Invalidation | None:
+        """The first foreign fault that made one of the verdicts inconclusive, or None."""
         reasons = {verdict.because for verdict in verdicts}
-        return next((self.describe(f) for f in self.faults if self._because(f) in reasons), "")
+        fault = next((f for f in self.faults if self._because(f) in reasons), None)
+        if fault is None:
+            return None
+        return Invalidation(self.describe(fault), shorten(f"During the run, {fault.text}"))
 
     def describe(self, fault: ForeignFault) -> str:
         """``foreign fault: worker-2 was cordoned by kubectl (field manager) at +12.0 s``, after the first step."""

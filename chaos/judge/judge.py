@@ -14,28 +14,28 @@ from chaos.judge.deadlines import recorded_slack
 from chaos.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.judge.foreign_effect import ForeignEffect
 from chaos.judge.foreign_faults import foreign_faults
-from chaos.judge.headline import headline
+from chaos.judge.headline import Headline, headline
+from chaos.judge.invalidation import PREFLIGHT_OVERRIDDEN, Invalidation, invalidation, meta_texts
 from chaos.judge.live_state import LiveState
 from chaos.judge.phrasing import with_remedy
-from chaos.judge.proof import prove, unproven_reason
-from chaos.judge.requires import unmet_requirements
+from chaos.judge.proof import prove
+from chaos.judge.sentences import Part, shorten, with_sentences
 from chaos.model.assertion import WatchingAssertion
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit
 from chaos.model.experiment import Expectation, Experiment
-from chaos.model.recording import LOCK_LOSS, OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
+from chaos.model.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict, worst
 
-_OVERRIDDEN = "preflight check failed and was overridden with --anyway"
 _EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdicts:
-    """All verdicts. ``invalidated_by``: why the run proves nothing about the cluster, or ""."""
+    """All verdicts. ``invalidation``: why the run proves nothing about the cluster."""
 
     steps: list[StepResult]
     steady: tuple[Verdict, ...]
@@ -43,7 +43,7 @@ class _Verdicts:
     abort: tuple[Verdict, ...]
     recovery: tuple[Verdict, ...]
     foreign: ForeignEffect
-    invalidated_by: str
+    invalidation: Invalidation | None
     status: Status
 
 
@@ -63,13 +63,15 @@ def judge(
     """
     state = state or LiveState()
     state.deadlines.clear()
-    context = bind(experiment, timeline, registry, options or Options(), live, state.deadlines)
+    state.memos.begin_judgement()
+    context = bind(experiment, timeline, registry, options or Options(), live, state)
     return _result(context, _judge(context, max(now or timeline.end, timeline.end), state))
 
 
 def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
     experiment, timeline = context.experiment, context.timeline
     moved = address_changes(timeline, context.match_result.nodes)
+    first_line = _headline(context, judged)
     return RunResult(
         version=RESULT_VERSION,
         run=str(timeline.meta.get("run", "")),
@@ -77,7 +79,9 @@ def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
         title=experiment.spec.title,
         status=judged.status,
         exit_code=int(_EXIT.get(judged.status, Exit.INCONCLUSIVE)),
-        headline=_headline(judged, context.match_result.nodes),
+        headline=str(first_line),
+        tally=first_line.tally,
+        sentence=first_line.sentence,
         simulated=bool(timeline.meta.get("simulated")),
         kubernetes=str(timeline.meta.get("kubernetes", "")),
         cluster_uid=str(timeline.meta.get("clusterUID", "")),
@@ -104,13 +108,15 @@ def _foreign_effect(context: JudgeContext) -> ForeignEffect:
     return ForeignEffect(context, foreign_faults(context.timeline, context.registry, nodes, namespace), evaluate)
 
 
-def _headline(judged: _Verdicts, nodes: tuple[str, ...]) -> str:
-    return headline(judged.status, (*judged.hypothesis, *judged.recovery), judged.invalidated_by, nodes)
+def _headline(context: JudgeContext, judged: _Verdicts) -> Headline:
+    step, nodes = context.experiment.spec.method[0].name, context.match_result.nodes
+    return headline(judged.status, (*judged.hypothesis, *judged.recovery), judged.invalidation, step, nodes)
 
 
 def steady_state(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
     """Verdicts on the steady state at one moment."""
-    return tuple(evaluate_at(e, context, t) for e in context.experiment.spec.steady_state)
+    expectations = context.experiment.spec.steady_state
+    return with_sentences(context, expectations, [evaluate_at(e, context, t) for e in expectations], Part.STEADY)
 
 
 def violated_conditions(context: JudgeContext, t: float) -> tuple[Verdict, ...]:
@@ -129,27 +135,31 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
         if _is_received(context, begin):
             state.note_steady(steady)
     hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
-    abort = tuple(evaluate(e, context, horizon, from_begin=True) for e in spec.abort)
+    conditions = [evaluate(e, context, horizon, from_begin=True) for e in spec.abort]
+    abort = with_sentences(context, spec.abort, conditions, Part.METHOD)
     recovery = _recovery(context, steps, horizon)
-    invalidated_by = _invalidation_reason(context, steps, steady)
-    if invalidated_by and not context.live:
-        hypothesis = tuple(_invalidate(v, invalidated_by) for v in hypothesis)
-        recovery = tuple(_invalidate(v, invalidated_by) for v in recovery)
+    invalid = invalidation(context, steps, steady)
+    if invalid and not context.live:
+        hypothesis = tuple(_invalidate(v, invalid.reason) for v in hypothesis)
+        recovery = tuple(_invalidate(v, invalid.reason) for v in recovery)
     if foreign.faults:
         hypothesis, recovery = foreign.on_hypotheses(hypothesis), foreign.on_recovery(recovery)
-        invalidated_by = foreign.reason((*hypothesis, *recovery)) or invalidated_by
+        invalid = foreign.invalidation((*hypothesis, *recovery)) or invalid
+    hypothesis = with_sentences(context, spec.hypothesis, hypothesis, Part.METHOD)
+    recovery = with_sentences(context, spec.steady_state, recovery, Part.RECOVERY)
     if context.live:  # proofs may still follow, so single verdicts stand; but without proofs the run is not held
         undecided = Status.PENDING in [v.status for v in (*hypothesis, *recovery)]
         overall = Status.PENDING if undecided else Status.INCONCLUSIVE
-        if invalidated_by:
-            return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalidated_by, overall)
+        if invalid:
+            return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalid, overall)
     aborted = next((v for v in abort if v.status is Status.VIOLATED), None)
     statuses = [v.status for v in (*hypothesis, *recovery)]
-    if invalidated_by or aborted:
+    if invalid or aborted:
         statuses.append(Status.INCONCLUSIVE)
-    if aborted and not invalidated_by and worst(statuses) is not Status.VIOLATED:
-        invalidated_by = f"the run should have been aborted: {aborted.name}: {aborted.because}"
-    return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalidated_by, worst(statuses))
+    if aborted and not invalid and worst(statuses) is not Status.VIOLATED:
+        sentence = shorten(f"Abort condition met: {aborted.sentence}")
+        invalid = Invalidation(f"abort condition {aborted.name}: {aborted.because}", sentence)
+    return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalid, worst(statuses))
 
 
 def _is_received(context: JudgeContext, t: float) -> bool:
@@ -172,34 +182,6 @@ def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
         t if b.status is not Status.HELD and t.status is Status.HELD and max(t.evidence, default=first) < first else b
         for b, t in zip(before, then, strict=True)
     )
-
-
-def _invalidation_reason(context: JudgeContext, steps: list[StepResult], steady: Sequence[Verdict]) -> str:
-    """Why the observations after the fault prove nothing about the cluster, or ""."""
-    if overridden := _overridden_findings(context):
-        return f"{_OVERRIDDEN}: {overridden[0]}"
-    if losses := _meta_texts(context, LOCK_LOSS):
-        return f"{losses[0]}: the run was not alone"
-    reason = unproven_reason(steps)
-    if reason:
-        return reason
-    requirements = unmet_requirements(context)
-    if requirements:
-        return requirements[0]
-    not_steady = next((v for v in steady if v.status is not Status.HELD), None)
-    if not_steady:
-        return f"the steady state did not hold before the first step: {not_steady.name}: {not_steady.because}"
-    return ""
-
-
-def _overridden_findings(context: JudgeContext) -> list[str]:
-    """Failed preflight checks that were overridden with --anyway, as recorded by the run."""
-    return _meta_texts(context, OVERRIDDEN)
-
-
-def _meta_texts(context: JudgeContext, key: str) -> list[str]:
-    found = context.timeline.meta.get(key)
-    return [str(text) for text in found] if isinstance(found, list | tuple) else []
 
 
 def _invalidate(verdict: Verdict, reason: str) -> Verdict:
@@ -231,7 +213,7 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
     slack = recorded_slack(context.timeline) if spec.recovery.timing == "loose" else 1.0
     deadlines = sorted({max(base + seconds, start), max(base + seconds * slack, start)})
     verdicts = (_recovered(e, context, start, deadlines, horizon) for e in spec.steady_state)
-    return tuple(replace(v, name=f"recovery: {v.name}") for v in verdicts)
+    return tuple(replace(v, name=f"recovery: {v.name}", bound=(v.deadline or deadlines[-1]) - base) for v in verdicts)
 
 
 def _recovered(
@@ -255,8 +237,8 @@ def _notes(context: JudgeContext, foreign: ForeignEffect, moved: Sequence[str]) 
         for s in context.match_result.steps
         if s.action != s.step.action
     ]
-    overridden = [f"{_OVERRIDDEN}: {text}" for text in _overridden_findings(context)]
-    warnings = [f"preflight warning: {text}" for text in _meta_texts(context, WARNINGS)]
+    overridden = [f"{PREFLIGHT_OVERRIDDEN}: {text}" for text in meta_texts(context.timeline, OVERRIDDEN)]
+    warnings = [f"preflight warning: {text}" for text in meta_texts(context.timeline, WARNINGS)]
     unmatched = context.match_result.unmatched_actions
     others = map(foreign.describe, foreign.faults)
     slack = recorded_slack(context.timeline)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from chaos.judge.step_matching import StepMatch
 from chaos.model.action import AnyAction, Proof, ProofResult, ProofStatus, StepRun
@@ -11,7 +12,6 @@ from chaos.model.kube import operating_system
 from chaos.model.recording import ActionPhase
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import Phases, StepResult
-from chaos.model.text import on_node
 from chaos.model.timeline import Timeline
 
 _log = logging.getLogger(__name__)
@@ -106,15 +106,9 @@ def _phases(run: StepRun, result: ProofResult, timeline: Timeline) -> Phases:
     return Phases(**times, proven=max(proven, default=None) if result.status is ProofStatus.PROVEN else None)
 
 
-def unproven_reason(steps: list[StepResult]) -> str:
-    """Why the hypotheses cannot be judged; "" if every step is proven."""
-    for step in steps:
-        if step.begin is None:
-            return f"the step {step.step!r} is missing: {step.because}"
-    for step in steps:
-        if step.proof_status is ProofStatus.DISPROVEN:
-            return f"{on_node(f'{step.step!r} did not take effect', step.node)}: {step.because}"
-    for step in steps:
-        if step.proof_status is ProofStatus.UNPROVEN:
-            return f"nothing proves that {on_node(f'{step.step!r} took effect', step.node)}: {step.because}"
-    return ""
+def unproven_step(steps: Sequence[StepResult]) -> StepResult | None:
+    """The step for which the hypotheses cannot be judged: one that is missing, disproven or unproven, in this order."""
+    missing = [step for step in steps if step.begin is None]
+    disproven = [step for step in steps if step.proof_status is ProofStatus.DISPROVEN]
+    unproven = [step for step in steps if step.proof_status is ProofStatus.UNPROVEN]
+    return next(iter([*missing, *disproven, *unproven]), None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from chaos.judge.sequence import in_sequence
-from chaos.model.signal import Quantifier, Sample, Signal, SubjectSet
+from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status
 
 _NOT_OBSERVED = "not observed yet"
@@ -14,38 +15,70 @@ _NOT_OBSERVED = "not observed yet"
 
 def combine(subjects: SubjectSet) -> Signal:
     """Combine the signals of all subjects by the quantifier."""
-    changes = in_sequence([subject.signal for subject in subjects.subjects])
-    tally = _Tally(subjects)
+    tally = _Tally(subjects, _representatives(subjects))
+    changes = in_sequence([subject.signal for subject in tally.representatives])
     samples: list[Sample] = [tally.sample(Sample(-math.inf, None, None, ""))]
-    for position, (index, sample) in enumerate(changes):
+    followed = zip(changes, [*changes[1:], (0, None)], strict=False)  # by nothing, after the last
+    for (index, sample), (_, following) in followed:
         tally.update(index, sample)
-        following = changes[position + 1][1] if position + 1 < len(changes) else None
-        is_moment = following is not None and following.t == sample.t and sample.lo == sample.t == following.lo
+        t = sample.t
+        is_moment = following is not None and following.t == t and sample.earliest >= t and following.earliest >= t
         if not is_moment:  # what changes at one exact moment changes together
             samples.append(tally.sample(sample))
     return Signal(tuple(samples))
 
 
-class _Tally:
-    """Current values of all subjects."""
+def _representatives(subjects: SubjectSet) -> list[tuple[Subject, int]]:
+    """Subjects, each with the number of those that are alike for which it stands.
 
-    def __init__(self, subjects: SubjectSet) -> None:
+    Of many that are alike the first and the last are taken, each in its place: subjects that change at one moment do
+    so in their order, the first one is described, and the last one ends the moment.
+    """
+    first: dict[Hashable, int] = {}
+    last: dict[Hashable, int] = {}
+    number: dict[Hashable, int] = {}
+    for index, subject in enumerate(subjects.subjects):
+        shape = subject.signal.shape
+        key = index if shape is None else shape
+        if key in first:
+            last[key] = index
+            number[key] += 1
+        else:
+            first[key], number[key] = index, 1
+    weights = {index: number[key] - (key in last) for key, index in first.items()} | dict.fromkeys(last.values(), 1)
+    return [(subjects.subjects[index], weight) for index, weight in sorted(weights.items())]
+
+
+class _Tally:
+    """Current values of all subjects, of which representatives stand for many."""
+
+    def __init__(self, subjects: SubjectSet, representatives: Sequence[tuple[Subject, int]]) -> None:
         self.subjects = subjects
         self.size = len(subjects.subjects)
+        self.representatives = [subject for subject, _ in representatives]
+        self.weights = [weight for _, weight in representatives]
         start = Sample(float("-inf"), None, None, _NOT_OBSERVED)
-        self.current: list[Sample] = [start] * self.size
-        self.by_value: dict[bool | None, dict[int, None]] = {True: {}, False: {}, None: dict.fromkeys(range(self.size))}
+        self.current: list[Sample] = [start] * len(representatives)
+        self.number: dict[bool | None, int] = {True: 0, False: 0, None: self.size}  # of subjects
+        self.by_value: dict[bool | None, dict[int, None]] = {
+            True: {},
+            False: {},
+            None: dict.fromkeys(range(len(representatives))),
+        }
 
     def update(self, index: int, sample: Sample) -> None:
-        del self.by_value[self.current[index].value][index]
+        former, weight = self.current[index].value, self.weights[index]
+        del self.by_value[former][index]
+        self.number[former] -= weight
         self.current[index] = sample
         self.by_value[sample.value][index] = None
+        self.number[sample.value] += weight
 
     def sample(self, change: Sample) -> Sample:
         """The value after ``change``."""
-        true, false, unknown = (len(self.by_value[v]) for v in (True, False, None))
+        true, false, unknown = (self.number[v] for v in (True, False, None))
         value = decide(self.subjects, true, false, unknown)
-        lag = value is None and any(self.current[index].is_lag for index in self.by_value[None])
+        lag = value is None and any(self.current[index].is_lag for index in reversed(self.by_value[None]))
         decisive = self._decisive_index(value)
         if decisive is None:
             return Sample(change.t, value, change.seq, f"{true} of {self.size}", change.earliest, change.order, lag)
@@ -64,13 +97,13 @@ class _Tally:
         return next((index for v in order for index in self.by_value[v]), None)
 
     def _describe(self, index: int, true: int) -> str:
-        name, observation = self.subjects.subjects[index].name, self.current[index].observation
+        name, observation = self.representatives[index].name, self.current[index].observation
         text = f"{name}: {observation}" if name else observation
         if self.subjects.quantifier is Quantifier.COUNT:
             return f"{true} of {self.size}" + (
                 f" (for example {text})" if true or self.current[index].value is None else ""
             )
-        same = len(self.by_value[self.current[index].value])
+        same = self.number[self.current[index].value]
         return text if same == 1 else f"{text} (same for {same} of {self.size})"
 
 

@@ -8,10 +8,10 @@ from chaos.model.duration import format_duration
 from chaos.model.requirement import satisfies
 
 
-def unmet_requirements(context: JudgeContext) -> list[str]:
-    """Describe the requirements that are known not to be met; unknown values are no failure here."""
+def unmet_requirements(context: JudgeContext) -> list[tuple[str, str]]:
+    """The node and a description, for each requirement that is known not to be met; unknown values are no failure."""
     return [
-        text
+        (node, text)
         for section, tests in context.experiment.spec.requires.items()
         for key, test in tests.items()
         for node in context.match_result.nodes

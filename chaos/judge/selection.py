@@ -39,7 +39,7 @@ class Selection:
 
     def __init__(self, params: PodSetParams, view: View) -> None:
         self.params, self.view = params, view
-        self.nodes = None if params.node in (None, "all") else set(view.nodes(params.node or ""))
+        self.nodes = None if params.node in (None, "all") else frozenset(view.nodes(params.node or ""))
         self.namespace = view.namespace(params.namespace) if params.namespace else None
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from chaos.model.signal import Sample, Signal
 
@@ -20,14 +20,27 @@ def in_sequence(signals: Sequence[Signal]) -> list[Change]:
     """All samples of ``signals``, in an order that is certain."""
     if len(signals) == 1:
         return [(0, sample) for sample in signals[0].samples]
-    series = [_with_known_end(list(signal.samples)) for signal in signals]
-    if any(sample.lo < sample.t for samples in series for sample in samples):
-        series = [_without_idle_intervals(samples) for samples in _narrowed(series)]
-        while unknown := _with_unknown_order(series):
-            for index, positions in unknown:
-                series[index] = _blur(series[index], positions)
-    changes = [(index, sample) for index, samples in enumerate(series) for sample in samples]
-    return sorted(changes, key=lambda change: (change[1].t, _rank(change[1]), change[0]))
+    series = _with_known_ends(signals)
+    uncertain = {index: list(samples) for index, samples in enumerate(series) if _has_interval(samples)}
+    if uncertain:
+        exact = {t for index, samples in enumerate(series) if index not in uncertain for t in _exact_changes(samples)}
+        for index, samples in _certain_order(uncertain, exact).items():
+            series[index] = samples
+    keyed = [
+        (sample.t, _rank(sample), index, position, sample)
+        for index, samples in enumerate(series)
+        for position, sample in enumerate(samples)
+    ]
+    return [(index, sample) for _, _, index, _, sample in sorted(keyed)]
+
+
+def _certain_order(series: dict[int, list[Sample]], exact: Collection[float]) -> dict[int, list[Sample]]:
+    """The series with intervals, unknown where their order is; ``exact``: moments of the changes of all others."""
+    certain = {index: _without_idle_intervals(samples) for index, samples in _narrowed(series).items()}
+    while unknown := _with_unknown_order(certain, exact):
+        for index, positions in unknown:
+            certain[index] = _blur(certain[index], positions)
+    return certain
 
 
 def _blur(samples: Sequence[Sample], positions: Collection[int]) -> list[Sample]:
@@ -56,28 +69,51 @@ def _without_idle_intervals(samples: Sequence[Sample]) -> list[Sample]:
     result: list[Sample] = []
     for sample in samples:
         idle = result and result[-1].value is sample.value and not sample.is_lag
-        result.append(sample.moved(sample.t, sample.t) if idle and sample.lo < sample.t else sample)
+        result.append(sample.moved(sample.t, sample.t) if idle and sample.earliest < sample.t else sample)
     return result
 
 
-def _with_known_end(samples: list[Sample]) -> list[Sample]:
+def _with_known_ends(signals: Sequence[Signal]) -> list[Sequence[Sample]]:
     """The samples up to the moment after which changes may be missing; unknown from then on."""
-    if not samples or not samples[-1].is_lag:
-        return samples
-    *before, lag = samples
-    since = lag.lo
-    while before and before[-1].t > since:
-        since = min(since, before.pop().lo)
-    return [*before, lag.moved(math.nextafter(since, math.inf), math.inf)]
+    ends: dict[int, Sample] = {}  # by the identity of a lag, which many signals share
+    series: list[Sequence[Sample]] = []
+    for signal in signals:
+        samples = signal.samples
+        if not samples or not samples[-1].is_lag:
+            series.append(samples)
+            continue
+        *before, lag = samples
+        since = lag.lo
+        if before and before[-1].t > since:
+            while before and before[-1].t > since:
+                since = min(since, before.pop().lo)
+            series.append([*before, _end(lag, since)])
+            continue
+        end = ends.get(id(lag))
+        if end is None:
+            end = ends[id(lag)] = _end(lag, since)
+        series.append([*before, end])
+    return series
 
 
-def _narrowed(series: list[list[Sample]]) -> list[list[Sample]]:
+def _end(lag: Sample, since: float) -> Sample:
+    return lag.moved(math.nextafter(since, math.inf), math.inf)
+
+
+def _has_interval(samples: Sequence[Sample]) -> bool:
+    for sample in samples:  # noqa: SIM110 - a generator takes twice as long, for each object of a cluster
+        if sample.earliest < sample.t:
+            return True
+    return False
+
+
+def _narrowed(series: dict[int, list[Sample]]) -> dict[int, list[Sample]]:
     """The series with the intervals that the order of the resourceVersions leaves."""
     ordered = sorted(
         (sample.order, index, position)
-        for index, samples in enumerate(series)
+        for index, samples in series.items()
         for position, sample in enumerate(samples)
-        if sample.order and sample.lo < sample.t
+        if sample.order and sample.earliest < sample.t
     )
     lows, highs = {}, {}
     latest = -math.inf
@@ -92,11 +128,11 @@ def _narrowed(series: list[list[Sample]]) -> list[list[Sample]]:
     return series
 
 
-def _with_unknown_order(series: Sequence[Sequence[Sample]]) -> list[tuple[int, set[int]]]:
+def _with_unknown_order(series: Mapping[int, Sequence[Sample]], exact: Collection[float]) -> list[tuple[int, set[int]]]:
     """The series, and positions in them, whose interval has the exact change of another, or whose order is unknown."""
-    moments = sorted({sample.t for samples in series for sample in _exact_changes(samples)})
+    moments = sorted({*exact, *(t for samples in series.values() for t in _exact_changes(samples))})
     found = []
-    for index, samples in enumerate(series):
+    for index, samples in series.items():
         positions: set[int] = set()
         for group in _overlapping(samples):
             lo, hi = min(samples[p].lo for p in group), max(samples[p].t for p in group)
@@ -112,7 +148,7 @@ def _overlapping(samples: Sequence[Sample]) -> Iterator[list[int]]:
     group: list[int] = []
     end = -math.inf
     for position, sample in enumerate(samples):
-        if sample.lo == sample.t:
+        if sample.earliest >= sample.t:
             continue
         if group and sample.lo >= end:
             yield group
@@ -123,10 +159,10 @@ def _overlapping(samples: Sequence[Sample]) -> Iterator[list[int]]:
         yield group
 
 
-def _exact_changes(samples: Sequence[Sample]) -> list[Sample]:
-    """The samples that change the value at an exact moment."""
-    return [
-        sample
-        for before, sample in zip([None, *samples[:-1]], samples, strict=True)
-        if sample.lo == sample.t and (before is None or before.value is not sample.value)
-    ]
+def _exact_changes(samples: Sequence[Sample]) -> Iterator[float]:
+    """The exact moments at which the value changes."""
+    before: Sample | None = None
+    for sample in samples:
+        if sample.earliest >= sample.t and (before is None or before.value is not sample.value):
+            yield sample.t
+        before = sample

@@ -9,9 +9,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from chaos.model.assertion import Undecidable
+from chaos.model.assertion import Undecidable, View
+from chaos.model.kube import Node
+from chaos.model.memo import Memo
 from chaos.model.recording import BlindWindow
-from chaos.model.signal import Sample, Signal
+from chaos.model.signal import Sample, Signal, Subject
 from chaos.model.timeline import History, Timeline, Version
 
 T = TypeVar("T")
@@ -56,27 +58,46 @@ def mask(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Si
 
     ``uid``: of the only object that the signal is about.
     """
-    windows = (b for b in timeline.blind_windows if b.hides(uid) and any(b.covers(source) for source in sources))
-    masked = signal.mask(windows)
+    return mask_unproven(mask_blind(signal, timeline, *sources, uid=uid), timeline, *sources, uid=uid)
+
+
+def mask_blind(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
+    """Make the signal unknown in blind windows of the sources."""
+    return signal.mask(b for b in timeline.blind_windows if b.hides(uid) and any(map(b.covers, sources)))
+
+
+def mask_unproven(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
+    """Make the signal unknown after the last proof of the sources, which each judgement finds later."""
     until, source = min(((timeline.currency.until(s, uid), s) for s in sources), default=(math.inf, ""))
-    return masked.mask_lag(until, source)
+    return signal.mask_lag(until, source)
 
 
 def mask_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
-    """Make the signal unknown in blind windows of pods, and before the first observation of any pod.
+    """Make the signal unknown in blind windows of pods, before the first observation of any pod, and after their proof.
 
     Raises Undecidable without any observation: then the absence of pods is unknown, too.
+    """
+    return mask_unproven(mask_unseen_pods(signal, timeline, uid), timeline, "pods", uid=uid)
+
+
+def mask_unseen_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
+    """Make the signal unknown in blind windows of pods, and before the first observation of any pod.
+
+    Raises Undecidable without any observation.
     """
     if not timeline.pods:
         raise Undecidable("no pods were observed")
     first = next(iter(timeline.pods.values()))  # entries are in order of time
-    return mask_before(first.times[0], signal, timeline, "pods", uid)
+    return mask_blind(_mask_unwatched(first.times[0], signal, "pods"), timeline, "pods", uid=uid)
 
 
-def mask_before(first: float, signal: Signal, timeline: Timeline, source: str, uid: str = "") -> Signal:
-    """Make the signal unknown in blind windows of the source, and before ``first``, the first observation of it."""
-    unwatched = BlindWindow(float("-inf"), first, "not watched yet", source)
-    return mask(signal.mask([unwatched]), timeline, source, uid=uid)
+def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
+    """Make the signal unknown as ``mask`` does, and before ``first``, the first observation of the source."""
+    return mask(_mask_unwatched(first, signal, source), timeline, source)
+
+
+def _mask_unwatched(first: float, signal: Signal, source: str) -> Signal:
+    return signal.mask([BlindWindow(float("-inf"), first, "not watched yet", source)])
 
 
 def mask_late(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
@@ -84,12 +105,28 @@ def mask_late(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
     return signal.mask(b for source in sources for b in timeline.currency.late_windows(source))
 
 
-def node_signal(
-    timeline: Timeline, node: str, observe: Callable[[Version[T]], Observation], histories: dict[str, History[T]]
+def node_subjects(
+    view: View, names: Iterable[str], observe: Callable[[Version[Node]], Observation]
+) -> tuple[Subject, ...]:
+    """A subject for each Node object; unknown without any observation of it."""
+    memo, nodes = view.memo(), view.timeline.nodes
+    return tuple(Subject(name, history_signal(view, memo, nodes.get(name), observe, "nodes")) for name in names)
+
+
+def history_signal(
+    view: View, memo: Memo, history: History[T] | None, observe: Callable[[Version[T]], Observation], source: str
 ) -> Signal:
-    """Signal of one Node object; unknown without any observation of it."""
-    history = histories.get(node)
-    return mask(from_history(history or (), observe), timeline, "nodes", uid=uid_of(history))
+    """Signal of one object; unknown without any observation of it."""
+    timeline = view.timeline
+    if history is None:
+        return mask(Signal(()), timeline, source)
+
+    def make() -> tuple[Signal, str]:
+        uid = uid_of(history)
+        return mask_blind(from_history(history, observe), timeline, source, uid=uid).with_shape(), uid
+
+    signal, uid = memo.recall(timeline, history, make)
+    return mask_unproven(signal, timeline, source, uid=uid)
 
 
 def uid_of(history: History[Any] | None) -> str:

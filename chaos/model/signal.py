@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from chaos.model.recording import BlindWindow
+from chaos.model.value_limit import ValueLimit
+
+Shape = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,19 @@ NO_OBSERVATION = Sample(float("-inf"), None, None, "nothing was observed yet")
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Samples in order of time; the value is unknown before the first."""
+    """Samples in order of time; the value is unknown before the first.
+
+    ``shape``: its values and the exact moments of them, if they were found before: signals of one shape are alike.
+    """
 
     samples: tuple[Sample, ...]
+    shape: Shape | None = field(default=None, compare=False, repr=False)
+
+    def with_shape(self) -> Signal:
+        """The signal with its shape, to be combined with many that are alike; without one if it has intervals."""
+        if any(math.isfinite(s.earliest) for s in self.samples):
+            return self
+        return Signal(self.samples, tuple((s.t, s.value, s.is_lag) for s in self.samples))
 
     def at(self, t: float) -> Sample:
         """The sample in force at ``t``."""
@@ -90,11 +104,13 @@ class Signal:
         """The signal with unknown values after ``until``, up to which the watch of ``source`` is proven current."""
         if math.isinf(until):
             return self
+        if not self.samples or self.samples[-1].t <= until:  # as usual
+            shape = None if self.shape is None else (self.shape, until)
+            return Signal((*self.samples, _lag(until, source)), shape)
         known = tuple(s for s in self.samples if s.t <= until or s.lo < s.t)  # what is computed may not come about
         last = known[-1] if known else NO_OBSERVATION
-        text = f"{source}: later changes may not have been received yet"
-        after = math.nextafter(until, math.inf)
-        return Signal((*known, Sample(max(after, last.t), None, None, text, max(until, last.lo), is_lag=True)))
+        lag = _lag(until, source)
+        return Signal((*known, lag.moved(max(lag.t, last.t), max(until, last.lo))))
 
     def _mask_window(self, blind: BlindWindow) -> Signal:
         duration = "from then on" if blind.end is None else f"for {blind.end - blind.start:.1f} s"
@@ -112,6 +128,13 @@ class Signal:
         following = () if is_overtaken else (self.at(blind.end).moved(blind.end, math.inf),)
         after = [s.moved(s.t, max(s.earliest, blind.end)) for s in after]
         return Signal((*before, unknown, *following, *after))
+
+
+@lru_cache(64)
+def _lag(until: float, source: str) -> Sample:
+    """The sample after ``until``: one for all objects of a source, of which there may be many."""
+    text = f"{source}: later changes may not have been received yet"
+    return Sample(math.nextafter(until, math.inf), None, None, text, until, is_lag=True)
 
 
 class Quantifier(StrEnum):
@@ -137,6 +160,7 @@ class SubjectSet:
     """Result of an assertion on a timeline; ``expected`` describes the statement about the subjects.
 
     ``empty_reason`` is why there are no subjects: the verdict is then inconclusive, unless the quantifier is COUNT.
+    ``limits``: the numbers with which it compares measured values.
     """
 
     expected: str
@@ -145,3 +169,4 @@ class SubjectSet:
     least: int = 0
     most: int | None = None
     empty_reason: str = "there is nothing to judge"
+    limits: tuple[ValueLimit, ...] = ()

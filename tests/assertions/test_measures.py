@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from chaos.model.value_limit import ValueLimit
 from chaos.model.verdict import Status
 from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
@@ -234,6 +235,28 @@ def test_moment_at_which_the_budget_is_exhausted() -> None:
 def test_bad_budgets(bad: str) -> None:
     with pytest.raises(ValidationError):
         plugin_registry().assertions["endpoint-available"].params.model_validate({"probe": "shop", "budget": bad})
+
+
+@pytest.mark.parametrize(
+    ("expectation", "story", "limits"),
+    [
+        (PROBE % "budget: 2s", probed(), [("probe", "shop", "failing", "at-most", 2.0)]),
+        (PROBE % "budget: 5%, over: 40s, answer-within: 500ms", probed(20, 21, 22), [
+            ("probe", "shop", "failing", "at-most", 2.0), ("probe", "shop", "latency", "at-most", 0.5)]),
+        (QUERY % "at-most: 0.1", two(), [("query", "errors", "value", "at-most", 0.1)]),
+        (QUERY % "at-least: 0, at-most: 1, labels: {job: a}", two(), [
+            ("query", "errors", "value", "at-least", 0.0, A), ("query", "errors", "value", "at-most", 1.0, A)]),
+        (QUERY % "at-most: 3, increase: true", two(), [("query", "errors", "increase", "at-most", 3.0)]),
+        (QUERY % "at-least: 0.5, at-most: .inf", two(), [("query", "errors", "value", "at-least", 0.5)]),
+        (QUERY % "at-most: .nan", two(), []),
+        (QUERY % "labels: {}", two(), []),
+        (KUBELET % "at-least: 2", scraped((5, 0), (12, 2)), [("metric", NAME, "value", "at-least", 2.0)]),
+        (CONTROLLER % (FORCED, "at-most: 0"), counted((5, 3, 1)), [("metric", FORCED, "value", "at-most", 0.0)]),
+        ("{assert: nodes-ready, with: {not-ready-at-most: 1}, within: 10s}", Story().node(0, "n1"), []),
+    ],
+)  # fmt: skip
+def test_limits_of_measured_values(expectation: str, story: Story, limits: list[tuple[Any, ...]]) -> None:
+    assert list(ask(story.node(0, "n1"), expectation).limits) == [ValueLimit(*limit) for limit in limits]
 
 
 def cluster() -> Story:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.judge.clocks import clock_notes, seconds_ahead
+from chaos.judge.clocks import clock_notes
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.store.recording import build_timeline, read_recording
 from tests.kit.real_runs import run_lines
@@ -72,18 +72,18 @@ def test_measured_host_has_no_second_note() -> None:
 
 def test_nodes_on_one_kernel_have_one_clock() -> None:
     timeline = build_timeline(read_recording(RECORDINGS / "05-power-cut.jsonl.gz"))
-    offsets = [seconds_ahead(history) for history in timeline.leases.values()]
+    offsets = list(timeline.currency.seconds_ahead.values())
     assert len(offsets) == 4
-    assert all(offset is not None and abs(offset) < 0.3 for offset in offsets)
+    assert all(abs(offset) < 0.3 for offset in offsets)
     assert clock_notes(timeline) == []
 
 
 def test_late_renewals_are_no_offset_of_the_clock() -> None:
     """A busy cluster of containers on one kernel: five successive renewals of each node came 2.6 to 10.9 s late."""
     timeline = build_timeline(run_lines("eviction-rate-1"))
-    offsets = [seconds_ahead(history) for history in timeline.leases.values()]
+    offsets = list(timeline.currency.seconds_ahead.values())
     assert len(offsets) == 9
-    assert all(offset is not None and -0.1 < offset < 0 for offset in offsets)
+    assert all(-0.1 < offset < 0 for offset in offsets)
     assert clock_notes(timeline) == []
 
 
@@ -92,9 +92,7 @@ def test_no_delay_makes_a_clock_run_ahead(ahead: float, delays: list[float]) -> 
     story = Story()
     for index, delay in enumerate(delays):
         story.lease(1000 + index * 10 + delay, "n1", 1000 + index * 10 + ahead)
-    (history,) = build_timeline(sorted(story.lines, key=lambda line: line.t)).leases.values()
-    found = seconds_ahead(history)
-    assert found is not None
+    (found,) = build_timeline(sorted(story.lines, key=lambda line: line.t)).currency.seconds_ahead.values()
     assert found <= ahead + 1e-3
     assert found == pytest.approx(ahead - min(delays), abs=1e-3)
 

@@ -238,6 +238,28 @@ def test_deadline_per_pod(what: str, first_gone: float, second_gone: float | Non
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+@pytest.mark.parametrize(("short_gone", "long_gone", "at"), [(24, 44, 44), (24, 21, 24)])
+def test_pods_with_deadlines_of_their_own_are_as_late_as_the_last(
+    short_gone: float, long_gone: float, at: float
+) -> None:
+    """Its time is what the run measured."""
+    story = Story().node(0, "n1").pod(0, "short", tolerations=tolerant(10)).pod(0, "long", tolerations=tolerant(30))
+    for t, name in sorted([(short_gone, "short"), (long_gone, "long")]):
+        story.pod(t, name, type_="DELETED")
+    verdict = ask(story, GONE)
+    assert (verdict.status, verdict.operator) == (HELD, "within")
+    assert verdict.at == pytest.approx(1_800_000_000 + at)
+    assert f"/{'long' if at == long_gone else 'short'}:" in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("words", "operator"),
+    [("within: 5s", "within"), ("never: {for: 5s}", "never"), ("always: true", "always")],
+)
+def test_a_verdict_has_its_operator(words: str, operator: str) -> None:
+    assert ask(changes((0, "True")), NOT_READY % words).operator == operator
+
+
 def test_endless_toleration_is_inconclusive() -> None:
     story = Story().node(0, "n1").pod(0, "p", tolerations=tolerant(None))
     assert ask(story, GONE).status is INCONCLUSIVE

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.judge.context import Options, bind
 from chaos.judge.evaluate import evaluate
+from chaos.judge.live_state import LiveState
 from chaos.model.decode import decode
 from chaos.model.recording import RecordingEntry
 from chaos.model.timeline import Timeline
@@ -145,8 +146,11 @@ def entries(recorded: Recorded, source: str = "nodes", *, duplicates: bool = Fal
     return sorted(story.lines, key=lambda line: line.t)
 
 
-def judged(timeline: Timeline, source: str, live: bool) -> list[Verdict]:
-    context = bind(EXPERIMENTS[source], timeline, plugin_registry(), OPTIONS, live)
+def judged(timeline: Timeline, source: str, live: bool, state: LiveState | None = None) -> list[Verdict]:
+    """``state``: of the judgement before, if it remembers something."""
+    state = state or LiveState()
+    state.memos.begin_judgement()
+    context = bind(EXPERIMENTS[source], timeline, plugin_registry(), OPTIONS, live, state)
     return [evaluate(expectation, context, timeline.end) for expectation in EXPERIMENTS[source].spec.hypothesis]
 
 
@@ -160,7 +164,7 @@ def judged(timeline: Timeline, source: str, live: bool) -> list[Verdict]:
 def test_what_is_decided_is_so_in_every_history(
     recorded: Recorded, source: str, duplicates: bool, ticks: set[int]
 ) -> None:
-    lines, growing, taken = entries(recorded, source, duplicates=duplicates), Timeline(), 0
+    lines, growing, taken, state = entries(recorded, source, duplicates=duplicates), Timeline(), 0, LiveState()
     for tick in [half / 2 for half in sorted(ticks)]:
         due = [line for line in lines if line.t <= T0 + tick]
         for line in due[taken:]:
@@ -169,7 +173,7 @@ def test_what_is_decided_is_so_in_every_history(
             growing.add(entry)
         taken = len(due)
         growing.end = T0 + tick
-        live = judged(growing, source, live=True)
+        live = judged(growing, source, live=True, state=state)
         fresh = build_timeline(due)
         fresh.end = T0 + tick
         assert live == judged(fresh, source, live=True)

@@ -72,7 +72,7 @@ def test_the_verdict_names_who_did_it() -> None:
     touched = result.hypothesis[1]
     assert touched.because == f"{KUBECTL}; to decide it: a run during which no one else changes the nodes"
     assert touched.at == T0 + 30
-    assert result.headline == f"inconclusive: {KUBECTL}"
+    assert result.headline == "1 of 2 inconclusive: During the run, n2 was cordoned by kubectl (field manager)"
     assert (result.exit_code, result.notes[0]) == (2, KUBECTL)
     (fault,) = result.foreign_faults
     assert (fault.node, fault.kind, fault.by) == ("n2", "cordon", "kubectl (field manager)")
@@ -87,7 +87,7 @@ def test_a_violation_before_the_fault_beats_the_rest() -> None:
 
 def test_a_fault_that_touches_nothing_is_a_note_only() -> None:
     result = run(story(), SOON)
-    assert (result.status, result.headline) == (HELD, "held: all 1 expectations held on n1")
+    assert (result.status, result.headline) == (HELD, "1 of 1 held: Node n1 had Ready=False within 5 s")
     assert result.notes == (KUBECTL,)
 
 
@@ -96,7 +96,7 @@ def test_an_unproven_step_and_a_foreign_fault() -> None:
     node(made, 0, "n1", type_="LIST").done(10, "cordon", step="stop")
     node(made, 12, "n1", type_="DELETED")
     result = run(made, MOST, method="[{name: stop, action: cordon, target: victim}]")
-    assert result.headline == "inconclusive: foreign fault: n1 was deleted (who did it is unknown) at +2.0 s"
+    assert result.sentence == "During the run, n1 was deleted (who did it is unknown)"
     assert result.status is INCONCLUSIVE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from chaos.model.requirement import satisfies
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status
-from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, experiment, plugin_registry, stamp
+from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, details, experiment, plugin_registry, stamp
 
 BOTH = "[{name: stop, action: poweroff, target: victim}, {name: start, action: power-on, target: victim}]"
 SIGNALS = """[
@@ -38,7 +39,7 @@ def run(story: Story, end: float = 100, hypothesis: str = NOT_READY, method: str
 def test_held() -> None:
     result = run(stopped())
     assert (result.status, result.exit_code) == (HELD, 0), result.headline
-    assert result.headline == "held: all 1 expectations held on n1"
+    assert result.headline == "1 of 1 held: Node n1 had Ready=False within 5 s"
     assert result.targets == {"victim": ("n1",)}
     assert [s.proof_status for s in result.steps] == [ProofStatus.PROVEN, ProofStatus.PROVEN]
 
@@ -46,8 +47,11 @@ def test_held() -> None:
 def test_violated() -> None:
     result = run(stopped(), hypothesis=NOT_READY.replace("5s", "500ms"))
     assert (result.status, result.exit_code) == (VIOLATED, 1)
-    assert "n1: Ready is True" in result.headline
-    assert "0.5 s too late, 1.0 s after stop" in result.headline
+    assert result.headline == "1 of 1 violated: Node n1 did not have Ready=False within 0.5 s"
+    (verdict,) = result.hypothesis
+    assert (verdict.sentence, verdict.bound, verdict.subjects) == (result.sentence, 0.5, ("n1",))
+    assert verdict.because.startswith("n1: Ready is True")
+    assert "0.5 s too late, 1.0 s after stop" in verdict.because
 
 
 def test_violated_beats_inconclusive() -> None:
@@ -62,7 +66,8 @@ def test_steady_state_is_judged_just_before_the_first_step() -> None:
     result = run(story)
     assert result.exit_code == 2
     assert [v.status for v in result.steady_state] == [VIOLATED]
-    assert "the steady state did not hold before the first step: nodes-ready: n2: Ready is False" in result.headline
+    assert result.headline == "1 of 1 inconclusive: Node n2 was not Ready before the first step"
+    assert "the steady state did not hold before the first step: nodes-ready: n2: Ready is False" in details(result)
 
 
 def test_entries_at_the_moment_of_the_first_step_count_by_their_order() -> None:
@@ -111,7 +116,7 @@ def test_met_abort_condition_makes_the_result_inconclusive(always: dict[str, Any
     result = run(stopped(), abort=abort)
     assert [v.status for v in result.abort] == [VIOLATED]
     assert result.exit_code == 2
-    assert "should have been aborted" in result.headline
+    assert result.headline == "inconclusive, with 1 of 1 held: Abort condition met: A node was unready after 1 s"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +256,8 @@ def test_matching(what: str, actions: list[tuple[float, bool]], begins: list[flo
     assert found == begins, what
     if None in begins:
         assert result.exit_code == 2
-        assert "is missing: the recording has no prepare-for-shutdown with active=" in result.headline
+        assert re.fullmatch(r"1 of 1 inconclusive: Step \w+ is not in the recording", result.headline)
+        assert "is missing: the recording has no prepare-for-shutdown with active=" in details(result)
 
 
 def test_target_is_bound_to_the_node_of_its_actions() -> None:
@@ -306,7 +312,8 @@ def test_unmet_requirement() -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
     result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})
     assert result.exit_code == 2
-    assert "requires kubelet.shutdownGracePeriod >0, but n1 has 0s" in result.headline
+    assert result.sentence == "Node n1 does not have what the experiment requires"
+    assert "requires kubelet.shutdownGracePeriod >0, but n1 has 0s" in details(result)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +342,8 @@ def test_proof_with_an_error_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(type(plugin_registry().actions["poweroff"]), "proofs", (Proof("machine-off", broken),))
     result = run(stopped())
     assert result.exit_code == 2
-    assert "the proof machine-off failed: KeyError" in result.headline
+    assert result.sentence == "No proof that step stop took effect on n1"
+    assert "the proof machine-off failed: KeyError" in details(result)
 
 
 CUT = "[{name: cut, action: partition, target: victim, with: {from: control-plane%s}}]"

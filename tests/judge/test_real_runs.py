@@ -17,7 +17,7 @@ from chaos.model.source_times import source_time
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline
 from tests.kit.real_runs import is_action, judged_run, run_lines, step_of, with_object
-from tests.kit.story import EXPERIMENTS, of_recording, plugin_registry, shipped
+from tests.kit.story import EXPERIMENTS, details, of_recording, plugin_registry, shipped
 
 CANCELED = "Job for kubelet.service canceled."
 
@@ -159,7 +159,7 @@ def without_guesses(lines: Iterable[RecordingEntry]) -> list[RecordingEntry]:
 def test_a_slow_server_left_the_states_known(name: str, guessed: str) -> None:
     lines, experiment = run_lines(name), name.rpartition("-")[0]
     before, result = judged_run(lines, experiment), judged_run(without_guesses(lines), experiment)
-    assert (before.status, guessed in before.headline) == (Status.INCONCLUSIVE, True)
+    assert (before.status, guessed in details(before)) == (Status.INCONCLUSIVE, True)
     assert {verdict.status for verdict in result.hypothesis} == {Status.HELD}, result.headline
 
 

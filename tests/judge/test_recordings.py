@@ -21,7 +21,7 @@ from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
 from chaos.model.verdict import Status
 from chaos.store.recording import build_timeline, read_recording
-from tests.kit.story import RECORDINGS, blinded, manifests, plugin_registry, shipped
+from tests.kit.story import RECORDINGS, blinded, details, manifests, plugin_registry, shipped
 
 HELD, VIOLATED, INCONCLUSIVE = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE
 IN_DEMO: dict[str, Any] = {"manifests": (), "namespace": "demo"}
@@ -52,9 +52,8 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
     meta = msgspec.structs.replace(meta, object=msgspec.Raw(msgspec.json.encode(known | preflight | origin)))
     result = judged([meta, *rest], name)
     assert (result.status, result.exit_code) == (INCONCLUSIVE, 2)
-    assert result.headline.startswith(
-        "inconclusive: preflight check failed and was overridden with --anyway: kubelet-inhibitor"
-    )
+    assert result.sentence == "A failed preflight check was overridden with --anyway: kubelet-inhibitor"
+    assert "preflight check failed and was overridden with --anyway: kubelet-inhibitor" in details(result)
     assert {v.status for v in (*result.hypothesis, *result.recovery)} == {INCONCLUSIVE}
     assert result.notes[:2] == (
         "preflight check failed and was overridden with --anyway: kubelet-inhibitor: it is lost",
@@ -64,12 +63,12 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
 
 
 @pytest.mark.parametrize(
-    ("number", "name", "options", "code", "headline"),
+    ("number", "name", "options", "code", "words"),
     [
-        ("01", "graceful-poweroff", {}, 0, "held: all 5 expectations held on ra-worker"),
+        ("01", "graceful-poweroff", {}, 0, "5 of 5 held: All was as expected after"),
         ("16", "graceful-poweroff", {}, 0, "held"),
         ("10", "graceful-poweroff", {}, 0, "held"),
-        ("02", "cancelled-shutdown", {}, 0, "held: all 6 expectations held on ra-worker"),
+        ("02", "cancelled-shutdown", {}, 0, "6 of 6 held: All was as expected after"),
         ("01", "cancelled-shutdown", {}, 2, "the step 'announce' is missing"),
         ("02", "graceful-poweroff", {}, 2, "the step 'power-off' is missing"),
         ("27", "graceful-poweroff", {}, 2, "the step 'power-on' is missing"),
@@ -106,7 +105,7 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
         ("01", "bypassed-logind", {}, 2, "the step 'power-off' is missing"),
         ("16", "shutdown-metrics-after-reboot", {}, 0, "held"),
         ("05", "shutdown-metrics-after-reboot", {}, 2, "the step 'power-off' is missing"),
-        ("05", "power-cut", {}, 0, "held: all 13 expectations held on rb-worker"),
+        ("05", "power-cut", {}, 0, "13 of 13 held: All was as expected after"),
         ("05", "statefulset-stuck", {}, 0, "held"),
         ("05", "back-after-eviction", {}, 0, "held"),
         ("05", "back-before-eviction", {}, 2, "no such pod existed"),
@@ -123,7 +122,7 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
         ),  # tolerates 20 s in this recording
         ("07", "force-delete-partitioned", IN_DEMO, 2, "the step 'cut' is missing"),
         ("05", "dead-node-deleted", IN_DEMO, 2, "the step 'delete' is missing"),
-        ("25", "two-nodes-of-a-zone", IN_DEMO, 0, "held: all 5 expectations held on rz-worker, rz-worker2"),
+        ("25", "two-nodes-of-a-zone", IN_DEMO, 0, "5 of 5 held: All was as expected after cut on 2 nodes"),
         ("25", "eviction-rate", IN_DEMO, 2, "the step 'stop' is missing"),
         ("08", "drain-allowed", IN_DEMO, 2, "the step 'blocked' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker2",)}}, 2, "the step 'power-off' is missing"),
@@ -139,9 +138,9 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
         ("01", "graceful-poweroff", {"manifests": (), "namespace": "demo"}, 0, "held"),
     ],
 )
-def test_recordings(number: str, name: str, options: dict[str, Any], code: int, headline: str) -> None:
+def test_recordings(number: str, name: str, options: dict[str, Any], code: int, words: str) -> None:
     result = judged(lines_of(number), name, **options)
-    assert (result.exit_code, headline in result.headline) == (code, True), result.headline
+    assert (result.exit_code, words in details(result)) == (code, True), details(result)
 
 
 def test_blocked_drain() -> None:
@@ -155,14 +154,16 @@ def test_blocked_drain() -> None:
             )
     result = judged(lines, "drain-blocked", **IN_DEMO)
     assert [v.status for v in result.hypothesis] == [INCONCLUSIVE, HELD, HELD, HELD]
-    assert "the responses of the API server to drain-blocked were not recorded" in result.headline
+    assert "the responses of the API server to drain-blocked were not recorded" in details(result)
 
 
 def test_power_cut_is_not_graceful() -> None:
-    """The headline has the violated expectation, the observation and its time."""
+    """The headline has the node, what did not happen and the bound; the verdict has the observation and its time."""
     result = judged(lines_of("05"), "graceful-poweroff", **POWER_CUT)
-    assert result.headline.startswith("violated: the kubelet announces the shutdown: rb-worker: Ready is True")
-    assert "5.0 s after power-off" in result.headline
+    short = "2 of 5 violated: Node rb-worker did not have Ready=False (node is shutting down) within 5 s"
+    assert result.headline == short
+    assert result.hypothesis[0].because.startswith("rb-worker: Ready is True")
+    assert "5.0 s after power-off" in result.hypothesis[0].because
     assert [step.proof_status for step in result.steps] == [ProofStatus.PROVEN, ProofStatus.PROVEN]
     assert any("judged on the recorded action power-cut" in note for note in result.notes)
 
@@ -224,9 +225,11 @@ def test_power_off_without_the_lock_is_not_graceful() -> None:
     result = judged(sorted(lost_lock(), key=lambda line: line.t), "graceful-poweroff")
     assert result.exit_code == 1, result.headline
     assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, HELD]
-    assert result.headline.startswith("violated: every pod is terminated by the kubelet: demo/")
-    assert "Running, no DisruptionTarget" in result.headline
-    assert "40.0 s after power-off" in result.headline
+    assert result.sentence == "Pods on ra-worker were not marked as ended by the kubelet within 40 s"
+    because = result.hypothesis[1].because
+    assert because.startswith("demo/")
+    assert "Running, no DisruptionTarget" in because
+    assert "40.0 s after power-off" in because
 
 
 def without(lines: Iterable[RecordingEntry], drop: Callable[[RecordingEntry], bool]) -> list[RecordingEntry]:
@@ -242,7 +245,7 @@ def test_step_without_proof_is_inconclusive() -> None:
     unproven = without(unproven, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
     result = judged(unproven, "graceful-poweroff", **POWER_CUT)
     assert result.exit_code == 2
-    assert "nothing proves that 'power-off' took effect on rb-worker" in result.headline
+    assert "nothing proves that 'power-off' took effect on rb-worker" in details(result)
     assert {v.status for v in result.hypothesis} == {INCONCLUSIVE}
 
 
@@ -325,7 +328,7 @@ def test_live_step_without_proof_is_inconclusive() -> None:
     unproven = without(unproven, lambda line: line.kind == "host" and line.type in ("machine", "pid1-start"))
     live = judge(named("graceful-poweroff"), build_timeline(unproven), plugin_registry(), options, live=True)
     assert live.status is INCONCLUSIVE
-    assert "nothing proves" in live.headline
+    assert live.sentence == "No proof that step power-off took effect on rb-worker"
 
 
 @pytest.mark.parametrize(

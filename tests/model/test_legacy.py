@@ -65,6 +65,7 @@ def test_a_stored_result_is_read() -> None:
     assert [step.proof_status for step in result.steps] == [ProofStatus.PROVEN, ProofStatus.UNPROVEN]
     assert len(result.steady_state) == 2
     assert (result.leftovers, result.started_by, result.nodefall_version) == ((), "", "")
+    assert {verdict.limits for verdict in (*result.steady_state, *result.hypothesis)} == {()}
     assert decode_result(msgspec.json.encode(result)) == result
 
 
