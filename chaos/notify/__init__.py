@@ -1,0 +1,1 @@
+"""Delivers events of a game day: one file per kind of receiver."""
