@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cli.undo.remote_undo import create_directory
+from chaos.app.remote_undo import create_directory
 from chaos.model.errors import Refused
 from chaos.store.journal import Journal
 from chaos.store.run_directory import RUN, RunInfo, find, load

@@ -1,0 +1,1 @@
+"""Runs game days: their state in the cluster, what a day waits for, and its entries as runs."""

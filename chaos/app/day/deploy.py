@@ -1,0 +1,167 @@
+"""Collects what a game day needs in a pod: its files, the secrets and ports that it uses, its permissions."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos.app.day.deploy_kubeconfig import kubeconfig_text
+from chaos.app.day.deploy_needs import ports_of, preferences_of, secret_env_of, secret_files_of
+from chaos.app.day.permissions import day_permissions
+from chaos.app.gameday import LoadedGameDay, cluster_name
+from chaos.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage
+from chaos.gameday.calendar import Calendar
+from chaos.gameday.kubernetes_cron import kubernetes_cron, starting_deadline
+from chaos.load.files import read_text
+from chaos.load.inventory import load_inventory, referenced_files
+from chaos.model.errors import UsageError
+from chaos.model.inventory import Cluster, Inventory
+from chaos.model.registry import PluginRegistry
+
+_DEADLINE = 600  # seconds, of a day without a schedule
+
+
+@dataclass(frozen=True, slots=True)
+class DeployOptions:
+    """Where and how a day is deployed. ``secret``: name of the Secret with keys and passwords, "" for that of all.
+
+    ``fleet``: the name of the fleet that runs the day, "" for a CronJob.
+    """
+
+    namespace: str
+    image: str
+    storage: Storage = field(default_factory=Storage)
+    secret: str = ""
+    fleet: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSource:
+    """A key that the Secret must have. ``file``: where the inventory names it, "" for a variable."""
+
+    key: str
+    file: str
+
+
+def deployment_of(
+    day: LoadedGameDay, inventory: Path, registry: PluginRegistry, options: DeployOptions
+) -> tuple[Deployment, tuple[SecretSource, ...]]:
+    """What to deploy, and the keys of the Secret that it needs. No cluster is asked. Raises UsageError, BadInput."""
+    loaded = load_inventory(inventory)
+    cluster = _cluster(loaded, inventory)
+    name = day.document.metadata.name
+    if len(name) > MAX_DAY_NAME and not options.fleet:
+        raise UsageError(f"the name {name} is too long for a CronJob: at most {MAX_DAY_NAME} characters")
+    tree = _Tree.of([day.path, inventory, *_day_files(day)])
+    place, references = tree.path(inventory), referenced_files(inventory)
+    kubeconfig = DayFile(_resolve(references.kubeconfig, place), kubeconfig_text(cluster.context))
+    others = [*references.others, *secret_files_of(day.document.spec)]
+    files = {_resolve(text, place): text for text in others}
+    keys = _secret_keys(files)
+    env = secret_env_of(day.document.spec, loaded)
+    schedule = day.document.spec.schedule
+    deployment = Deployment(
+        day=name,
+        namespace=options.namespace,
+        image=options.image,
+        gameday=tree.path(day.path),
+        inventory=place,
+        files=(*tree.files(), kubeconfig),
+        permissions=tuple(day_permissions(day, registry, cluster)),
+        cron=kubernetes_cron(schedule.cron) if schedule else "",
+        zone=Calendar(day.document.spec.window).zone.key,
+        deadline=starting_deadline(schedule) if schedule else _DEADLINE,
+        secret=options.secret or f"nodefall-{name}",
+        secret_env=env,
+        secret_files=tuple(SecretFile(path, keys[path]) for path in files),
+        ports=ports_of(day.document.spec, loaded),
+        preferences=preferences_of(_entries(day, inventory), loaded),
+        storage=options.storage,
+        fleet=options.fleet,
+    )
+    sources = [*(SecretSource(name, "") for name in env), *(SecretSource(keys[path], files[path]) for path in files)]
+    return deployment, tuple(sources)
+
+
+def _cluster(inventory: Inventory, path: Path) -> Cluster:
+    if inventory.cluster is None:
+        raise UsageError(
+            f"{path}: a lab cannot be deployed to, as it is started for a command",
+            hint="give the inventory of a real cluster",
+        )
+    if not inventory.cluster.expect_uid:
+        raise UsageError(
+            f"{path}: expectUID is missing, without which a run on a real cluster is refused",
+            hint="kubectl get namespace kube-system -o jsonpath={.metadata.uid}",
+        )
+    return inventory.cluster
+
+
+def _entries(day: LoadedGameDay, inventory: Path) -> list[dict[str, object]]:
+    """The targets of the entries on this cluster, by name."""
+    cluster = cluster_name(day, inventory)
+    return [
+        dict(item.loaded.experiment.spec.targets)
+        for item in day.entries
+        if not cluster or cluster in (item.entry.clusters or [cluster])
+    ]
+
+
+def _day_files(day: LoadedGameDay) -> Iterator[Path]:
+    """Every file that the day refers to. Raises UsageError for a path that means something else in a pod."""
+    spec = day.document.spec
+    for item in day.entries:
+        yield _relative(item.entry.experiment, day.path.parent)
+        workload = item.loaded.experiment.spec.workload
+        for manifest in workload.manifests if workload else ():
+            yield _relative(manifest, item.loaded.path.parent)
+    for cluster in spec.clusters:
+        yield _relative(cluster.inventory, day.path.parent)
+
+
+def _relative(text: str, folder: Path) -> Path:
+    if text.startswith(("/", "~")):
+        raise UsageError(f"{text}: an absolute path means another file in a pod", hint="write it relative to its file")
+    return folder / text
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The files of a day with their places below DAY_ROOT: as they are beside each other here, so they are there."""
+
+    root: str
+    paths: tuple[str, ...]
+
+    @classmethod
+    def of(cls, files: Iterable[Path]) -> _Tree:
+        paths = tuple(dict.fromkeys(os.path.abspath(path) for path in files))
+        return cls(os.path.commonpath([os.path.dirname(path) for path in paths]), paths)
+
+    def path(self, file: Path) -> str:
+        """Where the file is in the container."""
+        return posixpath.join(DAY_ROOT, Path(os.path.relpath(os.path.abspath(file), self.root)).as_posix())
+
+    def files(self) -> Iterator[DayFile]:
+        return (DayFile(self.path(Path(path)), read_text(Path(path))) for path in self.paths)
+
+
+def _resolve(text: str, inventory: str) -> str:
+    """Where the container looks for a file that an inventory at this place names."""
+    expanded = HOME + text[1:] if text.startswith("~/") else text
+    return posixpath.normpath(posixpath.join(posixpath.dirname(inventory), expanded))
+
+
+def _secret_keys(paths: Iterable[str]) -> dict[str, str]:
+    """A key for each file, by its path: the name of the file."""
+    keys: dict[str, str] = {}
+    for path in paths:
+        base = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in posixpath.basename(path))
+        key, number = base, 1
+        while key in keys.values():
+            number += 1
+            key = f"{base}.{number}"
+        keys[path] = key
+    return keys

@@ -1,0 +1,124 @@
+"""Events of a day for its receivers: its begin and end, those of its runs, and a halt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from chaos.app.day.session import DaySession
+from chaos.app.notifications import notifier_of
+from chaos.app.run import Run
+from chaos.gameday.durations import experiment_duration
+from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
+from chaos.gameday.outcome import exit_code, verdict_of
+from chaos.gameday.state import DayRun, DayState, Halt
+from chaos.gameday.transitions import record_undelivered
+from chaos.model.duration import parse_duration
+from chaos.model.errors import NodefallError
+from chaos.report.openmetrics import run_metrics
+
+_STORE_PATIENCE = 5.0  # wall seconds
+
+
+@contextmanager
+def notifying(session: DaySession) -> Iterator[None]:
+    """Send events for the block; what could not be delivered becomes a part of the day's state."""
+    day = session.request.day
+    notifier: Notifier = NoNotifier()
+    try:
+        with notifier_of(day.document.spec.notify, day.path.parent, session.request.display.note) as notifier:
+            session.notifier = notifier
+            yield
+    finally:
+        session.notifier = NoNotifier()
+        _store_undelivered(session, notifier.undelivered)
+
+
+def _store_undelivered(session: DaySession, undelivered: Sequence[Undelivered]) -> None:
+    if not undelivered:
+        return
+    change = partial(record_undelivered, undelivered=undelivered, epoch=session.epoch)
+    try:
+        session.update(change, _STORE_PATIENCE)
+    except NodefallError as error:
+        session.note(f"what could not be delivered was not stored: {error.message}")
+
+
+def send_begin(session: DaySession) -> None:
+    """The day begins, or goes on."""
+    reason = "it goes on" if session.state.has_begun else ""
+    _send(session, EventKind.DAY_BEGINS, until=_latest_end(session), reason=reason)
+
+
+def send_entry_begin(session: DaySession, run: DayRun) -> None:
+    """A run of the day begins."""
+    _send(session, EventKind.ENTRY_BEGINS, **_fields(session, run))
+
+
+def send_entry_end(session: DaySession, run: DayRun, done: Run | None) -> None:
+    """A run of the day has ended; None for one without a result."""
+    report: dict[str, Any] = {}
+    if done:
+        report = {"report": str(done.report), "metrics": run_metrics(done.result, done.timeline)}
+    verdict, reason = run.verdict or str(run.status), run.reason
+    _send(session, EventKind.ENTRY_ENDS, **_fields(session, run), verdict=verdict, reason=reason, **report)
+
+
+def send_halt(session: DaySession, halt: Halt) -> None:
+    """The day is halted."""
+    _send(session, EventKind.HALTED, by=halt.by, reason=halt.reason)
+
+
+def send_end(session: DaySession) -> None:
+    """The day is finished."""
+    _send(session, EventKind.DAY_ENDS, verdict=verdict_of(exit_code(session.state)))
+
+
+def _send(session: DaySession, kind: EventKind, **fields: Any) -> None:
+    spec, state = session.request.day.document.spec, session.state
+    session.notifier.send(
+        DayEvent(
+            kind=kind,
+            gameday=state.gameday,
+            day=state.day,
+            at=session.now(),
+            title=spec.title,
+            owner=spec.owner,
+            cluster=session.request.cluster or session.connection.inventory.metadata.name,
+            counts=_counts(state),
+            **fields,
+        )
+    )
+
+
+def _fields(session: DaySession, run: DayRun) -> dict[str, Any]:
+    key = run.key
+    experiment = session.entries[key.entry].loaded.experiment.metadata.name
+    return {
+        "entry": key.entry,
+        "repetition": key.repetition,
+        "run": run.run,
+        "experiment": experiment,
+        "begun": run.begun,
+    }
+
+
+def _counts(state: DayState) -> dict[str, int]:
+    return dict(Counter(run.verdict or str(run.status) for run in state.runs))
+
+
+def _latest_end(session: DaySession) -> float | None:
+    """When all runs are over at the latest; None if the day may have to wait for its window."""
+    if not session.calendar.always_open:
+        return None
+    default, seconds = session.request.day.document.spec.pause, 0.0
+    for run in session.state.runs:
+        entry = session.entries[run.key.entry]
+        pause = entry.entry.pause or default
+        if run.is_open:
+            seconds += experiment_duration(entry.loaded.experiment).at_most
+            seconds += parse_duration(pause.at_least) + (parse_duration(pause.recovery) if pause.recovery else 0.0)
+    return session.now() + seconds

@@ -1,0 +1,99 @@
+"""The state of a game day in the cluster: every change is written over exactly the state that it was computed from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+from chaos.clock import SystemClock
+from chaos.gameday.state import DayState, DayStatus
+from chaos.gameday.state_json import decode, encode
+from chaos.gameday.transitions import StateConflict, halt
+from chaos.kube.day_records import DayRecord, read_day, write_day
+from chaos.model.errors import NodefallError, Refused
+from chaos.model.ports import KubeApi
+
+_TRIES = 20  # of a write while others change the state, too
+_RETRY_SECONDS = 2.0
+_BY_ANNOTATION = "an annotation of its ConfigMap"
+Change = Callable[[DayState | None], DayState]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DayStore:
+    """The state of the game day ``name``. ``now``: seconds since the epoch, in cluster time."""
+
+    kube: KubeApi
+    namespace: str
+    name: str
+    now: Callable[[], float]
+
+    def read(self) -> DayState | None:
+        """The state, None if there is none. Raises NodefallError."""
+        return self._decode(read_day(self.kube, self.namespace, self.name))
+
+    def update(self, change: Change, patience: float = 0.0, gives_up: Callable[[], bool] = lambda: False) -> DayState:
+        """Write what ``change`` makes of the present state, and return it. Raises NodefallError.
+
+        ``change`` may be called again, with a newer state, and its result be written twice. ``patience``: wall seconds
+        for which an API server that does not answer is asked again, unless ``gives_up``.
+        """
+        with closing(SystemClock()) as clock:
+            deadline = clock.now() + patience
+            while True:
+                try:
+                    return self._update(change)
+                except Refused:
+                    raise
+                except NodefallError as error:
+                    if gives_up() or clock.now() + _RETRY_SECONDS > deadline:
+                        raise
+                    _log.debug("the state of the game day was not written: %s", error.message)
+                clock.sleep(_RETRY_SECONDS)
+
+    def _update(self, change: Change) -> DayState:
+        for _ in range(_TRIES):
+            record = read_day(self.kube, self.namespace, self.name)
+            before = self._decode(record)
+            after = change(before)
+            is_stored = record is not None and record.halt is None and after == before
+            if is_stored or write_day(self.kube, self.namespace, self.name, encode(after), record):
+                return after
+        raise NodefallError(f"the state of game day {self.name} cannot be written: others keep changing it")
+
+    def _decode(self, record: DayRecord | None) -> DayState | None:
+        """The state, halted if its ConfigMap is annotated so; the next write makes that a part of it."""
+        if record is None:
+            return None
+        state = decode(record.text)
+        if state.gameday != self.name:
+            raise Refused(f"invalid state of a game day: that of {self.name} is of {state.gameday}")
+        if record.halt is None or state.status is DayStatus.FINISHED:
+            return state
+        return halt(state, _BY_ANNOTATION, record.halt, self.now())
+
+
+def existing(change: Callable[[DayState], DayState], epoch: int | None = None) -> Change:
+    """A change of a state that must exist: raises StateConflict if its ConfigMap was deleted.
+
+    ``epoch``: of the process that makes the change; raises StateConflict if another one has taken the day over.
+    """
+
+    def apply(state: DayState | None) -> DayState:
+        if state is None:
+            raise StateConflict(
+                "there is no such game day on this cluster", hint="see nodefall gameday status, which lists all"
+            )
+        if epoch is not None:
+            check_epoch(state, epoch)
+        return change(state)
+
+    return apply
+
+
+def unless_finished(change: Callable[[DayState], DayState]) -> Change:
+    """A change of a state that must exist, and that stays as it is once the day is finished."""
+    return existing(lambda state: state if state.status is DayStatus.FINISHED else change(state))

@@ -1,0 +1,1 @@
+"""Game days: the document, its calendar, and the state of a day. Pure."""

@@ -1,0 +1,105 @@
+"""Texts and bodies of notifications about a game day. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from chaos.gameday.notifier import DayEvent, EventKind
+from chaos.model.duration import format_duration
+from chaos.model.text import printable
+
+MESSAGE_VERSION = 1
+_MAX_TEXT = 1000  # characters
+_COLORS = {"held": "good", "violated": "attention"}  # names of Adaptive Cards; else a warning
+_SLACK_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def headline(event: DayEvent) -> str:
+    """What happened, in one line."""
+    day = f"game day {event.gameday}" + (f" on {event.cluster}" if event.cluster else "")
+    entry = event.entry + (f" ({event.repetition})" if event.repetition > 1 else "")
+    texts = {
+        EventKind.DAY_BEGINS: f"{day} begins",
+        EventKind.ENTRY_BEGINS: f"{day}: {entry} begins",
+        EventKind.ENTRY_ENDS: f"{day}: {entry} is {event.verdict or 'over'}",
+        EventKind.DAY_ENDS: f"{day} is over",
+        EventKind.HALTED: f"{day} is halted" + (f" by {event.by}" if event.by else ""),
+    }
+    return printable(texts[event.kind], _MAX_TEXT)
+
+
+def details(event: DayEvent) -> list[tuple[str, str]]:
+    """Further facts, by name."""
+    took = format_duration(round(event.at - event.begun, 1)) if event.begun is not None else ""
+    counts = ", ".join(f"{number} {name}" for name, number in event.counts.items() if number)
+    found = [
+        ("why", event.reason),
+        ("runs", counts),
+        ("took", took),
+        ("owner", event.owner),
+        ("until", format_time(event.until) if event.until is not None else ""),
+        ("run", event.run),
+        ("report", event.report),
+    ]
+    return [(name, printable(value, _MAX_TEXT)) for name, value in found if value]
+
+
+def format_time(t: float) -> str:
+    """RFC 3339, in UTC."""
+    return datetime.fromtimestamp(t, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def webhook_document(event: DayEvent) -> dict[str, Any]:
+    """The body for a webhook, as docs/gameday.md describes it."""
+    return {
+        "version": MESSAGE_VERSION,
+        "event": str(event.kind),
+        "time": format_time(event.at),
+        "text": headline(event),
+        "gameday": event.gameday,
+        "day": event.day,
+        "title": event.title,
+        "owner": event.owner,
+        "cluster": event.cluster,
+        "until": format_time(event.until) if event.until is not None else None,
+        "entry": event.entry,
+        "repetition": event.repetition,
+        "run": event.run,
+        "experiment": event.experiment,
+        "verdict": event.verdict,
+        "reason": event.reason,
+        "by": event.by,
+        "counts": event.counts,
+        "report": event.report,
+    }
+
+
+def slack_message(event: DayEvent) -> dict[str, Any]:
+    """The body for an incoming webhook of Slack, or of what is compatible with it, as Mattermost.
+
+    ``text`` is what a notification shows. https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+    """
+    head = headline(event).translate(_SLACK_ESCAPES)
+    rest = [f"*{name}:* {value.translate(_SLACK_ESCAPES)}" for name, value in details(event)]
+    text = "\n".join([f"*{head}*", *rest])[:2900]  # a section holds 3000 characters
+    return {"text": head, "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}]}
+
+
+def teams_message(event: DayEvent) -> dict[str, Any]:
+    """The body for a workflow of Microsoft Teams ("post to a channel when a webhook request is received").
+
+    Its trigger takes Adaptive Cards only, in the envelope of a message:
+    https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using
+    """
+    color = _COLORS.get(event.verdict, "warning") if event.verdict or event.kind is EventKind.HALTED else "default"
+    title = {"type": "TextBlock", "text": headline(event), "weight": "Bolder", "wrap": True, "color": color}
+    facts = [{"title": name, "value": value} for name, value in details(event)]
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [title, *([{"type": "FactSet", "facts": facts}] if facts else [])],
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
+    return {"type": "message", "attachments": [attachment]}

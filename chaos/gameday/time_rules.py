@@ -1,0 +1,179 @@
+"""When a game day may run: its window in a time zone, its freezes, and its schedule."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from chaos.model.document import DurationText, Model
+from chaos.model.duration import parse_duration
+
+Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MINUTES_OF_DAY = 24 * 60
+_TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")
+_DATE = re.compile(r"(?:([0-9]{4})-)?([0-9]{2})-([0-9]{2})")
+_LEAP_YEAR = 2000
+
+
+def _zone_name(text: str) -> str:
+    zone_of(text)
+    return text
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of this name. Raises ValueError with the nearest name."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError):  # not found, a directory, a path
+        nearest = get_close_matches(name, available_timezones(), 1, 0.6)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else "write a name like Europe/Berlin or UTC"
+        raise ValueError(f"unknown time zone {name[:80]!r}; {hint}") from None
+
+
+def minutes_of(text: str) -> int:
+    """Minutes since midnight of ``09:30``; ``24:00`` is the end of the day. Raises ValueError."""
+    if not _TIME.fullmatch(text):
+        raise ValueError(f"invalid time {text!r}; write it like 09:30, from 00:00 to 24:00")
+    return int(text[:2]) * 60 + int(text[3:])
+
+
+def _time_text(text: str) -> str:
+    minutes_of(text)
+    return text
+
+
+def _date_text(text: str) -> str:
+    match = _DATE.fullmatch(text)
+    if not match:
+        raise ValueError(f"invalid date {text!r}; write it like 2026-12-24, or 12-24 for every year")
+    try:
+        date(int(match[1]) if match[1] else _LEAP_YEAR, int(match[2]), int(match[3]))
+    except ValueError:
+        raise ValueError(f"the date {text} does not exist") from None
+    return text
+
+
+def _one_date(value: Any) -> Any:
+    return {"on": value} if isinstance(value, str) else value
+
+
+ZoneName = Annotated[str, AfterValidator(_zone_name), Field(examples=["Europe/Berlin"])]
+TimeText = Annotated[str, AfterValidator(_time_text), Field(examples=["09:30"])]
+DateText = Annotated[str, AfterValidator(_date_text), Field(examples=["2026-12-24", "12-24"])]
+
+
+class Hours(Model):
+    """Hours of some weekdays, by the clock on the wall. Up to a time that is not later, they end on the next day."""
+
+    days: list[Day] = Field(list(DAYS), min_length=1, description="on which the hours begin; default: every day")
+    from_: TimeText = Field(alias="from")
+    to: TimeText
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if len(set(self.days)) < len(self.days):
+            raise ValueError("a day is listed twice")
+        if self.from_ == "24:00":
+            raise ValueError("hours cannot begin at 24:00; write 00:00 of the next day")
+        if self.from_ == self.to:
+            raise ValueError(f"no hours from {self.from_} to {self.to}; write 00:00 to 24:00 for a whole day")
+        return self
+
+    @property
+    def begin(self) -> int:
+        """Minutes since midnight."""
+        return minutes_of(self.from_)
+
+    @property
+    def end(self) -> int:
+        """Minutes since midnight of the day of the beginning: over 24 hours for hours over midnight."""
+        end = minutes_of(self.to)
+        return end if end > self.begin else end + MINUTES_OF_DAY
+
+    def __str__(self) -> str:
+        days = "every day" if len(self.days) == len(DAYS) else ", ".join(self.days)
+        return f"{days} {self.from_}-{self.to}"
+
+
+class Freeze(Model):
+    """Whole days, first and last included, on which nothing may run: once, or every year."""
+
+    on: DateText | None = None
+    from_: DateText | None = Field(None, alias="from")
+    to: DateText | None = None
+    why: str = Field("", max_length=200)
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        if (self.on is None) == (self.from_ is None) or (self.from_ is None) != (self.to is None):
+            raise ValueError("give either on, or from and to")
+        if len(self.first) != len(self.last):
+            raise ValueError("from and to must both have a year, or both none")
+        if not self.is_yearly and self.first > self.last:
+            raise ValueError(f"the freeze ends before it begins: {self.last} is earlier than {self.first}")
+        return self
+
+    @property
+    def first(self) -> str:
+        return self.on or self.from_ or ""
+
+    @property
+    def last(self) -> str:
+        return self.on or self.to or ""
+
+    @property
+    def is_yearly(self) -> bool:
+        return len(self.first) == len("12-24")
+
+    def covers(self, day: date) -> bool:
+        """Whether nothing may run on ``day``. A yearly February 29 is no day of other years."""
+        text = day.isoformat()
+        text = text[5:] if self.is_yearly else text
+        if self.first <= self.last:
+            return self.first <= text <= self.last
+        return text >= self.first or text <= self.last  # over the end of the year
+
+    def __str__(self) -> str:
+        days = self.first if self.on else f"{self.first} to {self.last}"
+        return days + (", every year" if self.is_yearly else "") + (f" ({self.why})" if self.why else "")
+
+
+class Window(Model):
+    """The calendar of a game day. Without hours it is open day and night, except on days of ``not``."""
+
+    zone: ZoneName = "UTC"
+    open: list[Hours] = Field([], description="it is open in the hours of any of them")
+    not_: list[Annotated[Freeze, BeforeValidator(_one_date)]] = Field(
+        [], alias="not", description="freezes and holidays: dates, or ranges of dates, in the zone"
+    )
+
+
+def _cron_text(text: str) -> str:
+    if len(text) > 200 or len(text.split()) != 5:
+        raise ValueError(f"invalid schedule {text[:80]!r}: expected 5 fields: minute hour day month weekday")
+    return text
+
+
+class Schedule(Model):
+    """When a day starts, in the zone of the window; a start outside the window is left out."""
+
+    cron: Annotated[str, AfterValidator(_cron_text)] = Field(
+        description="minute hour day month weekday, as in 0 10 * * TUE#1, the first Tuesday of a month"
+    )
+    missed: Literal["skip", "run"] = Field(
+        "skip", description="run: the latest start that was missed is made up for, as soon as the window is open"
+    )
+    start_within: DurationText = Field(
+        "10m", alias="startWithin", description="a start that is later than this was missed"
+    )
+
+    @property
+    def grace(self) -> float:
+        """``startWithin`` in seconds."""
+        return parse_duration(self.start_within)
