@@ -23,7 +23,9 @@ KINDS = {
     "batch.v1": "CronJob Job",
     "coordination.v1": "Lease",
     "discovery.v1": "EndpointSlice",
+    "networking.v1": "NetworkPolicy",
     "policy.v1": "Eviction PodDisruptionBudget",
+    "rbac.v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
     "scheduling.v1": "PriorityClass",
     "storage.v1": "VolumeAttachment",
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.apiserver.admission.defaults import InvalidError, admit, check_budget
+from chaos.lab.apiserver.admission.deployment import STORED, admit_stored
 from chaos.lab.apiserver.admission.jobs import admit_job, check_job_update
 from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
 from chaos.lab.apiserver.admission.pods import check_pod_update
@@ -18,10 +19,16 @@ from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_o
 from chaos.lab.sim.clock import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 
-CLUSTER_WIDE = frozenset({"nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"})
+CLUSTER_WIDE = frozenset(
+    {
+        *("nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"),
+        *("clusterroles", "clusterrolebindings"),
+    }
+)
 _DEFAULT_GRACE = 30
 _WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
+    | {"cronjobs", "networkpolicies"}
 )
 
 
@@ -77,6 +84,8 @@ class Registry:
             admit_service(new, self.store)
         elif plural == "secrets":
             admit_secret(new)
+        elif plural in STORED:
+            admit_stored(plural, new)
         elif plural in WORKLOADS:
             admit_workload(plural, new)
             new["status"] = new_status(plural)
@@ -205,6 +214,8 @@ class Registry:
             check_job_update(new["spec"], before["spec"])
         elif plural == "secrets":
             admit_secret(new, before)
+        elif plural in STORED:
+            admit_stored(plural, new, before)
         if plural in _WITH_GENERATION and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
             new["metadata"]["generation"] = old["generation"] + 1

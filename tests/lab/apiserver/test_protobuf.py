@@ -53,6 +53,65 @@ def test_maps_and_empty_messages() -> None:
     assert config_map["data"] == {"k": "v"}
 
 
+def test_a_job() -> None:
+    """Messages that JSON has within the outer one, quantities, and what Go encodes of empty values."""
+    key = part(1, part(1, "keys")) + part(2, "BMC_1")
+    env = part(1, "BMC_1") + part(3, part(4, key))
+    memory = part(1, "memory") + part(2, part(1, "512Mi"))
+    mount = part(1, "tmp") + part(2, 0) + part(3, "/tmp")
+    security = part(6, 1) + part(7, 0)
+    resources = part(8, part(2, memory))
+    container = part(1, "c") + part(7, env) + resources + part(9, mount) + part(15, security) + part(16, 0)
+    empty, claim = (
+        part(1, "tmp") + part(2, part(2, b"")),
+        part(1, "r") + part(2, part(10, part(1, "reports") + part(2, 0))),
+    )
+    sized = part(1, "s") + part(2, part(2, part(1, "") + part(2, part(1, "1Gi"))))
+    secret = part(1, part(1, "keys")) + part(2, part(1, "id") + part(2, "chaos") + part(3, 0o400))
+    projected = part(1, "p") + part(2, part(26, part(1, part(1, secret)) + part(2, 0o440)))
+    pod = b"".join(part(1, volume) for volume in (empty, claim, sized, projected))
+    pod += part(2, container) + part(4, 600) + part(11, 0) + part(21, 0)
+    rule = part(1, "FailJob") + part(2, part(1, "c") + part(2, "In") + part(3, 1) + part(3, 64))
+    owner = part(13, part(1, "CronJob") + part(3, "days") + part(4, "u") + part(5, "batch/v1") + part(6, 1))
+    spec = part(6, part(1, b"") + part(2, pod)) + part(7, 6) + part(11, part(1, rule))
+    job = decode(wrapped("Job", part(1, part(1, "days-1") + owner) + part(2, spec) + part(3, part(4, 0))))
+    assert job["metadata"]["ownerReferences"] == [
+        {"kind": "CronJob", "name": "days", "uid": "u", "apiVersion": "batch/v1", "controller": True}
+    ]
+    template = job["spec"].pop("template")["spec"]
+    assert job["spec"] == {
+        "backoffLimit": 6,
+        "podFailurePolicy": {
+            "rules": [{"action": "FailJob", "onExitCodes": {"containerName": "c", "operator": "In", "values": [1, 64]}}]
+        },
+    }
+    assert template == {
+        "volumes": [
+            {"name": "tmp", "emptyDir": {}},
+            {"name": "r", "persistentVolumeClaim": {"claimName": "reports"}},
+            {"name": "s", "emptyDir": {"sizeLimit": "1Gi"}},
+            {
+                "name": "p",
+                "projected": {
+                    "sources": [{"secret": {"name": "keys", "items": [{"key": "id", "path": "chaos", "mode": 0o400}]}}],
+                    "defaultMode": 0o440,
+                },
+            },
+        ],
+        "containers": [
+            {
+                "name": "c",
+                "env": [{"name": "BMC_1", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "BMC_1"}}}],
+                "resources": {"requests": {"memory": "512Mi"}},
+                "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+                "securityContext": {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False},
+            }
+        ],
+        "terminationGracePeriodSeconds": 600,
+        "automountServiceAccountToken": False,
+    }
+
+
 def test_fields_of_fixed_size_are_skipped() -> None:
     raw = varint(90 << 3 | 1) + bytes(8) + varint(91 << 3 | 5) + bytes(4) + part(1, 7)
     assert decode(wrapped("DeleteOptions", raw))["gracePeriodSeconds"] == 7

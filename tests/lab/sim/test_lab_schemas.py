@@ -18,7 +18,7 @@ from chaos.lab.apiserver.http.resources import RESOURCES
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.spec import LabSpec, NodeSpec
-from tests.kit.simkit import VICTIM, apply_recorded_workload, workload
+from tests.kit.simkit import STORED_OBJECTS, VICTIM, apply_recorded_workload, workload
 
 SCHEMAS = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / "v1.36.0-local-strict"
 MOMENTS = (1, 9, 50, 60, 240, 300)  # seconds between inspections
@@ -88,6 +88,8 @@ def busy_cluster() -> Cluster:
     cluster.create_object("services", {"metadata": {"name": "web", "namespace": "demo"}, "spec": ports})
     for plural in ("configmaps", "secrets", "serviceaccounts"):
         cluster.create_object(plural, {"metadata": {"name": "some", "namespace": "demo"}})
+    for plural, body in STORED_OBJECTS.items():
+        cluster.create_object(plural, {"metadata": {"name": "some", "namespace": "demo"}, **body})
     return cluster
 
 

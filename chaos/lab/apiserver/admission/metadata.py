@@ -118,7 +118,18 @@ def label_1035_problems(name: str) -> Problems:
     return _pattern_problems(name, _LABEL_1035, 63, _regex_error(what, _LABEL_1035, "my-name", "abc-123"))
 
 
-_NAME_RULES = {"namespaces": label_problems, "services": label_1035_problems}
+def path_segment_problems(name: str) -> Problems:
+    """Problems of a name that may have colons, as those of roles."""
+    found = [f"may not be {name!r}"] if name in (".", "..") else []
+    return tuple(found + [f"may not contain {mark!r}" for mark in "/%" if mark in name])
+
+
+_RBAC = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
+_NAME_RULES = {
+    **dict.fromkeys(_RBAC, path_segment_problems),
+    "namespaces": label_problems,
+    "services": label_1035_problems,
+}
 
 
 def _name_rule(plural: str) -> Callable[[str], Problems] | None:

@@ -1,95 +1,20 @@
 """Bodies in application/vnd.kubernetes.protobuf, which client-go's typed clients send, such as kubectl's.
 
-Field numbers: generated.proto of k8s.io/api and k8s.io/apimachinery. Other kinds and fields are rejected; responses
-are JSON.
+Kinds and fields that :mod:`protobuf_messages` does not have are rejected; responses are JSON.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.protobuf_messages import ENVELOPE, MESSAGES, QUANTITY, Base64, Field, Kind, Quantities
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-
-
-class Base64(dict[str, str]):
-    """Bytes by key, in base64 as in JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """``kind``: str, int, bool, bytes, dict of strings, Base64 dict of bytes, or the fields of a message by number."""
-
-    name: str
-    kind: type | Mapping[int, Field] = str
-    repeated: bool = False
-
-
-def _strings(*names: str) -> dict[int, Field]:
-    return {number: Field(name) for number, name in enumerate(names, 1)}
-
-
-_ENVELOPE = {1: Field("typeMeta", _strings("apiVersion", "kind")), 2: Field("raw", bytes)}
-_METADATA = {
-    **_strings("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"),
-    11: Field("labels", dict),
-    12: Field("annotations", dict),
-    14: Field("finalizers", repeated=True),
-}
-_HEAD = {1: Field("metadata", _METADATA)}
-_DELETE_OPTIONS = {
-    1: Field("gracePeriodSeconds", int),
-    2: Field("preconditions", _strings("uid", "resourceVersion")),
-    3: Field("orphanDependents", bool),
-    4: Field("propagationPolicy"),
-    5: Field("dryRun", repeated=True),
-}
-_RESOURCE = _strings("namespace", "verb", "group", "version", "resource", "subresource", "name")
-_ACCESS = {1: Field("resourceAttributes", _RESOURCE), 2: Field("nonResourceAttributes", _strings("path", "verb"))}
-_PORT = {1: Field("name"), 2: Field("hostPort", int), 3: Field("containerPort", int), 4: Field("protocol")}
-_CONTAINER = {
-    **_strings("name", "image"),
-    3: Field("command", repeated=True),
-    4: Field("args", repeated=True),
-    6: Field("ports", _PORT, repeated=True),
-}
-_TEMPLATE = {**_HEAD, 2: Field("spec", {2: Field("containers", _CONTAINER, repeated=True)})}
-_DEPLOYMENT = {
-    1: Field("replicas", int),
-    2: Field("selector", {1: Field("matchLabels", dict)}),
-    3: Field("template", _TEMPLATE),
-}
-_MESSAGES: dict[str, dict[int, Field]] = {
-    "ConfigMap": {**_HEAD, 2: Field("data", dict)},
-    "DeleteOptions": _DELETE_OPTIONS,
-    "Deployment": {**_HEAD, 2: Field("spec", _DEPLOYMENT)},
-    "Eviction": {**_HEAD, 2: Field("deleteOptions", _DELETE_OPTIONS)},
-    "Namespace": _HEAD,
-    "PriorityClass": {
-        **_HEAD,
-        2: Field("value", int),
-        3: Field("globalDefault", bool),
-        4: Field("description"),
-        5: Field("preemptionPolicy"),
-    },
-    "Secret": {
-        **_HEAD,
-        2: Field("data", Base64),
-        3: Field("type"),
-        4: Field("stringData", dict),
-        5: Field("immutable", bool),
-    },
-    "SelfSubjectAccessReview": {**_HEAD, 2: Field("spec", _ACCESS)},
-    "SelfSubjectRulesReview": {**_HEAD, 2: Field("spec", _strings("namespace"))},
-    "SelfSubjectReview": _HEAD,
-    "ServiceAccount": _HEAD,
-}
 
 
 def decode(data: bytes) -> dict[str, Any]:
@@ -97,11 +22,11 @@ def decode(data: bytes) -> dict[str, Any]:
     if not data.startswith(_MAGIC):
         raise ApiError(400, "the body is not Kubernetes protobuf")
     try:
-        envelope = _message(data[len(_MAGIC) :], _ENVELOPE)
+        envelope = _message(data[len(_MAGIC) :], ENVELOPE)
         head = envelope["typeMeta"]
-        if head["kind"] not in _MESSAGES:
+        if head["kind"] not in MESSAGES:
             raise ApiError(415, f"the lab does not decode {head['kind']} as {CONTENT_TYPE}, only as JSON")
-        return {**head, **_message(envelope.get("raw", b""), _MESSAGES[head["kind"]])}
+        return {**head, **_message(envelope.get("raw", b""), MESSAGES[head["kind"]])}
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise ApiError(400, f"the body is not Kubernetes protobuf: {error!r}") from error
 
@@ -117,16 +42,18 @@ def _message(data: bytes, fields: Mapping[int, Field]) -> dict[str, Any]:
                 )
             continue
         item = _value(value, field.kind)
-        if field.kind in (dict, Base64):
+        if field.inline:
+            result.update(item)
+        elif field.kind in (dict, Base64, Quantities):
             result.setdefault(field.name, {}).update(item)
         elif field.repeated:
             result.setdefault(field.name, []).append(item)
-        elif item != "":
+        elif item != "" and (item or not field.omits_zero):
             result[field.name] = item
     return result
 
 
-def _value(value: int | bytes, kind: type | Mapping[int, Field]) -> Any:
+def _value(value: int | bytes, kind: Kind) -> Any:
     if kind in (int, bool):
         if not isinstance(value, int):
             raise TypeError("a number was expected")
@@ -137,10 +64,14 @@ def _value(value: int | bytes, kind: type | Mapping[int, Field]) -> Any:
         entry = _message(value, {1: Field("key"), 2: Field("value", bytes)})
         return {entry["key"]: base64.b64encode(entry.get("value", b"")).decode()}
     if kind is dict:
-        entry = _message(value, _strings("key", "value"))
+        entry = _message(value, {1: Field("key"), 2: Field("value")})
         return {entry["key"]: entry.get("value", "")}
+    if kind is Quantities:
+        entry = _message(value, {1: Field("key"), 2: Field("value", QUANTITY)})
+        return {entry["key"]: entry["value"]}
     if isinstance(kind, Mapping):
-        return _message(value, kind)
+        found = _message(value, kind)
+        return found.get("string", "") if kind is QUANTITY else found
     return value if kind is bytes else value.decode()
 
 

@@ -34,6 +34,7 @@ class Resource:
         return {"kind": self.kind, "apiVersion": self.group_version, **obj}
 
 
+_RBAC = "rbac.authorization.k8s.io/v1"
 RESOURCES = {
     (resource.group_version, resource.plural): resource
     for resource in (
@@ -55,6 +56,12 @@ RESOURCES = {
         Resource("replicasets", "ReplicaSet", "apps/v1", short_name="rs", in_all=True),
         Resource("controllerrevisions", "ControllerRevision", "apps/v1", has_status=False),
         Resource("jobs", "Job", "batch/v1", in_all=True),
+        Resource("cronjobs", "CronJob", "batch/v1", short_name="cj", in_all=True),
+        Resource("networkpolicies", "NetworkPolicy", "networking.k8s.io/v1", has_status=False, short_name="netpol"),
+        Resource("roles", "Role", _RBAC, has_status=False),
+        Resource("rolebindings", "RoleBinding", _RBAC, has_status=False),
+        Resource("clusterroles", "ClusterRole", _RBAC, namespaced=False, has_status=False),
+        Resource("clusterrolebindings", "ClusterRoleBinding", _RBAC, namespaced=False, has_status=False),
         Resource("leases", "Lease", "coordination.k8s.io/v1", has_status=False, conditional=True),
         Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy/v1", short_name="pdb", conditional=True),
         Resource(

@@ -1,0 +1,1 @@
+"""Manifests that run a game day on the cluster itself; pure."""

@@ -1,0 +1,28 @@
+"""Writes deploy/kustomize/base/manifests.yaml: what nodefall prints for the example in deploy/example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chaos.app.day.deploy import DeployOptions, deployment_of
+from chaos.app.gameday import load_game_day
+from chaos.app.registry import load_registry
+from chaos.deploy.manifests import manifests
+from chaos.load.yaml_dump import dump
+
+ROOT = Path(__file__).parent.parent
+TARGET = ROOT / "deploy" / "kustomize" / "base" / "manifests.yaml"
+DAY, INVENTORY = ROOT / "deploy" / "example" / "weekly.yaml", ROOT / "hosts" / "example.yaml"
+IMAGE = "nodefall"  # kustomize replaces it
+
+
+def generate() -> str:
+    """The file."""
+    registry = load_registry()
+    day = load_game_day(DAY, registry)
+    deployment, _ = deployment_of(day, INVENTORY, registry, DeployOptions("nodefall", IMAGE))
+    return dump(manifests(deployment))
+
+
+if __name__ == "__main__":
+    TARGET.write_text(generate(), encoding="utf-8")
