@@ -1,0 +1,198 @@
+"""Looks at all clusters of a fleet, halts them and lets them go on: from any machine, whether a coordinator lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from chaos.app.cluster_lock import lock_namespace
+from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.day.lock import hold_day_lock
+from chaos.app.day.session import day_time
+from chaos.app.day.store import DayStore, existing, unless_finished
+from chaos.app.fleet.loading import LoadedFleet
+from chaos.app.fleet.member import Member
+from chaos.clock import SystemClock
+from chaos.fleet.document import MAX_CLUSTERS
+from chaos.fleet.observation import Assessment, Observation, assess
+from chaos.fleet.progress import fleet_day_name
+from chaos.gameday.state import DayState, DayStatus, RunStatus
+from chaos.gameday.transitions import end, halt, resume
+from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.threads import ContextPool
+
+T = TypeVar("T")
+_POLL = 1.0  # wall seconds
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """A fleet as it stands. ``state``: that in its home, None if nothing of it has begun; ``clusters``: by name."""
+
+    state: DayState | None
+    clusters: dict[str, tuple[Assessment, Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHalt:
+    """Who halts the fleet and why. ``seconds``: how long to wait. ``for_good``: nothing of it ever begins.
+
+    ``keep``: what was applied is not deleted.
+    """
+
+    by: str
+    reason: str
+    seconds: float
+    for_good: bool = False
+    keep: bool = False
+
+
+def view_fleet(fleet: LoadedFleet) -> FleetView:
+    """Look at every cluster at the same time. Raises NodefallError if the home cannot be read."""
+    state = read_home(fleet)
+    day = state.day if state else ""
+
+    def collect(member: Member) -> tuple[Assessment, Observation]:
+        observation = member.observe(day or _last_day(member))
+        seen = observation.state.day if observation.state else ""
+        return assess(observation, day or seen, member.plan_hash), observation
+
+    return FleetView(state, _each(fleet, collect))
+
+
+def read_home(fleet: LoadedFleet) -> DayState | None:
+    """The state of the fleet, None if nothing of it has begun. Raises NodefallError."""
+    with connect_cluster(fleet.home.inventory) as home:
+        return _home_store(fleet, home).read()
+
+
+def halt_fleet(fleet: LoadedFleet, wanted: FleetHalt, note: Callable[[str], object]) -> dict[str, str]:
+    """Halt the fleet and all its clusters at the same time; what is not proven to be at rest, by cluster, and why.
+
+    No cluster waits for another one, nor for the home.
+    """
+
+    def at_home() -> str:
+        with connect_cluster(fleet.home.inventory) as home:
+            store = _home_store(fleet, home)
+            state = store.read()
+            if state is None or state.status is DayStatus.FINISHED:
+                return ""
+            act = partial(end if wanted.for_good else halt, by=wanted.by, reason=wanted.reason, now=store.now())
+            store.update(unless_finished(act))
+        note(f"the fleet {fleet.document.metadata.name} is halted")
+        return ""
+
+    def at_cluster(member: Member) -> str:
+        left = _halt_member(member, wanted)
+        note(f"{member.name}: {left or 'nothing runs'}")
+        return left
+
+    with ContextPool(1) as pool:
+        home = pool.submit(_describe_error, at_home)
+        left = _each(fleet, lambda member: _describe_error(partial(at_cluster, member)))
+        problem = home.result()
+    if problem:
+        note(f"the fleet itself is not halted: {problem}")
+        left[f"home {fleet.home.name}"] = problem
+    return {name: why for name, why in left.items() if why}
+
+
+def pending_undo(fleet: LoadedFleet) -> tuple[str, ...]:
+    """The runs whose undo is pending in any cluster that can be read."""
+    found = _each(fleet, lambda member: member.observe(_last_day(member)).pending_undo)
+    return tuple(run for runs in found.values() for run in runs)
+
+
+def resume_fleet(fleet: LoadedFleet, by: str, reason: str, note: Callable[[str], object]) -> dict[str, str]:
+    """Let a halted fleet go on, its clusters first; those that could not be resumed, and why.
+
+    Then the fleet stays halted. Raises UsageError if it is not halted, Refused while a process still halts it: that one
+    would halt the clusters again.
+    """
+    name = fleet_day_name(fleet.document.metadata.name)
+    with connect_cluster(fleet.home.inventory) as home, hold_day_lock(home, name, note):
+        return _resume_unwatched(fleet, _home_store(fleet, home), by, reason, note)
+
+
+def _resume_unwatched(
+    fleet: LoadedFleet, store: DayStore, by: str, reason: str, note: Callable[[str], object]
+) -> dict[str, str]:
+    state = store.read()
+    if state is None or state.halt is None:
+        raise UsageError(f"the fleet {fleet.document.metadata.name} is not halted")
+    begun = {run.key.cluster for run in state.runs if run.status is RunStatus.RUNNING}
+
+    def at_cluster(member: Member) -> str:
+        if member.name in begun and member.resume(state.day, by, reason):
+            note(f"{member.name} may go on")
+        return ""
+
+    results = _each(fleet, lambda member: _describe_error(partial(at_cluster, member)))
+    problems = {name: why for name, why in results.items() if why}
+    if not problems:
+        store.update(existing(lambda day: resume(day, by, reason, store.now())))
+    return problems
+
+
+def _halt_member(member: Member, wanted: FleetHalt) -> str:
+    """Halt a cluster and wait until nothing runs; what still does, "" for nothing. Raises NodefallError.
+
+    An API server that does not answer is read again: a fault may have stopped it.
+    """
+    with closing(SystemClock()) as clock:
+        deadline = clock.now() + wanted.seconds
+        while left := _try_halt(member, wanted):
+            if clock.now() >= deadline:
+                return left
+            clock.sleep(_POLL)
+    if not wanted.keep:
+        member.clean()
+    return ""
+
+
+def _try_halt(member: Member, wanted: FleetHalt) -> str:
+    try:
+        return member.halt(wanted.by, wanted.reason, for_good=wanted.for_good)
+    except Refused:
+        raise
+    except NodefallError as error:
+        return error.message
+
+
+def _last_day(member: Member) -> str:
+    """The ID of the last day there; "" for none, or if it cannot be read, which the look reports."""
+    try:
+        state = member.read_day()
+    except NodefallError:
+        return ""
+    return state.day if state else ""
+
+
+def _each(fleet: LoadedFleet, act: Callable[[Member], T]) -> dict[str, T]:
+    """Do the same to every cluster at the same time."""
+
+    def on(member: Member) -> T:
+        with closing(member):
+            return act(member)
+
+    members = [Member(fleet, cluster) for cluster in fleet.clusters]
+    with ContextPool(MAX_CLUSTERS) as pool:  # none waits for another one, as a halt waits for the undo
+        results = list(pool.map(on, members))
+    return {member.name: result for member, result in zip(members, results, strict=True)}
+
+
+def _describe_error(act: Callable[[], str]) -> str:
+    """What ``act`` returns, or the message of its error."""
+    try:
+        return act()
+    except NodefallError as error:
+        return error.message
+
+
+def _home_store(fleet: LoadedFleet, home: ClusterConnection) -> DayStore:
+    name = fleet_day_name(fleet.document.metadata.name)
+    return DayStore(home.kube, lock_namespace(home), name, partial(day_time, home))
