@@ -2,7 +2,8 @@
 
 One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is RESULT_VERSION. Verdicts and
 steps hold evidence numbers, and ``resolved`` maps each of them to {seq, t, kind, node, what}. Decoding the text as
-RunResult gives the result back. Keys of 0.1.0 that have been renamed are written, too; they are deprecated.
+RunResult gives the result back. Within a version keys are only added. Keys of 0.1.0 that have been renamed are written,
+too; they are deprecated. A verdict has ``limits`` only where an expectation limits a measured value.
 """
 
 from __future__ import annotations
@@ -26,28 +27,35 @@ def render(result: RunResult, timeline: Timeline) -> str:
     """Render the result as JSON, in ASCII, ending in a newline."""
     document = to_builtins(result, str_keys=True)
     document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
-    _add_deprecated_keys(document)
+    _settle_keys(document)
+    return to_text(document)
+
+
+def to_text(document: dict[str, Any]) -> str:
+    """JSON in ASCII, keys sorted, indented, ending in a newline.
+
+    Lone surrogates (bytes that were not UTF-8) become U+FFFD: strict JSON readers reject them.
+    """
     plain = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return json.dumps(json.loads(_replace_surrogates(plain)), sort_keys=True, indent=2) + "\n"
+    whole = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return json.dumps(json.loads(whole), sort_keys=True, indent=2) + "\n"
 
 
-def _add_deprecated_keys(document: dict[str, Any]) -> None:
+def _settle_keys(document: dict[str, Any]) -> None:
+    """Add the deprecated keys, and leave out ``limits`` without any."""
     for step in document["steps"]:
         _alias(step, STEP_RESULT_KEYS)
         step["shown"] = _FORMER_PROOF_STATUSES.get(step["shown"], step["shown"])
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
             _alias(verdict, VERDICT_KEYS)
+            if not verdict["limits"]:
+                del verdict["limits"]
     _alias(document, RESULT_KEYS)
 
 
 def _alias(document: dict[str, Any], keys: Mapping[str, str]) -> None:
     document.update({old: document[new] for old, new in keys.items()})
-
-
-def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates (bytes that were not UTF-8) by U+FFFD: strict JSON readers reject them."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 RENDERER = Renderer("json", "result.json", "the complete result, for programs", render)

@@ -29,6 +29,7 @@ from chaos.report.outline import (
     step_text,
 )
 from chaos.report.renderer import Renderer
+from chaos.report.verdict_rows import leftovers, notes, rows
 
 _OUTCOMES = {Status.VIOLATED: "failure", Status.INCONCLUSIVE: "error", Status.PENDING: "error"}
 
@@ -43,7 +44,7 @@ class _Case:
     outcome: str = ""
     type: str = ""
     message: str = ""
-    details: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()  # without the message
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -59,7 +60,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
     attributes = {"package": "nodefall", "id": "0", "name": printable(name_of(result)), "hostname": "localhost"}
     suite = ET.SubElement(root, "testsuite", {**attributes, "timestamp": _timestamp(result.started), **totals})
     properties = ET.SubElement(suite, "properties")
-    for name, value in run_details(result):
+    for name, value in [("Verdict", result.headline), *run_details(result)]:
         ET.SubElement(properties, "property", {"name": name, "value": printable(value)})
     for case in cases:
         _add_case(suite, case, result.experiment)
@@ -79,17 +80,20 @@ def _step_cases(result: RunResult) -> Iterator[_Case]:
 
 def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[_Case]:
     cited, start = evidence(result, timeline), origin(result)
+    found = rows(result)
     for section in sections(result):
-        for verdict in section.verdicts:
+        for row in found[section.key]:
+            verdict = row.verdict
             took = verdict.at - verdict.start if verdict.at is not None and verdict.start is not None else 0.0
             facts = [
                 f"evidence {e.seq} {format_offset(e.t, start)}: {e.what}"
                 for e in map(cited.__getitem__, verdict.evidence)
             ]
-            details = (f"expected: {verdict.expected}", f"observed: {verdict.observed}", *facts)
+            texts = [*([row.because] if row.sentence else []), f"expected: {verdict.expected}"]
+            texts += [f"observed: {row.observed}"] if row.observed else []
             outcome = _OUTCOMES.get(verdict.status, "")
             kind = _error_type(verdict)
-            yield _Case(section.key, verdict.name, took, outcome, kind, verdict.because, details)
+            yield _Case(section.key, verdict.name, took, outcome, kind, row.sentence or row.because, (*texts, *facts))
 
 
 def _error_type(verdict: Verdict) -> str:
@@ -108,16 +112,14 @@ def _add_case(suite: ET.Element, case: _Case, experiment: str) -> None:
     element = ET.SubElement(suite, "testcase", attributes)
     if case.outcome:
         error = {"type": case.type, "message": printable(case.message)}
-        lines = (case.message, *case.details)
-        ET.SubElement(element, case.outcome, error).text = "\n".join(printable(line) for line in lines)
+        ET.SubElement(element, case.outcome, error).text = "\n".join(printable(line) for line in case.details)
 
 
 def _system_out(result: RunResult) -> Iterator[str]:
-    yield result.headline
     yield from (f"undo pending: {line}" for line in pending_undo(result))
-    yield from (f"left behind: {line}" for line in result.leftovers)
+    yield from (f"left behind: {line}" for line in leftovers(result))
     yield from (f"assumed: {line}" for line in assumed_facts(result))
-    yield from (f"note: {line}" for line in result.notes)
+    yield from (f"note: {line}" for line in notes(result))
     if result.simulated:
         yield SIMULATED
 

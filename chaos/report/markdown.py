@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from chaos.model.result import RunResult
 from chaos.model.text import printable
 from chaos.model.timeline import Timeline
-from chaos.model.verdict import SYMBOLS, Verdict
+from chaos.model.verdict import SYMBOLS
 from chaos.report.outline import (
     PHASES,
     SIMULATED,
@@ -25,6 +25,7 @@ from chaos.report.outline import (
     step_text,
 )
 from chaos.report.renderer import Renderer
+from chaos.report.verdict_rows import Row, leftovers, notes, rows
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!$])")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
@@ -53,16 +54,17 @@ def render(result: RunResult, timeline: Timeline) -> str:
             "",
             escape_line(result.title),
         ],
-        ["## Left behind", "", *_bullets((*pending_undo(result), *result.leftovers), _nothing_left_behind(result))],
+        ["## Left behind", "", *_bullets((*pending_undo(result), *leftovers(result)), _nothing_left_behind(result))],
         ["## Steps", "", *_steps(result, start)],
     ]
-    blocks += [[f"## {s.title}", "", *_verdicts(s.verdicts, start)] for s in sections(result)]
+    found = rows(result)
+    blocks += [[f"## {s.title}", "", *_verdicts(found[s.key], start)] for s in sections(result)]
     blocks.append(["## Evidence", "", *_evidence(result, timeline, start)])
     blocks.append(
         ["## Assumed", "", *_bullets(assumed_facts(result), "nothing: every bound was read from the cluster")]
     )
-    if result.notes:
-        blocks.append(["## Notes", "", *_bullets(result.notes, "")])
+    if notes(result):
+        blocks.append(["## Notes", "", *_bullets(notes(result), "")])
     blocks.append(["## How it was run", "", *_table(("what", "value"), run_details(result))])
     if result.simulated:
         blocks.append([SIMULATED])
@@ -77,13 +79,13 @@ def _bullets(items: Sequence[str], none: str) -> list[str]:
     return [f"- {escape_line(item)}" for item in items or ((none,) if none else ())]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *([escape(cell) for cell in row] for row in rows)]
+def _table(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *([escape(cell) for cell in row] for row in cells)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def _steps(result: RunResult, start: float) -> list[str]:
-    rows = [
+    cells = [
         (
             f"{STEP_SYMBOLS[s.proof_status]} {s.step}",
             s.action,
@@ -94,34 +96,34 @@ def _steps(result: RunResult, start: float) -> list[str]:
         )
         for s in result.steps
     ]
-    table = _table(("step", "action", "node", "began", "sent", "effect"), rows) if rows else ["- none"]
+    table = _table(("step", "action", "node", "began", "sent", "effect"), cells) if cells else ["- none"]
     rows_by_phase = phases(result, start)
     return [*table, "", *_table(PHASES, rows_by_phase)] if rows_by_phase else table
 
 
-def _verdicts(found: tuple[Verdict, ...], start: float) -> list[str]:
-    head = ("verdict", "expectation", "because", "expected", "observed", "decided", "deadline", "evidence")
+def _verdicts(found: tuple[Row, ...], start: float) -> list[str]:
+    head = ("verdict", "expectation", "in short", "because", "expected", "decided", "deadline", "evidence")
     return _table(
         head,
         (
             (
-                f"{SYMBOLS[v.status]} {v.status}",
-                v.name,
-                v.because,
-                v.expected,
-                v.observed,
-                format_offset(v.at, start),
-                format_offset(v.deadline, start),
-                ", ".join(map(str, v.evidence)),
+                f"{SYMBOLS[row.verdict.status]} {row.verdict.status}",
+                row.verdict.name,
+                row.sentence,
+                "; observed: ".join(text for text in (row.because, row.observed) if text),
+                row.verdict.expected,
+                format_offset(row.verdict.at, start),
+                format_offset(row.verdict.deadline, start),
+                ", ".join(map(str, row.verdict.evidence)),
             )
-            for v in found
+            for row in found
         ),
     )
 
 
 def _evidence(result: RunResult, timeline: Timeline, start: float) -> list[str]:
-    rows = [(str(e.seq), format_offset(e.t, start), e.kind, e.what) for e in evidence(result, timeline).values()]
-    return _table(("number", "when", "kind", "observation"), rows) if rows else ["- none"]
+    cells = [(str(e.seq), format_offset(e.t, start), e.kind, e.what) for e in evidence(result, timeline).values()]
+    return _table(("number", "when", "kind", "observation"), cells) if cells else ["- none"]
 
 
 RENDERER = Renderer("markdown", "report.md", "tables to paste into an issue", render)

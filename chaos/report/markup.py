@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 from chaos.model.text import printable
 
-_VOID = frozenset({"meta", "line", "rect", "path"})
+_VOID = frozenset({"meta", "line", "rect", "path", "input"})
 
 
 class Html(str):
@@ -49,9 +47,3 @@ def table(head: Sequence[str], rows: Iterable[str], caption: str, **attributes: 
         tag("tbody", join(rows, "\n")),
         **attributes,
     )
-
-
-def script_json(value: Any) -> Html:
-    """Encode ``value`` as JSON that is safe inside a script element: ``<``, ``>`` and ``&`` are escaped."""
-    plain = json.dumps(value, separators=(",", ":"), sort_keys=True)
-    return Html(plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

@@ -13,6 +13,7 @@ from chaos.model.duration import format_duration
 from chaos.model.result import RunResult, StepResult
 from chaos.model.text import on_node
 from chaos.model.timeline import Entry, Timeline
+from chaos.model.value_limit import ValueLimit
 from chaos.model.verdict import Verdict
 from chaos.report.describe import describe
 
@@ -54,6 +55,11 @@ def sections(result: RunResult) -> tuple[Section, ...]:
 def verdicts(result: RunResult) -> Iterator[Verdict]:
     """All verdicts, in the order of a run."""
     return chain.from_iterable(section.verdicts for section in sections(result))
+
+
+def value_limits(result: RunResult) -> tuple[ValueLimit, ...]:
+    """The limits of measured values, of all verdicts in their order."""
+    return tuple(limit for verdict in verdicts(result) for limit in verdict.limits)
 
 
 def name_of(result: RunResult) -> str:

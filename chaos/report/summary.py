@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from chaos.model.result import RunResult
 from chaos.model.text import printable
-from chaos.model.verdict import SYMBOLS, Status, Verdict
-from chaos.report.outline import SIMULATED, assumed_facts, format_offset, name_of, origin, pending_undo, sections
+from chaos.model.verdict import SYMBOLS, Status
+from chaos.report.outline import (
+    SIMULATED,
+    assumed_facts,
+    format_offset,
+    name_of,
+    origin,
+    pending_undo,
+    sections,
+)
+from chaos.report.verdict_rows import Row, leftovers, notes, rows
 
 _ANSI = {Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33"}
 _STATUS_WIDTH = len(f"? {Status.INCONCLUSIVE}")
@@ -16,17 +25,17 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
 
     ``report`` is the path of the report, printed if given. The first and the last line mark a simulated cluster.
     """
-    start = origin(result)
+    start, found = origin(result), rows(result, steps=False)
     lab = " (simulated cluster)" if result.simulated and "simulated" not in result.headline else ""
     first = f"{SYMBOLS[result.status]} {printable(result.headline)}{lab}"
     lines = [_colorize(first, result.status, color), f"  {printable(name_of(result))}: {printable(result.title)}"]
     for section in sections(result):
-        lines += ["", section.title, *(_verdict_line(verdict, start, color) for verdict in section.verdicts)]
+        lines += ["", section.title, *(_verdict_line(row, start, color) for row in found[section.key])]
     rest = [
         *(f"undo pending: {printable(line)}" for line in pending_undo(result)),
-        *(f"left behind: {printable(line)}" for line in result.leftovers),
+        *(f"left behind: {printable(line)}" for line in leftovers(result)),
         *(f"assumed: {printable(line)}" for line in assumed_facts(result)),
-        *(f"note: {printable(line)}" for line in result.notes),
+        *(f"note: {printable(line)}" for line in notes(result)),
     ]
     if report:
         rest.append(f"report: {printable(report)}")
@@ -35,9 +44,10 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     return "\n".join([*lines, *(["", *rest] if rest else [])]) + "\n"
 
 
-def _verdict_line(verdict: Verdict, start: float, color: bool) -> str:
+def _verdict_line(row: Row, start: float, color: bool) -> str:
+    verdict = row.verdict
     status = f"{SYMBOLS[verdict.status]} {verdict.status}".ljust(_STATUS_WIDTH)
-    reason = "" if verdict.status is Status.HELD else f": {printable(verdict.because)}"
+    reason = "" if verdict.status is Status.HELD else f": {printable(row.because)}"
     at = format_offset(verdict.at, start)
     return f"  {_colorize(status, verdict.status, color)} {at:>8}  {printable(verdict.name)}{reason}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.browser import Browser
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 Made = tuple[RunResult, Timeline]
@@ -123,3 +124,10 @@ def _hostile(text: str) -> Made:
 def hostile() -> Callable[[str], Made]:
     """Make a result and a timeline in which every external string is the given one."""
     return _hostile
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium for the tests of a module."""
+    with Browser() as started:
+        yield started

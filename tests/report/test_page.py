@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from typing import Any
 
@@ -15,7 +14,6 @@ from chaos.model.kube import (
     AttachmentSpec,
     AttachmentStatus,
     BudgetStatus,
-    Condition,
     ContainerState,
     ContainerStateTerminated,
     ContainerStatus,
@@ -24,13 +22,9 @@ from chaos.model.kube import (
     Metadata,
     Node,
     NodeMetadata,
-    NodeSpec,
-    NodeStatus,
     Pod,
     PodDisruptionBudget,
-    PodSpec,
     PodStatus,
-    Taint,
     VolumeAttachment,
     Workload,
     WorkloadSpec,
@@ -41,31 +35,13 @@ from chaos.model.result import RunResult
 from chaos.model.timeline import Entry, Timeline
 from chaos.report import html
 from chaos.report.describe import describe, node_state, pod_state
-from chaos.report.observations import observations
-from chaos.report.page_data import page_data
-from chaos.report.timeline_lanes import UNSCHEDULED, lanes
+from chaos.report.page.columns import unpack
+from chaos.report.page.observations import observations
+from chaos.report.page.page_data import page_data
+from chaos.report.page.timeline_lanes import UNSCHEDULED, lanes
+from tests.kit.small_timelines import node, pod, timeline_of
 
 Made = tuple[RunResult, Timeline]
-
-
-def node(status: str, *taints: str, name: str = "n1") -> Node:
-    ready = Condition("Ready", status, "Why", "words")
-    return Node(NodeMetadata(name), NodeSpec([Taint(t, "NoExecute") for t in taints]), NodeStatus([ready]))
-
-
-def pod(phase: str, *, ready: bool = False, ending: bool = False, reason: str = "", on: str | None = "n1") -> Pod:
-    conditions = [Condition("Ready", "True" if ready else "False")]
-    if reason:
-        conditions.append(Condition("DisruptionTarget", "True", reason))
-    metadata = Metadata("p", "ns", "u1", deletion_timestamp="2026-11-21T03:35:33Z" if ending else None)
-    return Pod(metadata, PodSpec(on), PodStatus(phase, conditions=conditions))
-
-
-def timeline_of(*lines: tuple[float, str, str, Any]) -> Timeline:
-    timeline = Timeline()
-    for seq, (t, kind, type_, thing) in enumerate(lines):
-        timeline.add(Entry(seq, t, kind, type_, thing))
-    return timeline
 
 
 @pytest.mark.parametrize(
@@ -250,17 +226,22 @@ def test_open_blind_window_hatches_its_lane_to_the_end(recorded: Made) -> None:
         BlindWindow(start + 20, None, "r", "host@n1"),
     ]
     found = page_data(result, timeline, lanes(timeline))["blinds"]
-    assert [(b["kind"], b["node"], b["start"], b["end"]) for b in found] == [("pods", "", 5, 9), ("host", "n1", 20, 30)]
+    assert [(b["kind"], b["node"], b["start"], b["end"]) for b in found] == [
+        ("pods", "", 5000, 9000),
+        ("host", "n1", 20000, 30000),
+    ]
 
 
-def test_every_evidence_link_has_a_row(recorded: Made) -> None:
+def test_every_evidence_link_has_a_footnote_and_every_cited_entry_is_in_the_data(recorded: Made) -> None:
     page = html.render(*recorded)
-    ids = set(re.findall(r' id="(e\d+)"', page))
-    links = set(re.findall(r'href="#(e\d+)"', page))
+    ids = set(re.findall(r' id="e(\d+)"', page))
+    links = set(re.findall(r'href="#e(\d+)"', page))
     assert links
     assert links <= ids
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    assert {f"e{seq}" for verdict in data["verdicts"] for seq in verdict["evidence"]} <= ids
+    data = unpack(page.split('id="data">')[1].split("</script>")[0])
+    cited = {seq for verdict in data["verdicts"] for seq in verdict["evidence"]}
+    assert cited
+    assert cited <= set(data["observations"]["seq"])
 
 
 def test_page_loads_no_external_resources(recorded: Made) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,8 +22,10 @@ from chaos.model.errors import PluginError
 from chaos.model.legacy import decode_result
 from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
+from chaos.model.value_limit import ValueLimit
 from chaos.report import html, json_, junit, markdown
 from chaos.report.outline import SIMULATED
+from chaos.report.page.columns import unpack
 from chaos.report.renderer import Renderer, load_renderers
 
 Made = tuple[RunResult, Timeline]
@@ -96,12 +99,18 @@ def renderers() -> Iterable[Renderer]:
     return load_renderers().values()
 
 
+def page_renderers() -> Iterable[Renderer]:
+    """Those with all of a run, for people."""
+    return [renderer for renderer in renderers() if renderer.name != "openmetrics"]
+
+
 def test_every_renderer_is_discovered_with_a_distinct_file() -> None:
     assert {r.name: r.file for r in renderers()} == {
         "html": "report.html",
         "json": "result.json",
         "junit": "junit.xml",
         "markdown": "report.md",
+        "openmetrics": "metrics.txt",
     }
 
 
@@ -121,8 +130,16 @@ def test_html_keeps_its_structure_with_any_text(hostile: Make, text: str) -> Non
     assert page.elements == plain.elements
     assert page.inside["script"] == plain.inside["script"]
     assert page.inside["style"] == plain.inside["style"]
-    data, expected = (json.loads(p.inside["application/json"]) for p in (page, plain))
-    assert shape(data) == shape(expected)
+    packed = page.inside["application/octet-stream"]
+    assert re.fullmatch(r"[A-Za-z0-9+/]+=*", packed)
+    data, expected = unpack(packed), unpack(plain.inside["application/octet-stream"])
+    assert all(no_controls(string) for string in data["strings"])
+    for part in ("steps", "undo", "verdicts", "blinds", "charts"):
+        assert shape(data[part]) == shape(expected[part])
+    for table in ("lanes", "spans", "taints", "marks", "observations"):
+        assert {key: len(column) for key, column in data[table].items()} == {
+            key: len(column) for key, column in expected[table].items()
+        }
 
 
 def shape(value: Any) -> Any:
@@ -197,7 +214,7 @@ def test_markdown_line_starts(text: str, escaped: str) -> None:
     assert markdown.escape_line(text) == escaped
 
 
-@pytest.mark.parametrize("renderer", [r for r in renderers() if r.name != "json"], ids=lambda r: r.name)
+@pytest.mark.parametrize("renderer", [r for r in page_renderers() if r.name != "json"], ids=lambda r: r.name)
 @pytest.mark.parametrize("simulated", [True, False])
 def test_only_simulated_clusters_are_marked(renderer: Renderer, simulated: bool, recorded: Made) -> None:
     result, timeline = recorded
@@ -206,7 +223,7 @@ def test_only_simulated_clusters_are_marked(renderer: Renderer, simulated: bool,
     assert ("graceful-poweroff (simulated)" in out) is simulated
 
 
-@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+@pytest.mark.parametrize("renderer", page_renderers(), ids=lambda r: r.name)
 def test_leftovers_pending_undo_and_notes_are_rendered(renderer: Renderer, hostile: Make) -> None:
     result, timeline = hostile("x")
     undo = (msgspec.structs.replace(result.undo[0], because="the lock is gone"),)
@@ -224,13 +241,13 @@ def test_judging_a_recording_has_no_leftovers(renderer: Renderer, recorded: Made
     assert words not in renderer.render(msgspec.structs.replace(result, run="r1", undo=(), leftovers=()), timeline)
 
 
-@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+@pytest.mark.parametrize("renderer", page_renderers(), ids=lambda r: r.name)
 def test_rendering_works_without_a_timeline(renderer: Renderer, recorded: Made) -> None:
     out = renderer.render(recorded[0], Timeline())
     assert "not part of this timeline" in out or renderer.name == "html"
 
 
-@pytest.mark.parametrize("renderer", renderers(), ids=lambda r: r.name)
+@pytest.mark.parametrize("renderer", page_renderers(), ids=lambda r: r.name)
 def test_run_details_are_rendered(renderer: Renderer, recorded: Made) -> None:
     out = renderer.render(*recorded).replace("\\", "")
     assert all(text in out for text in ("ann@laptop/4242-ab12cd34", "9.8.7", "c0ffee"))
@@ -256,6 +273,30 @@ def test_json_has_the_deprecated_keys_of_0_1_0(recorded: Made) -> None:
     assert json.loads(json_.render(changed, recorded[1]))["steps"][0]["shown"] == "not shown"
     assert decode_result(json_.render(changed, recorded[1]).encode()) == changed
     assert document["hypothesis"][2]["assumed"] == document["hypothesis"][2]["assumed_facts"] == ["a=40s"]
+
+
+def test_json_has_limits_only_where_there_are_any(recorded: Made) -> None:
+    result, timeline = recorded
+    assert [v for v in json.loads(json_.render(result, timeline))["hypothesis"] if "limits" in v] == []
+    limit = ValueLimit("query", "errors", "value", "at-most", 0.1, {"job": "a"})
+    first, *others = result.hypothesis
+    limited = msgspec.structs.replace(result, hypothesis=(replace(first, limits=(limit,)), *others))
+    text = json_.render(limited, timeline)
+    found = [verdict.get("limits") for verdict in json.loads(text)["hypothesis"]]
+    assert found == [
+        [
+            {
+                "source": "query",
+                "name": "errors",
+                "measure": "value",
+                "operator": "at-most",
+                "value": 0.1,
+                "labels": {"job": "a"},
+            }
+        ],
+        *(None for _ in others),
+    ]
+    assert decode_result(text.encode()) == limited
 
 
 class _EntryPoint:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 from chaos.model.kube import Lease
 from chaos.model.recording import BOOKMARK, LIST, EntryKind
 from chaos.model.timeline import Entry, Timeline
@@ -33,18 +35,34 @@ def observations(timeline: Timeline, cited: set[int], limit: int) -> tuple[list[
     At most ``limit`` rows, but entries with a sequence number in ``cited`` and actions are always included. Listed
     events happened before the run and are no change.
     """
-    rows: list[tuple[Entry, str]] = []
-    last: dict[tuple[str, str], str] = {}
+    news = News()
+    rows, omitted = select(((entry, news.is_new(entry)) for entry in timeline.entries), cited, limit)
+    return [(entry, describe(entry)) for entry in rows], omitted
+
+
+class News:
+    """Finds which entries, in their order, differ from the previous one of their subject."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], str] = {}
+
+    def is_new(self, entry: Entry) -> bool:
+        """Whether the next entry is a change."""
+        if entry.kind not in _KINDS:
+            return False
+        text, key = describe(entry), _subject(entry)
+        before, self._last[key] = self._last.get(key), text
+        is_listed_event = entry.type == LIST and entry.kind == "events"
+        return entry.type != BOOKMARK and before != text and not is_listed_event
+
+
+def select(entries: Iterable[tuple[Entry, bool]], cited: Container[int], limit: int) -> tuple[list[Entry], int]:
+    """The rows among entries, each with whether it is new, and the number of those omitted."""
+    rows: list[Entry] = []
     omitted = 0
-    for entry in timeline.entries:
-        text = describe(entry)
-        key = _subject(entry)
-        is_new = entry.kind in _KINDS and entry.type != BOOKMARK and last.get(key) != text
-        if entry.type == LIST and (entry.kind == "events" or entry.kind not in _KINDS):
-            is_new = False
-        last[key] = text
+    for entry, is_new in entries:
         if entry.seq in cited or entry.kind == EntryKind.ACTION or (is_new and len(rows) < limit):
-            rows.append((entry, text))
+            rows.append(entry)
         elif is_new:
             omitted += 1
     return rows, omitted

@@ -1,0 +1,1 @@
+"""The HTML report: what its page holds, and the data of its script."""

@@ -1,0 +1,121 @@
+"""Verdicts as a run reports them: what is said is not taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from chaos.app import run_setup
+from chaos.app.null_progress import Unwatched
+from chaos.app.run_setup import LiveJudge
+from chaos.engine.context import RunContext
+from chaos.judge.context import Options
+from chaos.model.action import ProofStatus, Undo
+from chaos.model.plan import PlannedStep
+from chaos.model.result import RunResult, StepResult
+from chaos.model.timeline import Timeline
+from chaos.model.verdict import Status, Verdict
+from tests.engine.test_inject import EMPTY, context_of
+from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession
+
+H, V, U, P = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
+READY = "recovery: ready"
+
+
+def result(hypothesis: Status, recovery: Sequence[Status], *, is_proven: bool = True) -> RunResult:
+    proof = ProofStatus.PROVEN if is_proven else ProofStatus.UNPROVEN
+    return structs.replace(
+        EMPTY,
+        steps=(StepResult("do", "power-on", "n1", 1.0, 2.0, "answered", "c", proof, ""),),
+        hypothesis=(
+            Verdict("pods end", "pods", hypothesis, "x"),
+            Verdict("pods end", "pods", P, "another of the name"),
+        ),
+        recovery=tuple(Verdict(READY, "nodes-ready", status, "x") for status in recovery),
+    )
+
+
+def reports(folder: Path, ticks: Sequence[RunResult], final: RunResult | None = None) -> list[str]:
+    """What a run reports whose judge says this at its ticks, and at the end."""
+    left: Iterator[RunResult] = iter(ticks)
+    progress = FakeProgress()
+    step = PlannedStep("other", "power-on", "n1", {}, {}, (), Undo(), ())
+    context: RunContext = context_of(folder, step, FakeClock(), FakeSession({}), FakeKube({}))
+    context.services = replace(context.services, progress=progress, judge=lambda _live: next(left))
+    for _ in ticks:
+        context.tick()
+    if final:
+        context.report_final(final)
+    return [report for report in progress.reports if not report.endswith("pending")]
+
+
+def test_a_recovery_is_reported_once_the_run_is_over(tmp_path: Path) -> None:
+    """It may be lost again: once it was reported as held after 0 s, then as violated, then as held."""
+    ticks = [result(H, [status]) for status in (H, P, H, P, H)]
+    assert reports(tmp_path, ticks) == ["pods end: held"]
+    assert reports(tmp_path, ticks, result(H, [H])) == ["pods end: held", f"{READY}: held"]
+    assert reports(tmp_path, ticks, result(H, [V])) == ["pods end: held", f"{READY}: violated"]
+
+
+def test_a_recovery_that_failed_is_reported_at_once(tmp_path: Path) -> None:
+    assert reports(tmp_path, [result(H, [P]), result(H, [V]), result(H, [V])]) == [
+        "pods end: held",
+        f"{READY}: violated",
+    ]
+
+
+def test_inconclusive_waits_for_proofs(tmp_path: Path) -> None:
+    unproven = result(U, [U], is_proven=False)
+    assert reports(tmp_path, [unproven, unproven, result(H, [P])]) == ["pods end: held"]
+    assert reports(tmp_path, [unproven, result(U, [P])]) == ["pods end: inconclusive"]
+
+
+def test_two_of_one_name_are_not_confused(tmp_path: Path) -> None:
+    """The second stays pending: each tick once reported both again."""
+    assert reports(tmp_path, [result(H, [P])] * 5) == ["pods end: held"]
+
+
+@given(st.lists(st.sampled_from([H, P, U]), max_size=12), st.sampled_from([H, V, U]))
+def test_no_recovery_is_said_twice(tmp_path_factory: pytest.TempPathFactory, lives: list[Status], end: Status) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    said = reports(folder, [result(P, [status], is_proven=False) for status in lives], result(P, [end]))
+    assert said == [f"{READY}: {end}"]
+
+
+def test_every_tick_has_all_verdicts_for_a_view(tmp_path: Path) -> None:
+    step = PlannedStep("other", "power-on", "n1", {}, {}, (), Undo(), ())
+    context = context_of(tmp_path, step, FakeClock(), FakeSession({}), FakeKube({}))
+    seen: list[tuple[list[Status], list[Status]]] = []
+
+    def on_judged(expectations: Sequence[Verdict], recovery: Sequence[Verdict]) -> None:
+        seen.append(([v.status for v in expectations], [v.status for v in recovery]))
+
+    context.services = replace(context.services, judge=lambda _: result(H, [H]), on_judged=on_judged)
+    context.tick()
+    context.report_final(result(H, [H]))
+    assert seen == [([H, P], [P]), ([H, P], [H])]
+
+
+def test_a_watcher_of_the_run_is_shown_no_more_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The live page once had a recovery as held that was lost again."""
+
+    class Watcher(Unwatched):
+        def judged(self, result: RunResult) -> None:
+            seen.append([verdict.status for verdict in result.recovery])
+
+    seen: list[list[Status]] = []
+    monkeypatch.setattr(run_setup, "judge", lambda *_args, **_named: result(H, [H]))
+    recorder = SimpleNamespace(timeline=Timeline)
+    loaded: Any = SimpleNamespace(experiment=None)
+    live = LiveJudge(loaded, None, recorder, Options(), watcher=Watcher())  # type: ignore[arg-type]
+    assert live.judge(True).recovery[0].status is H, "the run itself decides by what is so now"
+    live.judge(False)
+    assert seen == [[P], [H]]
