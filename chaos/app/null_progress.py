@@ -1,7 +1,11 @@
-"""A Progress that discards everything."""
+"""A Progress and a RunWatcher that discard everything."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from chaos.model.history import Entry
+from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
 
 
@@ -21,4 +25,20 @@ class NullProgress:
         """Discard."""
 
     def tick(self, now: float) -> None:
+        """Discard."""
+
+
+class Unwatched:
+    """Discards everything; implements ``chaos.model.ports.RunWatcher``."""
+
+    def begin(self, targets: Mapping[str, tuple[str, ...]], stop: Callable[[], None] | None) -> None:
+        """Discard."""
+
+    def entry(self, entry: Entry) -> None:
+        """Discard."""
+
+    def steady(self, verdicts: tuple[Verdict, ...]) -> None:
+        """Discard."""
+
+    def judged(self, result: RunResult) -> None:
         """Discard."""

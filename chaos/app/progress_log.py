@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from chaos.model.ports import Progress
+from chaos.model.judgement import Judgement
+from chaos.model.ports import JudgementDisplay, Progress
 from chaos.model.text import on_node
 from chaos.model.verdict import Verdict
 
@@ -35,3 +36,7 @@ class LoggedProgress:
 
     def tick(self, now: float) -> None:
         self._progress.tick(now)
+
+    def judged(self, judgement: Judgement) -> None:
+        if isinstance(self._progress, JudgementDisplay):
+            self._progress.judged(judgement)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import io
+import signal
 import subprocess
 import sys
+import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaos.cli.output import wants_color
+from chaos.cli.run.line_progress import PlainProgress
 from chaos.cli.run.live import LiveProgress
-from chaos.cli.run.progress import Display, PlainProgress, make_progress
+from chaos.cli.run.progress import BestEffortProgress, Display, QuietProgress, make_progress
 from chaos.cli.run.progress_state import ProgressState
-from chaos.cli.run.run_impl import wants_color
+from chaos.cli.run.view.view_state import EVENTS
 from chaos.model.action import ProofStatus
+from chaos.model.judgement import Judgement
 from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.model.text import escape_for_encoding, printable
+from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.report.summary import summary
 
@@ -48,8 +55,93 @@ def test_plain_lines_one_per_change_with_offsets_from_the_first_step() -> None:
         "          phase: arm",
         "     +0s  step power-off on worker-1: systemctl poweroff",
         "   +1.5s  a note",
-        "     +8s  ✓ held: pods end: all 5 had ended after 8s",
+        "   +1.5s  ✓ held: pods end: all 5 had ended after 8s",
     ]
+
+
+def test_lines_are_in_the_order_of_their_times() -> None:
+    """A verdict is printed when it is known, not at the earlier moment that it is about."""
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    progress.tick(100.0)
+    progress.step("power-off", "worker-1", "systemctl poweroff")
+    progress.tick(110.0)
+    progress.step("power-off", "worker-1", "proven: off")
+    progress.verdict(HELD)
+    progress.close()
+    offsets = [line[:8].strip() for line in stream.getvalue().splitlines()]
+    assert offsets == ["+0s", "+10s", "+10s"]
+
+
+def test_many_targets_are_one_line() -> None:
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    progress.tick(100.0)
+    for number in range(50):
+        progress.step("stop", f"worker-{number}", "systemctl stop kubelet")
+    for number in range(50):
+        progress.step("stop", f"worker-{number}", f"proven: {number} s after the step")
+    progress.tick(101.0)
+    assert stream.getvalue().splitlines() == [
+        "     +0s  step stop on worker-0, worker-1, worker-2 and 47 more: systemctl stop kubelet",
+        "     +0s  step stop on worker-0, worker-1, worker-2 and 47 more: proven: 0 s after the step (of 50 alike)",
+    ]
+    progress.close()
+
+
+def test_a_step_that_takes_long_is_printed_meanwhile() -> None:
+    stream, printed = io.StringIO(), threading.Event()
+    progress = PlainProgress(stream)
+    progress.tick(100.0)
+    progress.step("stop", "worker-1", "systemctl stop kubelet")
+    stream.flush = printed.set  # type: ignore[method-assign]  # called once the lines are written
+    assert printed.wait(60)
+    assert "step stop on worker-1" in stream.getvalue()
+    progress.close()
+
+
+def judgement(*expectations: Verdict, recovery: tuple[Verdict, ...] = ()) -> Judgement:
+    return Judgement(expectations, recovery, Timeline(), 1000.0)
+
+
+def test_what_is_waited_for_is_said_once_for_each_deadline() -> None:
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    later = replace(DUE, name="replaced", deadline=190.0, observed="2 of 3 are Ready")
+    progress.tick(100.0)
+    progress.judged(judgement(DUE, later))  # in no phase that waits
+    progress.phase("observe")
+    for now in (110.0, 111.0, 112.0):
+        progress.tick(now)
+        progress.judged(judgement(replace(DUE, observed=f"{now} s"), later))
+    progress.judged(judgement(HELD, later))
+    progress.close()
+    assert [line[10:] for line in stream.getvalue().splitlines()] == [
+        "phase: observe",
+        "… pending, due in 30s: pods end: 110.0 s; 1 more pending",
+        "… pending, due in 1m18s: replaced: 2 of 3 are Ready",
+    ]
+
+
+def test_a_verdict_that_new_evidence_changes_names_the_former() -> None:
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    progress.verdict(HELD)
+    progress.verdict(replace(HELD, status=Status.PENDING))
+    progress.verdict(HELD)
+    progress.verdict(replace(HELD, status=Status.INCONCLUSIVE, because="somebody else cordoned worker-1"))
+    progress.close()
+    assert [line.strip() for line in stream.getvalue().splitlines()] == [
+        "✓ held: pods end: all 5 had ended after 8s",
+        "? inconclusive (was held): pods end: somebody else cordoned worker-1",
+    ]
+
+
+def test_quiet_prints_nothing_and_colours_are_for_terminals() -> None:
+    stream = Terminal()
+    assert isinstance(make_progress(stream, quiet=True), QuietProgress)
+    play(make_progress(stream, quiet=True))
+    assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize(
@@ -66,13 +158,6 @@ def test_plain_lines_one_per_change_with_offsets_from_the_first_step() -> None:
 )
 def test_the_countdown_ends_at_the_deadline(now: float | None, verdict: Verdict, left: str) -> None:
     assert ProgressState(now=now).remaining(verdict) == left
-
-
-def test_verdicts_with_one_name_differ_in_status() -> None:
-    board = ProgressState()
-    assert board.verdict(HELD)
-    assert board.verdict(HELD) == ""
-    assert "violated" in board.verdict(Verdict("pods end", "pods", Status.VIOLATED, "one did not"))
 
 
 @pytest.mark.parametrize(
@@ -100,32 +185,71 @@ def test_only_a_terminal_that_can_redraw_gets_the_live_view(
 @pytest.mark.parametrize("no_color", [True, False])
 def test_the_live_view_says_all_in_words_and_respects_no_color(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color:
         monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
     play(make_progress(stream))
-    shown = stream.getvalue()
-    assert "✓ held: pods end: all 5 had ended after 8s" in shown
-    assert "step power-off on worker-1" in shown
-    assert ("\x1b[32m" in shown) is not no_color
+    _, screen, after = stream.getvalue().replace("\x1b[?1049l", "\x1b[?1049h").split("\x1b[?1049h")
+    assert "✓ held: pods end: all 5 had ended after 8s" in after
+    assert "step power-off on worker-1" in after
+    assert ("\x1b[32m" in after) is not no_color
+    assert "\x1b[?25l" in screen, "the cursor is hidden"
+    assert "\x1b[?25h" in screen, "and shown again"
 
 
-def test_the_board_shows_phase_time_and_countdown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_does_not_begin_opens_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
     progress = make_progress(stream)
-    progress.phase("observe")
-    progress.tick(110.0)
-    progress.verdict(DUE)
-    progress.note("draws the board again")
+    progress.phase("plan")
+    progress.note("not confirmed")
+    progress.hide()
+    progress.show()
     progress.close()
-    shown = stream.getvalue()
-    assert "observe" in shown
-    assert "00:01:50 UTC" in shown
-    assert "30s" in shown
+    assert stream.getvalue().splitlines() == ["          phase: plan", "          not confirmed"]
+
+
+def test_q_is_one_interrupt_and_none_while_reports_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr("chaos.cli.run.live.signal.pthread_kill", lambda _thread, number: sent.append(number))
+    progress = LiveProgress(Terminal(), None)
+    progress.phase("report")
+    progress._on_key("q")
+    assert sent == []
+    progress.phase("observe")
+    for key in "xqq":
+        progress._on_key(key)
+    assert sent == [signal.SIGINT]
+    assert not progress.opens_report
+    progress._on_key("o")
+    assert progress.opens_report
+
+
+def test_the_screen_is_left_if_there_is_no_thread_to_draw_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    stream = Terminal()
+    progress = BestEffortProgress(LiveProgress(stream, None))
+    progress.phase("arm")
+    progress.close()
+    assert stream.getvalue().endswith("\x1b[?1049l")
+
+
+def test_the_view_keeps_the_last_events_and_says_how_many_it_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    progress = LiveProgress(stream, None)
+    progress.phase("arm")
+    for number in range(EVENTS + 9):
+        progress.note(f"event {number}")
+    progress.close()
+    lines = [line.strip() for line in stream.getvalue().split("\x1b[?1049l")[1].splitlines()]
+    assert lines[:2] == ["(10 earlier lines are left out)", "event 9"]
+    assert len(lines) == EVENTS + 1
 
 
 def test_rich_is_imported_only_for_the_live_view() -> None:

@@ -10,11 +10,17 @@ _GENERATIONS = (50_000, 20, 100)
 def tune_gc() -> None:
     """Collect rarely, and examine only the objects that are newer than the last collection.
 
-    Pauses then do not grow with the timeline. Cyclic garbage that survives its first collection is never freed. For a
-    process that ends with its run, as it changes the whole process.
+    Pauses then do not grow with the timeline. Cyclic garbage that survives its first collection is not freed before
+    :func:`free_finished_run`. For a process that ends with its runs, as it changes the whole process.
     """
     gc.set_threshold(*_GENERATIONS)
     gc.callbacks.append(_freeze_survivors)
+
+
+def free_finished_run() -> None:
+    """Free what a finished run has left, before the next one of the process."""
+    gc.unfreeze()
+    gc.collect()
 
 
 def _freeze_survivors(phase: str, _: dict[str, int]) -> None:

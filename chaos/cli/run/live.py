@@ -1,92 +1,139 @@
-"""The live view of a run on a terminal."""
+"""The live view of a run on a terminal: plain lines until it begins, then a screen, and its lines again at the end."""
 
 from __future__ import annotations
 
+import signal
 import threading
-from datetime import UTC, datetime
-from typing import TextIO
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
+from chaos.cli.run.line_progress import LineProgress, write_lines
+from chaos.cli.run.progress_state import Line
+from chaos.cli.run.view.view_state import ViewState
+from chaos.model.judgement import Judgement
 
-from chaos.cli.run.progress_state import ProgressState
-from chaos.model.text import escape_for_encoding, printable
-from chaos.model.verdict import SYMBOLS, Status, Verdict
+if TYPE_CHECKING:
+    from rich.text import Text
 
-_COLOURS = {Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSIVE: "yellow", Status.PENDING: "dim"}
+    from chaos.cli.run.view.loop import ViewLoop
+
+FIRST_PHASE, REPORT_PHASE = "arm", "report"  # what is before may be refused, and what comes last cannot be undone
 
 
-class LiveProgress:
-    """Lines that scroll above a status area: the phase, cluster time, and every verdict with its countdown."""
+class LiveProgress(LineProgress):
+    """Opens its screen when the run begins: a refused one only has lines. Keys are read from ``keys``, if a terminal.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._state = ProgressState()
-        self._lock = threading.Lock()
-        self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
-        self._live = Live(
-            get_renderable=self._render,
-            console=self._console,
-            refresh_per_second=4,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
+    ``q`` stops the run as the first SIGINT does, once.
+    """
+
+    def __init__(self, stream: TextIO, keys: TextIO | None) -> None:
+        super().__init__()
+        self._stream, self._keys = stream, _terminal(keys)
+        self._view = ViewState(progress=self._state, has_keys=self._keys is not None)
+        self._loop: ViewLoop | None = None
+        self._restore_signals: Callable[[], None] = lambda: None
+
+    @property
+    def opens_report(self) -> bool:
+        return self._view.opens_report
 
     def phase(self, name: str) -> None:
-        with self._lock:
-            line = self._state.phase(name)
-        self._print(line, "bold")
-
-    def step(self, name: str, node: str, what: str) -> None:
-        with self._lock:
-            line = self._state.step(name, node, what)
-        self._print(line, "cyan")
-
-    def verdict(self, verdict: Verdict) -> None:
-        with self._lock:
-            line = self._state.verdict(verdict)
-        if verdict.status is not Status.PENDING:  # pending verdicts are in the status area
-            self._print(line, _COLOURS[verdict.status], verdict.at)
-
-    def note(self, text: str) -> None:
-        self._print(printable(text), "")
+        if name == FIRST_PHASE and self._loop is None:
+            self._open()
+        super().phase(name)
 
     def tick(self, now: float) -> None:
+        if self._loop:
+            self._loop.touch()
+        super().tick(now)
+
+    def judged(self, judgement: Judgement) -> None:
         with self._lock:
-            self._state.now = now
+            self._view.cluster.update(judgement.timeline)
+        super().judged(judgement)
 
     def hide(self) -> None:
-        self._live.stop()
+        self._finish()
+        if self._loop:
+            self._loop.suspend()
 
     def show(self) -> None:
-        self._live.start()
+        if self._loop:
+            self._loop.resume()
 
     def close(self) -> None:
-        self._live.stop()
+        try:
+            self._finish()
+        finally:
+            self._leave()
 
-    def _print(self, line: str, style: str, at: float | None = None) -> None:
-        """Print a line. Not with the lock held: rich holds another one while it calls :meth:`_render`."""
-        if line:
-            with self._lock:
-                when = self._state.offset(self._state.now if at is None else at)
-            text = escape_for_encoding(f"{when:>8}  {line}", self._console.encoding)
-            self._console.print(Text(text, style=style))
+    def _leave(self) -> None:
+        """Leave the screen, and print what was on it."""
+        if self._loop is None:
+            return
+        try:
+            self._loop.stop()
+        finally:
+            self._restore_signals()
+            self._loop = None
+            self._print_events()
 
-    def _render(self) -> RenderableType:
+    def _open(self) -> None:
+        # rich is slow to import, and runs that are refused draw nothing.
+        from chaos.cli.run.view.loop import ViewLoop  # noqa: PLC0415
+        from chaos.cli.run.view.terminal_signals import TerminalSignals  # noqa: PLC0415
+
+        loop = ViewLoop(self._stream, self._keys, self._build, self._on_key, self._print_events)
+        loop.start()
+        signals = TerminalSignals(loop.suspend, loop.resume)
+        signals.install()
+        self._loop, self._restore_signals = loop, signals.restore
+
+    def _build(self, columns: int, lines: int, silent: float) -> list[Text]:
+        from chaos.cli.run.view.frame import frame  # noqa: PLC0415
+
         with self._lock:
-            state = self._state
-            clock = _clock(state.now)
-            head = "  ".join(part for part in (state.phase_name, clock, state.offset(state.now)) if part)
-            table = Table.grid(padding=(0, 1))
-            for verdict in state.verdicts.values():
-                word = escape_for_encoding(f"{SYMBOLS[verdict.status]} {verdict.status}", self._console.encoding)
-                name = escape_for_encoding(printable(verdict.name), self._console.encoding)
-                table.add_row(Text(word, _COLOURS[verdict.status]), Text(name), Text(state.remaining(verdict), "dim"))
-        return Group(Text(escape_for_encoding(head, self._console.encoding), "bold"), table)
+            self._view.silent = silent
+            return frame(self._view, columns, lines, self._stream.encoding or "utf-8")
+
+    def _on_key(self, key: str) -> None:
+        with self._lock:
+            if key == "q" and not self._view.is_stopping and self._state.phase_name != REPORT_PHASE:
+                self._view.is_stopping = True
+                # With the lock held, as the phase that follows the run begins before its signal handler is gone.
+                _interrupt()
+            elif key == " ":
+                self._view.toggle_pause()
+            elif key == "o":
+                self._view.opens_report = not self._view.opens_report
+
+    def _emit(self, lines: Sequence[Line]) -> None:
+        if self._loop and not self._loop.has_failed:
+            self._view.add(lines)
+        else:
+            write_lines(self._stream, lines)
+
+    def _print_events(self) -> None:
+        """Print the lines that were on the screen, which is gone. Raises OSError, ValueError."""
+        with self._lock:
+            lines = list(self._view.events)
+            self._view.events.clear()
+            if self._view.dropped:
+                lines.insert(0, Line(f"({self._view.dropped} earlier lines are left out)", "note", ""))
+                self._view.dropped = 0
+            write_lines(self._stream, lines)
 
 
-def _clock(now: float | None) -> str:
-    return "" if now is None else datetime.fromtimestamp(now, UTC).strftime("%H:%M:%S UTC")
+def _interrupt() -> None:
+    """Do what Ctrl-C does: signals are for the main thread."""
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+
+
+def _terminal(keys: TextIO | None) -> int | None:
+    """The descriptor of ``keys`` if that is a terminal."""
+    try:
+        return keys.fileno() if keys is not None and keys.isatty() else None
+    except (OSError, ValueError):
+        return None

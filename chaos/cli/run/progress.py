@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import threading
+import sys
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from chaos.cli.run.progress_state import ProgressState
+from chaos.app.null_progress import NullProgress
+from chaos.cli.run.line_progress import PlainProgress
 from chaos.model import ports
-from chaos.model.text import escape_for_encoding, printable
-from chaos.model.verdict import Status, Verdict
+from chaos.model.judgement import Judgement
+from chaos.model.verdict import Verdict
+
+logger = logging.getLogger(__name__)
 
 
-class Display(ports.Progress, Protocol):
-    """Progress that can be closed, and hidden while a question is asked."""
+class Display(ports.Progress, ports.JudgementDisplay, Protocol):
+    """Progress that can be closed, and hidden while a question is asked.
+
+    ``opens_report``: a person asked for the report once it is written.
+    """
+
+    @property
+    def opens_report(self) -> bool: ...
 
     def hide(self) -> None:
         """Draw nothing until :meth:`show`."""
@@ -25,21 +35,36 @@ class Display(ports.Progress, Protocol):
         """Restore the terminal. Idempotent."""
 
 
-def make_progress(stream: TextIO, force_plain: bool = False) -> Display:
-    """The live view if ``stream`` is a terminal that can redraw, else plain lines."""
-    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
-    if force_plain or dumb or not stream.isatty():
+def make_progress(stream: TextIO, force_plain: bool = False, quiet: bool = False) -> Display:
+    """The live view if ``stream`` is a terminal that can redraw, else plain lines; nothing if ``quiet``."""
+    if quiet:
+        return QuietProgress()
+    if force_plain or not can_redraw(stream):
         return PlainProgress(stream)
-    from chaos.cli.run.live import LiveProgress  # noqa: PLC0415 (rich is slow to import, and most runs draw nothing)
+    from chaos.cli.run.live import LiveProgress  # noqa: PLC0415 (most runs draw nothing)
+    from chaos.cli.run.view.foreground import is_foreground  # noqa: PLC0415
 
-    return LiveProgress(stream)
+    return LiveProgress(stream, sys.stdin) if is_foreground(stream) else PlainProgress(stream)
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Whether it is a terminal that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
 class BestEffortProgress:
-    """Ignores write errors (a closed pipe, a lost terminal), which must not stop a run or its undo."""
+    """Shows nothing more after an error: of a write (a closed pipe, a lost terminal), or of the display itself.
+
+    None may stop a run or its undo.
+    """
 
     def __init__(self, display: Display) -> None:
         self._display: Display | None = display
+        self._first = display
+
+    @property
+    def opens_report(self) -> bool:
+        return self._first.opens_report
 
     def phase(self, name: str) -> None:
         self._try(lambda display: display.phase(name))
@@ -56,6 +81,9 @@ class BestEffortProgress:
     def tick(self, now: float) -> None:
         self._try(lambda display: display.tick(now))
 
+    def judged(self, judgement: Judgement) -> None:
+        self._try(lambda display: display.judged(judgement))
+
     def hide(self) -> None:
         self._try(lambda display: display.hide())
 
@@ -63,7 +91,13 @@ class BestEffortProgress:
         self._try(lambda display: display.show())
 
     def close(self) -> None:
-        self._try(lambda display: display.close())
+        self._display = None
+        try:
+            self._first.close()  # also one that could not be written to has a terminal to restore
+        except (OSError, ValueError) as error:
+            logger.debug("the progress could not be closed: %s", error)
+        except Exception:
+            logger.exception("the progress could not be closed")
 
     def _try(self, call: Callable[[Display], None]) -> None:
         if self._display is None:
@@ -71,51 +105,28 @@ class BestEffortProgress:
         try:
             call(self._display)
         except (OSError, ValueError):  # ValueError: the file is closed
+            logger.debug("no more progress is shown", exc_info=True)
             self._display = None
+        except Exception:
+            logger.exception("the progress failed, and no more of it is shown")
+            self.close()
 
 
-class PlainProgress:
-    """One line per change, for logs and pipes."""
+class QuietProgress(NullProgress):
+    """Shows nothing."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._state = ProgressState()
-        self._lock = threading.Lock()
+    @property
+    def opens_report(self) -> bool:
+        return False
 
-    def phase(self, name: str) -> None:
-        with self._lock:
-            self._write(self._state.phase(name))
-
-    def step(self, name: str, node: str, what: str) -> None:
-        with self._lock:
-            self._write(self._state.step(name, node, what))
-
-    def verdict(self, verdict: Verdict) -> None:
-        with self._lock:
-            line = self._state.verdict(verdict)
-            if verdict.status is not Status.PENDING:  # only a view that redraws itself can count down
-                self._write(line, verdict.at)
-
-    def note(self, text: str) -> None:
-        with self._lock:
-            self._write(printable(text))
-
-    def tick(self, now: float) -> None:
-        with self._lock:
-            self._state.now = now
+    def judged(self, judgement: Judgement) -> None:
+        """Discard."""
 
     def hide(self) -> None:
-        self._stream.flush()
+        """Do nothing."""
 
     def show(self) -> None:
-        """Do nothing: lines need not be hidden."""
+        """Do nothing."""
 
     def close(self) -> None:
-        self._stream.flush()
-
-    def _write(self, line: str, at: float | None = None) -> None:
-        if line:
-            when = self._state.offset(self._state.now if at is None else at)
-            text = escape_for_encoding(f"{when:>8}  {line}", self._stream.encoding or "utf-8")
-            self._stream.write(text + "\n")
-            self._stream.flush()
+        """Do nothing."""

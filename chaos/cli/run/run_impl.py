@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 import click
 import msgspec
 
 from chaos.api import load, run
 from chaos.app.connect import inventory_path
+from chaos.app.load import LoadedExperiment
 from chaos.app.run import Run
 from chaos.cli.log_options import is_verbose
+from chaos.cli.output import open_page, wants_color
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.run.serving import NO_PAGE, RunPage, live_page
 from chaos.load.inventory import load_inventory
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
 from chaos.model.file_trust import refuse_writable_by_others
+from chaos.model.inventory import Inventory
 from chaos.model.legacy import decode_plan
+from chaos.model.missing_file import missing_file_hint
 from chaos.model.plan import RUN_ID, Plan
 from chaos.model.text import escape_for_encoding
 from chaos.report import json_
@@ -45,11 +48,47 @@ class RunOptions:
     plan: Path | None = None
     yes: bool = False
     anyway: bool = False
+    serve: str | None = None
 
 
-def run_and_report(options: RunOptions, plain: bool, as_json: bool) -> int:
-    """Run, print the result, and return the exit code. Raises NodefallError."""
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How a run is shown: lines on a terminal, too; the result as JSON; no progress."""
+
+    plain: bool = False
+    as_json: bool = False
+    quiet: bool = False
+
+
+def run_and_report(options: RunOptions, output: OutputOptions) -> int:
+    """Run, print the result on stdout, and return the exit code. Raises NodefallError.
+
+    With JSON on stdout, the summary for people is on stderr, and left out if ``quiet``.
+    """
     tune_gc()
+    experiment, inventory = load_inputs(options)
+    with live_page(options.serve, experiment, inventory) as page:
+        done = run_once(options, experiment, inventory, options.seed, output, page)
+        exit_code = print_result(done, output)
+        with suppress(KeyboardInterrupt):  # the run is over, and its exit code stays; only the wait for pages ends
+            page.finish(done)
+    return exit_code
+
+
+def print_result(done: Run, output: OutputOptions) -> int:
+    """Print the result on stdout; the exit code."""
+    exit_code = done.result.exit_code
+    stream = sys.stderr if output.as_json else sys.stdout
+    text = summary(done.result, report=str(done.report), color=wants_color(stream))
+    if not output.as_json:
+        return echo_document(escape_for_encoding(text, sys.stdout.encoding or "utf-8"), exit_code)
+    if not output.quiet:
+        print_error(text)
+    return echo_document(json_.render(done.result, done.timeline), exit_code)
+
+
+def load_inputs(options: RunOptions) -> tuple[Plan | LoadedExperiment, Inventory]:
+    """The saved plan or the experiment, and the inventory. Raises NodefallError."""
     if options.max_duration:
         try:
             parse_duration(options.max_duration)
@@ -59,45 +98,57 @@ def run_and_report(options: RunOptions, plain: bool, as_json: bool) -> int:
         raise UsageError(f"--record: no directory {options.record.parent}")
     plan = _load_plan(options)
     experiment = plan or load(_experiment(options)).with_max_duration(options.max_duration)
-    inventory = load_inventory(inventory_path(options.inventory))
-    progress = BestEffortProgress(make_progress(sys.stderr, force_plain=plain or is_verbose()))
+    return experiment, load_inventory(inventory_path(options.inventory))
+
+
+def run_once(
+    options: RunOptions,
+    experiment: Plan | LoadedExperiment,
+    inventory: Inventory,
+    seed: int | None,
+    output: OutputOptions,
+    page: RunPage = NO_PAGE,
+) -> Run:
+    """One run, with its progress on stderr and on ``page``; its report is opened if a person asked for it.
+
+    Raises NodefallError.
+    """
+    plain = output.plain or is_verbose()
+    progress = BestEffortProgress(make_progress(sys.stderr, force_plain=plain, quiet=output.quiet))
     try:
         if inventory.lab:
             progress.note("starting the lab, a simulated cluster")
         done = run(
             experiment,
             inventory,
-            seed=options.seed,
+            seed=seed,
             reports=options.reports,
             agree=partial(ask, progress=progress, yes=options.yes),
-            progress=progress,
+            progress=page.progress(progress),
             record=options.record,
             anyway=options.anyway,
+            watcher=page.watcher,
         )
     finally:
         progress.close()
-    result = done.result
-    text = summary(result, report=str(done.report), color=wants_color(sys.stderr))
-    with suppress(OSError):  # stderr is closed, or the disk is full: the exit code still reports the result
+    if progress.opens_report and not open_page(done.report):
+        print_error(f"no browser found to open the report with: set BROWSER, or open {done.report} yourself\n")
+    return done
+
+
+def print_error(text: str) -> None:
+    """Print to stderr. If it is closed or the disk is full, the exit code still reports the result."""
+    with suppress(OSError):
         click.echo(escape_for_encoding(text, sys.stderr.encoding), err=True, nl=False)
-    return _echo_json(done) if as_json else result.exit_code
 
 
-def _echo_json(done: Run) -> int:
-    """Print the result; the exit code, which is not 0 if the write fails."""
-    document = json_.render(done.result, done.timeline)
+def echo_document(document: str, exit_code: int) -> int:
+    """Print the result on stdout; the exit code, which is not 0 if the write fails."""
     try:
         click.echo(document, nl=False)
-    except BrokenPipeError:  # stdout was closed
-        return done.result.exit_code
     except OSError:
-        return done.result.exit_code or Exit.INCONCLUSIVE
-    return done.result.exit_code
-
-
-def wants_color(stream: TextIO) -> bool:
-    """Whether ``stream`` is a terminal with colors, and NO_COLOR is unset or empty (no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+        return exit_code or Exit.INCONCLUSIVE
+    return exit_code
 
 
 def _experiment(options: RunOptions) -> Path:
@@ -115,6 +166,8 @@ def _load_plan(options: RunOptions) -> Plan | None:
     try:
         refuse_writable_by_others(str(options.plan), options.plan.stat())
         plan = decode_plan(options.plan.read_bytes())
+    except FileNotFoundError as error:
+        raise bad_input(str(options.plan), "file not found", missing_file_hint(options.plan)) from error
     except OSError as error:
         raise bad_input(str(options.plan), f"cannot be read: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,0 +1,153 @@
+"""Follows a run of another process of this machine by its directory: what it records, and what that means so far."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from pydantic import ValidationError
+
+from chaos.app.cluster_lock import lock_namespace
+from chaos.app.connect import connect_cluster
+from chaos.app.registry import load_registry
+from chaos.judge.context import Options
+from chaos.judge.judge import judge
+from chaos.judge.live_state import LiveState
+from chaos.kube.lease_api import read_lock, request_abort
+from chaos.load.experiment import load_stored_experiment
+from chaos.model.decode import decode
+from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.experiment import Experiment
+from chaos.model.inventory import Inventory
+from chaos.model.judgement import provisional
+from chaos.model.labels import RUN_LABEL
+from chaos.model.legacy import decode_plan
+from chaos.model.plan import Plan
+from chaos.model.ports import Clock, KubeApi, RunWatcher
+from chaos.model.result import RunResult
+from chaos.model.stored_run import RunState
+from chaos.model.timeline import Timeline
+from chaos.store import run_directory
+from chaos.store.recording_tail import RecordingTail
+from chaos.store.run_history import read_run
+
+logger = logging.getLogger(__name__)
+
+STOP_REASON = "stopped on the live page"
+_INTERVAL = 1.0  # seconds between two reads of the recording
+_SHARE = 0.2  # of one CPU, at most, for judging
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """A run that goes on, as its directory describes it."""
+
+    directory: Path
+    info: run_directory.RunInfo
+    plan: Plan
+    experiment: Experiment
+    inventory: Inventory
+
+
+def open_watched(directory: Path) -> WatchedRun:
+    """Read what the run has stored at its begin. Raises NodefallError, also if other users may have made it."""
+    run_directory.refuse_untrusted(directory)
+    info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
+    try:
+        plan = decode_plan((directory / run_directory.PLAN).read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UsageError(f"{directory / run_directory.PLAN} cannot be read: {error}") from error
+    experiment = load_stored_experiment(directory / run_directory.EXPERIMENT)
+    try:
+        return WatchedRun(directory, info, plan, experiment, Inventory.model_validate(info.inventory))
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]  # without the values
+        raise UsageError(f"{directory / run_directory.RUN} cannot be read: invalid inventory: {why}") from error
+
+
+def is_going_on(directory: Path) -> bool:
+    """Whether a process of this machine has the run open, and there is no result yet."""
+    return read_run(directory).state is RunState.RUNNING
+
+
+@dataclass
+class RunFollower:
+    """Passes on what a run records, and judges it. ``note`` describes to people what was asked of the run."""
+
+    run: WatchedRun
+    watcher: RunWatcher
+    clock: Clock
+    note: Callable[[str], None]
+    _timeline: Timeline = field(default_factory=Timeline)
+    _state: LiveState = field(default_factory=LiveState)
+    _judge_at: float = 0.0
+    _is_stop_wanted: bool = False
+
+    def follow(self) -> None:
+        """Follow the run to its end. Raises NodefallError."""
+        self.watcher.begin(self._targets(), self._want_stop)
+        with ExitStack() as stack:
+            tail = stack.enter_context(RecordingTail(self.run.directory / run_directory.RECORDING))
+            while True:
+                goes_on = is_going_on(self.run.directory)  # before the last entries are read
+                self._take(tail)
+                if not goes_on:
+                    return
+                if self._is_stop_wanted:
+                    self._is_stop_wanted = False
+                    self._stop()
+                self.clock.sleep(_INTERVAL)
+                self.clock.resume()
+
+    def _targets(self) -> dict[str, tuple[str, ...]]:
+        targets: dict[str, tuple[str, ...]] = {}
+        for target in self.run.plan.targets:
+            targets[target.target] = (*targets.get(target.target, ()), target.node)
+        return targets
+
+    def _take(self, tail: RecordingTail) -> None:
+        timeline, before = self._timeline, len(self._timeline.entries)
+        for recorded in tail.read():
+            entry = decode(recorded, timeline.next_seq())
+            timeline.end = max(timeline.end, recorded.t)
+            if entry is not None:
+                timeline.add(entry)
+                self.watcher.entry(entry)
+        if len(timeline.entries) > before and time.monotonic() >= self._judge_at:
+            begin = time.monotonic()
+            self.watcher.judged(provisional(self._judge()))
+            end = time.monotonic()
+            self._judge_at = end + (end - begin) / _SHARE
+
+    def _judge(self) -> RunResult:
+        run, cluster = self.run, self.run.inventory.cluster
+        facts = cluster.facts if cluster else {}
+        options = Options(bind=self._targets(), namespace=run.plan.namespace, inventory=facts)
+        return judge(run.experiment, self._timeline, load_registry(), options, live=True, state=self._state)
+
+    def _want_stop(self) -> None:
+        """For any thread: the cluster is asked by the thread that follows."""
+        self._is_stop_wanted = True
+        self.clock.wake()
+
+    def _stop(self) -> None:
+        try:
+            with connect_cluster(self.run.inventory) as connection:
+                stop_active_run(connection.kube, lock_namespace(connection), self.run.info.run)
+        except NodefallError as error:
+            logger.warning("the run was not stopped: %s", error.message)
+            self.note(f"the run was not stopped: {error.message}")
+            self.watcher.begin(self._targets(), self._want_stop)  # it may be asked again
+
+
+def stop_active_run(kube: KubeApi, namespace: str, run: str) -> None:
+    """Ask the run that holds the cluster's lock to stop and undo, as ``nodefall abort`` does. Raises NodefallError."""
+    record = read_lock(kube, namespace)
+    if record is None or not record.holder or record.annotations.get(RUN_LABEL) != run:
+        raise Refused(f"the run {run} does not hold the cluster's lock", hint="see nodefall status")
+    request_abort(kube, namespace, STOP_REASON)

@@ -1,0 +1,77 @@
+"""The standard streams of the process: secrets are redacted, and a closed pipe ends the output without a word."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+_CLOSED_PIPES: set[int] = set()
+
+
+def open_standard_streams() -> None:
+    """Open closed standard streams: else the next file opened, as the journal, would get their descriptor."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
+        setattr(sys, name, StandardStream(stream, number))
+
+
+def redirect_to_null(number: int) -> None:
+    """Discard further output of a stream, as of the interpreter's final flush."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, number)
+    os.close(null)
+
+
+def is_closed_pipe(number: int) -> bool:
+    """Whether the standard stream is a pipe whose other end was found closed: what is written is not read."""
+    return number in _CLOSED_PIPES
+
+
+class StandardStream:
+    """A text or binary stream on the descriptor ``number``.
+
+    Secrets are redacted; none is registered before the redaction module is imported. Once the other end of a pipe is
+    closed, all is discarded: the command goes on, as a run must undo its fault, and ends with its
+    usual exit code.
+    """
+
+    def __init__(self, stream: Any, number: int) -> None:
+        self._stream, self._number = stream, number
+
+    @property
+    def buffer(self) -> StandardStream:
+        """The binary stream, to which click writes bytes, and text if the encoding is ASCII."""
+        return StandardStream(self._stream.buffer, self._number)
+
+    def write(self, data: str | bytes) -> int:
+        """Write redacted ``data``. Raises OSError, as for a full disk, but not for a closed pipe."""
+        redaction = sys.modules.get("chaos.model.redaction")
+        if redaction:
+            data = redaction.redact(data) if isinstance(data, str) else redaction.redact_bytes(bytes(data))
+        try:
+            return int(self._stream.write(data))
+        except BrokenPipeError:
+            self._discard()
+            return len(data)
+
+    def flush(self) -> None:
+        """Flush. Raises OSError, but not for a closed pipe."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._discard()
+            self._stream.flush()
+
+    def _discard(self) -> None:
+        _CLOSED_PIPES.add(self._number)
+        redirect_to_null(self._number)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
