@@ -42,17 +42,27 @@ class Version(Struct, Generic[T], frozen=True, gc=False):
 
 
 class History(Generic[T]):
-    """All versions of one object, oldest first."""
+    """All versions of one object, oldest first; ``revision`` grows with each change of them.
 
-    __slots__ = ("times", "versions")
+    Only ``append`` and ``replace`` change a history.
+    """
+
+    __slots__ = ("revision", "times", "versions")
 
     def __init__(self) -> None:
         self.versions: list[Version[T]] = []
         self.times: list[float] = []
+        self.revision = 0
 
     def append(self, version: Version[T]) -> None:
         self.versions.append(version)
         self.times.append(version.t)
+        self.revision += 1
+
+    def replace(self, index: int, version: Version[T]) -> None:
+        """Replace a version by one of the same state and receipt, of whose time more is known."""
+        self.versions[index] = version
+        self.revision += 1
 
     def at(self, t: float) -> Version[T] | None:
         """The version at ``t`` (inclusive), None before the first."""

@@ -144,13 +144,28 @@ def read_pending(directory: Path) -> list[PendingUndo]:
 
 def read_entries(directory: Path) -> tuple[list[PendingUndo], frozenset[EntryKey]]:
     """As :func:`read_pending`, and what is undone."""
+    state = read_state(directory)
+    return state.pending, state.undone
+
+
+@dataclass(frozen=True, slots=True)
+class JournalState:
+    """Pending undo, the last operation first; what is undone; and whether the cluster may have a replica."""
+
+    pending: list[PendingUndo]
+    undone: frozenset[EntryKey]
+    has_replica: bool
+
+
+def read_state(directory: Path) -> JournalState:
+    """What a journal records. Changes nothing, also while the run goes on. Raises BadInput."""
     path = directory / NAME
     try:
         content = _parse(path, path.read_bytes().rpartition(b"\n")[0])
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
     pending = content.newest_first()
-    return pending, frozenset(content.recorded - set(map(entry_key, pending)))
+    return JournalState(pending, frozenset(content.recorded - set(map(entry_key, pending))), content.has_replica)
 
 
 @dataclass

@@ -12,13 +12,14 @@ import msgspec
 
 from chaos.model.decode import decode
 from chaos.model.errors import BadInput, Problem, bad_input
+from chaos.model.missing_file import missing_file_hint
 from chaos.model.recording import FORMAT, TRUNCATED_RECORDING, EntryKind, RecordingEntry
 from chaos.model.timeline import Timeline
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
+GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18
-_MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
+MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
 _MAX_DEPTH = 64  # levels of nested arrays and objects in a line: those of recorded Kubernetes objects have up to 14
 _BYTE = re.compile(r"\(byte (\d+)\)")  # in messages of msgspec
 _LEVELS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
@@ -36,12 +37,16 @@ def read_recording(path: Path, *, check_objects: bool = False) -> Iterator[Recor
     """
     try:
         with path.open("rb") as file:
-            yield from _Reader(str(path), check_objects).entries(file)
+            yield from LineReader(str(path), check_objects).entries(file)
+    except FileNotFoundError as error:
+        raise bad_input(str(path), "file not found", missing_file_hint(path)) from error
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
 
 
-class _Reader:
+class LineReader:
+    """Entries of the lines of one recording, in their order."""
+
     def __init__(self, name: str, checks_objects: bool) -> None:
         self.name = name
         self.checks_objects = checks_objects
@@ -54,10 +59,10 @@ class _Reader:
         for chunk in source:
             first, *others = chunk.split(b"\n")
             tail += first
-            if len(tail) > _MAX_LINE_BYTES:
-                self._fail(self.number + 1, f"is longer than {_MAX_LINE_BYTES >> 20} MiB")
+            if len(tail) > MAX_LINE_BYTES:
+                self._fail(self.number + 1, f"is longer than {MAX_LINE_BYTES >> 20} MiB")
             for other in others:
-                yield from self._entry(bytes(tail))
+                yield from self.read(bytes(tail))
                 tail = bytearray(other)
         if tail.strip():
             yield from self._tail(bytes(tail), source)
@@ -76,11 +81,12 @@ class _Reader:
                 self._fail(1, "is not a recording: not a JSON line")
             source.truncation = source.truncation or "its last line is not complete"
         except RecursionError:
-            yield from self._entry(tail)  # raises
+            yield from self.read(tail)  # raises
         else:
-            yield from self._entry(tail)
+            yield from self.read(tail)
 
-    def _entry(self, text: bytes) -> Iterator[RecordingEntry]:
+    def read(self, text: bytes) -> Iterator[RecordingEntry]:
+        """The entry of the next line, none of an empty one. Raises BadInput."""
         self.number += 1
         if not text.strip():
             return
@@ -161,7 +167,7 @@ class _Bytes:
         yield from chunks
 
     def _unzip(self, data: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        unzip = zlib.decompressobj(_GZIP_WBITS)
+        unzip = zlib.decompressobj(GZIP_WBITS)
         while data:
             try:
                 yield unzip.decompress(data, _CHUNK)  # a few zeroed bytes may stand for a thousand times as many
@@ -169,7 +175,7 @@ class _Bytes:
                 raise bad_input(self.name, f"is damaged: {error}") from error
             data = unzip.unconsumed_tail or unzip.unused_data
             if unzip.eof:
-                unzip = zlib.decompressobj(_GZIP_WBITS)  # files may hold several gzip members
+                unzip = zlib.decompressobj(GZIP_WBITS)  # files may hold several gzip members
                 data = data or next(chunks, b"")
                 if not data:
                     return

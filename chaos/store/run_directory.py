@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,6 +78,15 @@ def find(root: Path, name: str) -> Path:
     return found
 
 
+def directories_by_id(root: Path, experiment: str) -> dict[str, Path]:
+    """The directories of an experiment's runs, by the ID of the run; without damaged ones."""
+    found = {}
+    for path in root.glob(f"{experiment}/*/{RUN}"):
+        with suppress(UsageError):
+            found[load(path.parent, RUN, RunInfo).run] = path.parent
+    return found
+
+
 def refuse_untrusted(directory: Path) -> None:
     """Raises BadInput if another user may choose what an undo of this run sends to machines."""
     for path in (directory.parent, directory, *(directory / name for name in (RUN, PLAN, JOURNAL))):
@@ -93,10 +104,22 @@ def _find(root: Path, name: str) -> Path:
     found = sorted(runs, key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
     found = found or [path for path in root.glob(f"*/*/{RUN}") if _has_id(path, name)]
     if not found:
-        raise UsageError(
-            f"no run {name!r} in {root}", hint="give a run directory, EXPERIMENT/STAMP, a run's ID or last"
-        )
+        raise _no_run(root, name)
     return found[-1].parent
+
+
+def _no_run(root: Path, name: str) -> UsageError:
+    experiments = sorted({path.parent.parent.name for path in root.glob(f"*/*/{RUN}")})
+    if not experiments:
+        why = f"{root} has no runs yet" if root.is_dir() else f"there is no directory {root}"
+        return UsageError(
+            f"no run {name!r}: {why}", hint="run an experiment first, as nodefall demo, or give --reports DIRECTORY"
+        )
+    nearest = get_close_matches(name, experiments, 1)
+    guess = f"did you mean {nearest[0]}? " if nearest else ""
+    return UsageError(
+        f"no run {name!r} in {root}", hint=f"{guess}give a run directory, EXPERIMENT/STAMP, a run's ID or last"
+    )
 
 
 def _has_id(path: Path, run: str) -> bool:

@@ -95,7 +95,7 @@ def test_the_depth_of_a_line_is_limited(
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot be read: No such file"):
+    with pytest.raises(BadInput, match="file not found"):
         list(read_recording(tmp_path / "nothing"))
     with pytest.raises(BadInput, match="cannot be read: Is a directory"):
         list(read_recording(tmp_path))
