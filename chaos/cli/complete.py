@@ -1,0 +1,142 @@
+"""Shell completion of what several commands take: plug-ins, documents, and the targets of an experiment.
+
+Completion prints no error: where something cannot be read there is nothing to offer.
+"""
+
+# ruff: noqa: PLC0415 - slow imports are deferred until something is completed
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from chaos.model.errors import NodefallError
+
+_HEAD_BYTES = 16_384  # the kind of a document is near its top
+_MAX_ENTRIES = 1000  # of a directory
+_MAX_LINES = 2000  # of a recording, which begins with the list of all Nodes
+_SUFFIXES = (".yaml", ".yml", ".json")
+_KIND = re.compile(rb"(?:^|[{,])\s*[\"']?kind[\"']?: *[\"']?(\w+)", re.MULTILINE)
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete_action(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """Names of actions."""
+    from chaos.app.registry import load_registry
+
+    actions = load_registry().actions
+    return [CompletionItem(name, help=actions[name].summary) for name in actions if name.startswith(incomplete)]
+
+
+def complete_assertion(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """Names of assertions."""
+    from chaos.app.registry import load_registry
+
+    assertions = load_registry().assertions
+    return [CompletionItem(name, help=assertions[name].summary) for name in assertions if name.startswith(incomplete)]
+
+
+def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of all that ``explain`` explains."""
+    from chaos.app.registry import load_facts, load_windows_facts
+    from chaos.cli.time_words import TIME_WORDS
+    from chaos.model.bound import FACTS, POD_FACTS
+
+    summaries = {**FACTS, **POD_FACTS, **{word: each.summary for word, each in TIME_WORDS.items()}}
+    summaries |= {name: fact.summary for name, fact in {**load_windows_facts(), **load_facts()}.items()}
+    plugins = [*complete_action(ctx, param, incomplete), *complete_assertion(ctx, param, incomplete)]
+    others = [
+        CompletionItem(name, help=text) for name, text in sorted(summaries.items()) if name.startswith(incomplete)
+    ]
+    return [*plugins, *others]
+
+
+def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """``TARGET=NODE`` for each target of the command's experiment, with the nodes of its recording."""
+    recording, experiment = (*ctx.args, "", "")[:2]  # click leaves them there, as the option before has no value yet
+    recording, experiment = ctx.params.get("recording") or recording, ctx.params.get("experiment") or experiment
+    targets = _targets(Path(experiment)) if experiment else []
+    nodes = _recorded_nodes(Path(recording)) if recording else []
+    found = [f"{target}={node}" for target in targets for node in nodes] or [f"{target}=" for target in targets]
+    return [CompletionItem(text) for text in found if text.startswith(incomplete)]
+
+
+def complete_document(*kinds: str) -> Complete:
+    """A completion of paths: files of these kinds, and the directories that lead to them; else any path."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+        paths = list(_documents(incomplete, kinds))
+        while len(paths) == 1 and paths[0].endswith("/"):  # a shell would add a space after it
+            below = list(_documents(paths[0], kinds))
+            if not below:
+                break
+            paths = below
+        return [CompletionItem(path) for path in paths] or [CompletionItem(incomplete, type="file")]
+
+    return complete
+
+
+complete_experiment_file = complete_document("Experiment")
+complete_inventory_file = complete_document("Inventory")
+complete_game_day_file = complete_document("GameDay")
+complete_any_document = complete_document("Experiment", "Inventory", "GameDay")
+
+
+def _documents(incomplete: str, kinds: Iterable[str]) -> Iterator[str]:
+    """Paths that begin with ``incomplete``: documents of the kinds, and directories with a slash."""
+    folder, _, start = incomplete.rpartition("/")
+    prefix = incomplete[: len(incomplete) - len(start)]
+    for entry in _entries(Path(folder or ("/" if incomplete.startswith("/") else "."))):
+        if not entry.name.startswith(start) or entry.name.startswith("."):
+            continue
+        if os.path.isdir(entry):  # False, and no error, where it may not be read
+            yield f"{prefix}{entry.name}/"
+        elif entry.name.endswith(_SUFFIXES) and os.path.isfile(entry) and _kind_of(entry) in kinds:
+            yield f"{prefix}{entry.name}"
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(folder / entry.name for _, entry in zip(range(_MAX_ENTRIES), entries, strict=False))
+    except OSError:
+        return []
+
+
+def _kind_of(path: Path) -> str:
+    """The kind of a document by its text, "" if there is none. The file is not parsed: completion must be quick."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return ""
+    found = _KIND.search(head)
+    return found[1].decode() if found else ""
+
+
+def _targets(experiment: Path) -> list[str]:
+    from chaos.app.registry import load_registry
+    from chaos.load.experiment import load_experiment
+
+    try:
+        return list(load_experiment(experiment, load_registry()).spec.targets)
+    except NodefallError:
+        return []
+
+
+def _recorded_nodes(recording: Path) -> list[str]:
+    """Names of the nodes at the begin of a recording or of the recording of a run."""
+    from itertools import islice
+
+    from chaos.store.recording import build_timeline, read_recording
+    from chaos.store.run_directory import RECORDING
+
+    path = recording / RECORDING if os.path.isdir(recording) else recording
+    try:
+        return sorted(build_timeline(islice(read_recording(path), _MAX_LINES)).nodes)
+    except NodefallError:
+        return []

@@ -1,0 +1,1 @@
+"""``nodefall new``: the skeleton of an experiment."""

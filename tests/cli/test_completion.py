@@ -1,0 +1,207 @@
+"""What completion offers, and that it does so in real shells."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from chaos.cli.app import cli
+from chaos.cli.complete import complete_document
+from chaos.cli.lazy import COMMANDS
+from tests.kit.processes import ROOT, WALL, environment
+from tests.kit.stored_runs import result_of, store, within
+
+RECORDING = "tests/recordings/01-graceful-poweroff.jsonl.gz"
+
+
+def offered(*words: str) -> list[str]:
+    """For the last word, as a shell gets it."""
+    *before, incomplete = words
+    found = ShellComplete(cli, {}, "nodefall", "_NODEFALL_COMPLETE").get_completions(before, incomplete)
+    return [item.value if item.type == "plain" else f"<{item.type}>" for item in found]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with experiments, an inventory, a game day, other files and a stored run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments" / "gamedays").mkdir(parents=True)
+    (tmp_path / "experiments" / "workloads").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    kinds = {
+        "experiments/graceful.yaml": "apiVersion: nodefall.dev/v1alpha1\nkind: Experiment\n",
+        "experiments/other.yml": "kind: 'Experiment'\n",
+        "experiments/gamedays/first.yaml": "kind: GameDay\n",
+        "experiments/workloads/web.yaml": "kind: Deployment\n",
+        "lab.json": '{"apiVersion": "v1", "kind": "Inventory"}',
+        "notes.md": "kind: Experiment\n",
+    }
+    for name, text in kinds.items():
+        (tmp_path / name).write_text(text)
+    store(tmp_path / "reports", result_of(within(12.0)))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "exp"], [f"experiments/{name}" for name in ("gamedays/", "graceful.yaml", "other.yml", "workloads/")]),
+        (["run", "experiments/g"], ["experiments/gamedays/", "experiments/graceful.yaml"]),
+        (["plan", "experiments/gr"], ["experiments/graceful.yaml"]),
+        (["run", "experiments/graceful.yaml", "-i", "l"], ["lab.json"]),
+        (["gameday", "plan", "experiments/gamed"], ["experiments/gamedays/first.yaml"]),
+        (["validate", "l"], ["lab.json"]),
+        (["run", "none/x"], ["<file>"]),
+        (["run", ".h"], ["<file>"]),
+        (["show", "e"], ["e", "e/"]),
+        (["show", ""], ["last", "e", "e/"]),
+        (["new", "--action", "powero"], ["poweroff"]),
+        (["new", "--expect", "pods-re"], ["pods-rejected", "pods-rescheduled"]),
+        (["explain", "base"], ["baseline"]),
+        (["explain", "kubelet.nodeSt"], ["kubelet.nodeStatusReportFrequency", "kubelet.nodeStatusUpdateFrequency"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)  # fmt: skip
+def test_what_is_offered(words: list[str], expected: list[str]) -> None:
+    assert offered(*words) == expected
+
+
+def test_targets_of_an_experiment_with_the_nodes_of_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    experiment = "experiments/graceful-poweroff.yaml"
+    assert offered("judge", RECORDING, experiment, "--bind", "victim=ra-w") == [
+        "victim=ra-worker", "victim=ra-worker2", "victim=ra-worker3"
+    ]  # fmt: skip
+    assert offered("judge", "none.jsonl.gz", experiment, "--bind", "") == ["victim="]
+    assert offered("judge", RECORDING, "none.yaml", "--bind", "") == []
+
+
+def test_an_absolute_path_and_one_above(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered("run", f"{folder}/experiments/gr") == [f"{folder}/experiments/graceful.yaml"]
+    monkeypatch.chdir(folder / "experiments" / "gamedays")
+    assert offered("run", "../gr") == ["../graceful.yaml"]
+
+
+def test_a_directory_that_cannot_be_read_offers_nothing(folder: Path) -> None:
+    complete = complete_document("Experiment")
+    (folder / "lab.json").unlink()
+    os.symlink(folder / "gone", folder / "broken.yaml")
+    os.mkfifo(folder / "broken.json")  # would never be read to its end
+    assert [item.type for item in complete(None, None, "broken")] == ["file"]  # type: ignore[arg-type]
+
+
+def parameters(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Parameter]]:
+    """Those of a command and of all below it."""
+    yield from ((path, parameter) for parameter in command.params)
+    for name, below in getattr(command, "commands", {}).items():
+        yield from parameters(below, (*path, name))
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_experiment_and_inventory_is_completed(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    for path, parameter in parameters(command, (name,)):
+        if parameter.name in ("experiment", "experiments") or "-i" in parameter.opts:
+            assert parameter._custom_shell_complete is not None, (path, parameter.name)
+
+
+@pytest.fixture
+def program(folder: Path) -> dict[str, str]:
+    """An environment with ``nodefall`` on the path."""
+    path = folder / "bin" / "nodefall"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -m chaos "$@"\n')
+    path.chmod(0o755)
+    return environment(folder) | {"PATH": f"{path.parent}:{os.environ['PATH']}", "HOME": str(folder), "TERM": "dumb"}
+
+
+def shell(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        pytest.skip(f"needs {name}")
+    return found
+
+
+def script(name: str, folder: Path) -> Path:
+    from chaos.cli.completion import script_of  # noqa: PLC0415
+
+    path = folder / f"completion.{name}"
+    path.write_text(script_of(name), encoding="utf-8")
+    return path
+
+
+class Terminal:
+    """An interactive shell on a pseudo-terminal."""
+
+    def __init__(self, argv: list[str], env: dict[str, str], cwd: Path) -> None:
+        ours, theirs = pty.openpty()
+        self._ours, self.output = ours, ""
+        self.process = subprocess.Popen(
+            argv, env=env, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+
+    def type(self, text: str, expect: str) -> None:
+        """Type, then read until ``expect`` is shown; what was shown before does not count."""
+        seen = len(self.output)
+        os.write(self._ours, text.encode())
+        while expect not in self.output[seen:]:
+            ready, _, _ = select.select([self._ours], [], [], WALL)
+            assert ready, f"no {expect!r} after {text!r}: {self.output}"
+            self.output += os.read(self._ours, 65536).decode(errors="replace")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+# What is typed, and what a tab adds.
+CASES = [("nodefall expl", "ain"), ("nodefall run experiments/gr", "aceful.yaml"), ("nodefall show la", "st")]
+
+
+@pytest.mark.timeout(2 * WALL)
+@pytest.mark.parametrize(
+    ("name", "options", "ready"),
+    [
+        ("bash", ["--norc", "--noprofile", "-i"], "PS1='ready> '; source {script}; echo do''ne\n"),
+        ("zsh", ["-f", "-i"], "PS1='ready> '; autoload -Uz compinit; compinit -u -D; source {script}; echo do''ne\n"),
+    ],
+    ids=["bash", "zsh"],
+)  # fmt: skip
+def test_a_tab_in_an_interactive_shell(
+    name: str, options: list[str], ready: str, folder: Path, program: dict[str, str]
+) -> None:
+    terminal = Terminal([shell(name), *options], program, folder)
+    try:
+        terminal.type(ready.format(script=script(name, folder)), "done")
+        for typed, added in CASES:
+            terminal.type(typed, typed)
+            terminal.type("\t", added)
+            terminal.type("\x15", "")  # Ctrl-U
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize(("typed", "added"), CASES)
+def test_fish_completes(typed: str, added: str, folder: Path, program: dict[str, str]) -> None:
+    command = f"source {script('fish', folder)}; complete -C '{typed}'"
+    done = subprocess.run(
+        [shell("fish"), "--no-config", "-c", command], cwd=folder, env=program, capture_output=True, text=True,
+        timeout=WALL, check=False,
+    )  # fmt: skip
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [typed.rsplit(maxsplit=1)[-1] + added], (
+        done.stderr
+    )
