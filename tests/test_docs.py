@@ -56,3 +56,11 @@ def test_comments_cite_no_document_that_is_not_here(path: Path) -> None:
     """A source that readers cannot open is none."""
     text = path.read_text(encoding="utf-8")
     assert not _OUTSIDE.search(text), _OUTSIDE.search(text)
+
+
+def test_the_readme_is_short_and_its_counts_are_true() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    counts = re.findall(r"\[(\d+) (actions|assertions|bundled ones)\]", text)
+    pages = {"actions": "docs/actions/*.md", "assertions": "docs/assertions/*.md", "bundled ones": "experiments/*.yaml"}
+    assert {what: int(number) for number, what in counts} == {w: len(list(ROOT.glob(p))) for w, p in pages.items()}

@@ -39,11 +39,11 @@ TESTS = sorted(set(NAMED.findall(PAGE)))
 
 @cache
 def functions(path: Path) -> set[str]:
-    """Tests of a module; none if there is no such module."""
+    """Tests of a module, those of its classes included; none if there is no such module."""
     if not path.is_file():
         return set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
 @pytest.mark.parametrize(("file", "test"), TESTS, ids=lambda part: part)

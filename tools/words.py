@@ -22,7 +22,7 @@ BANNED = {
     "told tell tells telling": "report, describe, print",
     "deed deeds": "operation",
     "owe owes owed owing debt debts debtor": "pending undo",
-    "wish wishes wished": "options, request",
+    "wish placement wished": "options, request",
     "eye eyes": "observer",
     "sight": "coverage, blind window",
     "anew": "again",
