@@ -26,8 +26,8 @@ def run(directory: Path, seed: int) -> float:
     experiment = directory / "abort.yaml"
     experiment.write_text(text)
     done = nodefall("run", experiment, "-i", LAB, "--plain", "--seed", str(seed), cwd=directory)
-    if "aborted: abort condition" not in done.stderr:
-        raise RuntimeError(done.stderr)
+    if "aborted: abort condition" not in done.stdout:
+        raise RuntimeError(done.stdout + done.stderr)
     return until_undone(next(directory.glob("reports/*/*/recording.jsonl.gz")))
 
 

@@ -77,11 +77,12 @@ if TYPE_CHECKING:
     )
     from chaos.model.inventory import Lab as LabSettings
     from chaos.model.plan import Plan, PlannedStep, PlannedTarget
-    from chaos.model.ports import Progress
+    from chaos.model.ports import Progress, RunWatcher
     from chaos.model.probes import Probe, Query, ServiceReference
     from chaos.model.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
     from chaos.model.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
     from chaos.model.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
+    from chaos.model.value_limit import ValueLimit
     from chaos.model.verdict import Status, Verdict
 
 # fmt: off
@@ -93,10 +94,11 @@ __all__ = [
     "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError", "PodHistories",
     "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb", "PriorityGrace", "Probe",
     "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus", "ProtectedNodes", "Query",
-    "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "Scrape",
-    "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand", "TargetSpec",
-    "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep", "Unreachable", "Unsupported", "Until",
-    "UsageError", "Verdict", "Workload", "judge", "kube", "load", "plan", "run",
+    "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "RunWatcher",
+    "Scrape", "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand",
+    "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep", "Unreachable",
+    "Unsupported", "Until",
+    "UsageError", "ValueLimit", "Verdict", "Workload", "judge", "kube", "load", "plan", "run",
 ]
 # fmt: on
 
@@ -161,23 +163,23 @@ def run(  # noqa: PLR0913 - one per option
     progress: Progress | None = None,
     record: Path | None = None,
     anyway: bool = False,
+    watcher: RunWatcher | None = None,
 ) -> Run:
     """Plan, inject, observe, roll back, judge and report.
 
-    ``experiment`` may be a :class:`Plan`, which is executed unless the cluster has changed. ``agree`` confirms that
-    machines of a real cluster go down; a function is called with the plan, and raises Refused to cancel the run.
-    ``progress`` receives phases, steps and verdicts. ``record``: a copy of the recording. ``anyway``: see :func:`plan`.
+    A :class:`Plan` is executed unless the cluster has changed. ``agree`` confirms that machines of a real cluster go
+    down; a function is called with the plan, and raises Refused to cancel. ``progress`` receives phases, steps and
+    verdicts, ``watcher`` every entry and judgement. ``record``: a copy of the recording. ``anyway``: see :func:`plan`.
 
-    In the main thread, the first SIGINT or SIGTERM stops the run, which undoes its steps and returns a result with the
-    matching ``exit_code``. Raises BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the
-    undo did not finish.
+    In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. Raises
+    BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
     """
     from chaos.app.confirmation import always_confirm, refuse_unconfirmed
     from chaos.app.connect import connect_cluster, refuse_before_side_effects
     from chaos.app.inventories import as_inventory
-    from chaos.app.null_progress import NullProgress
+    from chaos.app.null_progress import NullProgress, Unwatched
     from chaos.app.registry import load_registry
-    from chaos.app.run import RunRequest, run
+    from chaos.app.run import RunHooks, RunRequest, run
     from chaos.model.plan import Plan
 
     saved = experiment if isinstance(experiment, Plan) else None
@@ -185,7 +187,8 @@ def run(  # noqa: PLR0913 - one per option
     loaded_inventory = as_inventory(inventory)
     confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
     seed = saved.seed if saved else seed
-    request = RunRequest(loaded, load_registry(), Path(reports), confirm, seed, record, saved, anyway)
+    hooks = RunHooks(watcher=watcher or Unwatched())
+    request = RunRequest(loaded, load_registry(), Path(reports), confirm, seed, record, saved, anyway, hooks)
     with ExitStack() as stack:
         with refuse_before_side_effects():
             connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))

@@ -13,7 +13,7 @@ from chaos.clock import SystemClock
 from chaos.kube.lease import PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
 from chaos.model.errors import UsageError
-from chaos.model.labels import RUN_LABEL
+from chaos.model.labels import LOCK_NAME, RUN_LABEL
 from chaos.store.process_identity import current_identity
 from chaos.store.process_lock import MachineLock, exclusive_lock
 
@@ -26,14 +26,15 @@ def hold_lock(
     note: Callable[[str], object],
     *,
     wait_for_holder: bool = False,
+    name: str = LOCK_NAME,
 ) -> Iterator[ClusterLock]:
-    """Hold the cluster's lock for the block. Raises Refused.
+    """Hold the cluster's lock for the block, or another one with this ``name``. Raises Refused.
 
     ``machine``: the lock of this machine, which knows who has ended here without releasing the cluster's.
     ``note`` is called before waiting for the lease of a dead holder to expire; it may raise Refused.
     """
     clock, identity = SystemClock(), _identity(run)
-    lock = ClusterLock(connection.kube, lock_namespace(connection), identity, clock.now, ended=machine.ended)
+    lock = ClusterLock(connection.kube, lock_namespace(connection), identity, clock.now, ended=machine.ended, name=name)
     acquired = False
     machine.enter(identity.holder)
     try:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection
 from chaos.app.load import LoadedExperiment, load, required_permissions
+from chaos.app.local_identity import own_node
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
@@ -149,10 +150,11 @@ def _case(
 ) -> PreflightCase:
     connection = request.connection
     targets = planned_targets(loaded.experiment, request.registry)
-    nodes = {name: tuple(candidates(spec, view, connection.inventory)) for name, spec in targets.items()}
+    own = own_node(view)
+    nodes = {name: tuple(candidates(spec, view, connection.inventory, own)) for name, spec in targets.items()}
     case = PreflightCase(loaded, nodes, missing_permissions=missing, source_errors=_source_errors(loaded, request))
     try:
-        select_nodes(targets, view, connection.inventory, seed=0)
+        select_nodes(targets, view, connection.inventory, seed=0, own_node=own)
     except Refused as refused:
         return replace(case, mismatch=(refused.message, refused.hint))
     return case

@@ -29,11 +29,12 @@ _NAMES = {
         "ProtectedNodes Rule TimeSource"
     ),
     "chaos.model.plan": "Plan PlannedStep PlannedTarget",
-    "chaos.model.ports": "Progress",
+    "chaos.model.ports": "Progress RunWatcher",
     "chaos.model.probes": "Probe Query ServiceReference",
     "chaos.model.recording": "ActionRecord BlindWindow Currency ProbeResult QueryResult Series",
     "chaos.model.result": "ForeignFault Phases RunResult StepResult UndoResult",
     "chaos.model.timeline": "Entry Fact ProbeSample QuerySample Scrape Timeline",
+    "chaos.model.value_limit": "ValueLimit",
     "chaos.model.verdict": "Status Verdict",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -10,6 +10,7 @@ from typing import Any
 from chaos.kube.workload import create_commands, removal, workload_state
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
+from chaos.load.yaml_dump import dump
 from chaos.model.action import AnyAction, Undo
 from chaos.model.assertion import HostFactAssertion
 from chaos.model.experiment import Experiment, Step
@@ -25,11 +26,21 @@ from chaos.plan.planner import expand_steps
 
 @dataclass(frozen=True, slots=True)
 class LoadedExperiment:
-    """An experiment file with the manifests of its workload."""
+    """An experiment file with the manifests of its workload. ``text``: its document, None for that in the file."""
 
     path: Path
     experiment: Experiment
     manifests: list[dict[str, Any]]
+    text: bytes | None = None
+
+    @property
+    def document(self) -> bytes:
+        """The document as it is run, stored and hashed. Raises OSError."""
+        return self.path.read_bytes() if self.text is None else self.text
+
+    def with_experiment(self, experiment: Experiment) -> LoadedExperiment:
+        """A copy with a changed experiment, whose document is written out; the paths of its manifests are absolute."""
+        return replace(self, experiment=experiment, text=experiment_document(experiment, self.path.parent))
 
     def with_max_duration(self, max_duration: str | None) -> LoadedExperiment:
         """A copy with another maxDuration, which also sets the failsafe timers on hosts; unchanged if None."""
@@ -37,6 +48,14 @@ class LoadedExperiment:
             return self
         spec = self.experiment.spec.model_copy(update={"max_duration": max_duration})
         return replace(self, experiment=self.experiment.model_copy(update={"spec": spec}))
+
+
+def experiment_document(experiment: Experiment, folder: Path) -> bytes:
+    """The experiment as YAML that loads as the same from any folder; ``folder``: to which its paths are relative."""
+    document = experiment.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if workload := document["spec"].get("workload"):
+        workload["manifests"] = [str((folder / name).resolve()) for name in workload["manifests"]]
+    return dump([document]).encode()
 
 
 def load(path: Path, registry: PluginRegistry) -> LoadedExperiment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,8 @@ from chaos.app.connect import local_machine_id, login
 from chaos.hosts.driver import HostContext, SharedObjects, transport_of
 from chaos.hosts.transports.settings import HostSettings, LocalUser
 from chaos.model.inventory import Inventory
+from chaos.model.labels import POD_UID_ENV
+from chaos.plan.cluster import ClusterView
 from chaos.preflight.observations import LocalIdentity
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -23,7 +26,18 @@ def local_identity(others: Iterable[str]) -> LocalIdentity:
     addresses = {_source_address(address) for address in others} - {""}
     namespace = _read(_NAMESPACE)
     pod = f"{namespace}/{socket.gethostname()}" if namespace else ""
-    return LocalIdentity(local_machine_id(), frozenset(addresses), _read(_BOOT_ID), pod)
+    return LocalIdentity(local_machine_id(), frozenset(addresses), _read(_BOOT_ID), pod, own_pod_uid())
+
+
+def own_pod_uid() -> str:
+    """The UID of the pod that this process runs in, by the downward API; "" where it is unknown."""
+    return os.environ.get(POD_UID_ENV, "")
+
+
+def own_node(view: ClusterView) -> str:
+    """The node of this process's pod; "" if it is in no pod of this cluster, or cannot know which it is."""
+    uid = own_pod_uid()
+    return next((pod.spec.node_name or "" for pod in view.pods if uid and pod.spec and pod.metadata.uid == uid), "")
 
 
 def server_addresses(url: str) -> frozenset[str]:

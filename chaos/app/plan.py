@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.load import LoadedExperiment, required_permissions
+from chaos.app.local_identity import own_node
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
@@ -49,7 +50,7 @@ def plan(
         check()
     view = cluster_view(connection.kube, connection.uid)
     targets = planned_targets(loaded.experiment, registry)
-    nodes = select_nodes(targets, view, connection.inventory, seed)
+    nodes = select_nodes(targets, view, connection.inventory, seed, own_node(view))
     case = PreflightCase(loaded, nodes, run=run, seed=seed)
     data = collect([case], connection, registry, view, same_run=True)
     findings = run_checks(CHECKS, with_pending_undo(data.observations, connection, reports))

@@ -120,7 +120,7 @@ def _draft(
         run=case.run,
         now=connection.clock.now(),
         seed=case.seed,
-        experiment_text=case.loaded.path.read_bytes(),
+        experiment_text=case.loaded.document,
         view=view,
         nodes_by_target=case.nodes,
         targets={node: hosts[node].target for nodes in case.nodes.values() for node in nodes},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from chaos.app.inventory_secrets import journal_signer
 from chaos.app.judge import JudgedRun
 from chaos.app.load import LoadedExperiment
 from chaos.app.logs import RunLog, run_log
+from chaos.app.null_progress import Unwatched
 from chaos.app.pending_undo import refuse_pending_undo, remove_finished_runs
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.app.plan import new_run_id, plan
@@ -27,11 +30,12 @@ from chaos.app.progress_log import LoggedProgress
 from chaos.app.run_setup import RunSetup
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
+from chaos.engine.stop import StopRequest
 from chaos.kube.lease_lock import ClusterLock
 from chaos.model.decode import decode
 from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan
-from chaos.model.ports import Progress
+from chaos.model.ports import Clock, Progress, RunWatcher
 from chaos.model.registry import PluginRegistry
 from chaos.model.verdict import Status
 from chaos.plan.cluster import ClusterView
@@ -42,6 +46,23 @@ from chaos.store.private_files import write_private
 from chaos.store.recording_writer import RecordingWriter
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunHooks:
+    """What a caller such as a game day has to do with a run. ``run_id``: the run's ID, "" for a new one.
+
+    ``on_begin`` is called with the run's directory and the way to stop it, before the first side effect on the cluster;
+    ``before_fault`` once before the first step: it raises NodefallError if there must be none. ``awaits_lock``: wait
+    for the cluster's lock as long as its holder may be dead, instead of refusing the run at once. ``watcher`` is shown
+    the run while it goes on.
+    """
+
+    run_id: str = ""
+    awaits_lock: bool = False
+    on_begin: Callable[[Path, StopRequest], None] = lambda _directory, _stop: None
+    before_fault: Callable[[], None] = lambda: None
+    watcher: RunWatcher = field(default_factory=Unwatched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +77,7 @@ class RunRequest:
     record: Path | None = None
     plan: Plan | None = None
     anyway: bool = False
+    hooks: RunHooks = RunHooks()
 
     @property
     def overrides_preflight(self) -> bool:
@@ -92,10 +114,11 @@ def _run_locked(
     with ExitStack() as stack:
         machine = stack.enter_context(hold_machine_lock(connection))
         stack.enter_context(connection.clock.participant())
-        run_id = request.plan.run if request.plan else new_run_id(request.loaded)
+        run_id = request.plan.run if request.plan else request.hooks.run_id or new_run_id(request.loaded)
         with refuse_before_side_effects():
             on_wait = partial(_before_lock_wait, request, connection, progress)
-            lock = stack.enter_context(hold_lock(connection, machine, run_id, on_wait))
+            awaits = request.hooks.awaits_lock
+            lock = stack.enter_context(hold_lock(connection, machine, run_id, on_wait, wait_for_holder=awaits))
             remove_finished_runs(connection, request.reports, progress.note)
             signer = journal_signer(connection)
             progress.phase("plan")
@@ -105,23 +128,37 @@ def _run_locked(
         logger.info("run %s of %s on %s", planned.run, planned.experiment, connection.kube.server)
         stack.callback(_close, writer)
         journal = stack.enter_context(Journal(directory))
-        recorder = Recorder(decode, connection.clock, writer.write)
-        setup = RunSetup(request.loaded, request.registry, connection, planned, view, lock, signer)
+        hooks, watcher = request.hooks, request.hooks.watcher
+        recorder = Recorder(decode, connection.clock, writer.write, watcher.entry)
+        setup = RunSetup(
+            request.loaded, request.registry, connection, planned, view, lock, signer, hooks.before_fault, watcher
+        )
         context = setup.context(journal, recorder, progress)
         lock.on_abort = context.stop.request
         lock.on_crash = context.stop.report_crash
         lock.on_loss = context.stop.report_loss
-
-        def stop(number: int) -> None:
-            if context.stop.signum is None:
-                context.stop.signum = number
-                connection.clock.wake()
-
+        stop = partial(_stop, context.stop, connection.clock)
         with stop_on_signal(stop), guard_pending_undo(directory):
+            hooks.on_begin(directory, context.stop)
+            watcher.begin(_targets(planned), partial(stop, signal.SIGINT))
             result = execute(context)
             timeline = recorder.timeline()
+            progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
         failure = _close(writer)
     return Run(result, timeline, directory), recorder.failure or failure
+
+
+def _targets(planned: Plan) -> dict[str, tuple[str, ...]]:
+    """The nodes by target."""
+    names = dict.fromkeys(target.target for target in planned.targets)
+    return {name: tuple(t.node for t in planned.targets if t.target == name) for name in names}
+
+
+def _stop(request: StopRequest, clock: Clock, number: int) -> None:
+    """Stop the run on the first signal."""
+    if request.signum is None:
+        request.signum = number
+        clock.wake()
 
 
 def _before_lock_wait(request: RunRequest, connection: ClusterConnection, progress: Progress, reason: str) -> None:
@@ -164,7 +201,7 @@ def _create_directory(
     try:
         run_directory.save(directory, run_directory.RUN, info)
         run_directory.save(directory, run_directory.PLAN, planned)
-        write_private(directory / run_directory.EXPERIMENT, request.loaded.path.read_bytes())
+        write_private(directory / run_directory.EXPERIMENT, request.loaded.document)
         return directory, RecordingWriter(directory / run_directory.RECORDING)
     except OSError as error:
         raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error
@@ -200,4 +237,5 @@ def _with_note(run: Run, note: str) -> Run:
     if result.exit_code == Exit.HELD:
         code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {note}"
         result = structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
+        result = structs.replace(result, tally="", sentence="")
     return replace(run, result=result)

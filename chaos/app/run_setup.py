@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from chaos import __version__
 from chaos.app.connect import ClusterConnection
 from chaos.app.injection_limits import InjectionLimits
 from chaos.app.load import LoadedExperiment
+from chaos.app.null_progress import Unwatched
 from chaos.app.observer_setup import ObserverSet, build_observers
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
@@ -25,8 +27,9 @@ from chaos.kube.node_events import NodeEvents
 from chaos.kube.replica import RunIdentity, Signer
 from chaos.kube.workload import create_commands
 from chaos.model.duration import parse_duration
+from chaos.model.judgement import Judgement, provisional
 from chaos.model.plan import Plan
-from chaos.model.ports import Progress
+from chaos.model.ports import JudgementDisplay, Progress, RunWatcher
 from chaos.model.recording import OVERRIDDEN, SLACK, WARNINGS
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RunResult
@@ -45,6 +48,7 @@ class LiveJudge:
     recorder: Recorder
     options: Options
     prove_at: Callable[[Iterable[float]], None] = lambda _: None
+    watcher: RunWatcher = field(default_factory=Unwatched)
     _state: LiveState = field(default_factory=LiveState)
 
     def judge(self, live: bool) -> RunResult:
@@ -52,6 +56,7 @@ class LiveJudge:
         timeline = self.recorder.timeline()
         result = judge(self.loaded.experiment, timeline, self.registry, self.options, live=live, state=self._state)
         self.prove_at(self._state.deadlines)
+        self.watcher.judged(provisional(result) if live else result)
         return result
 
     def steady_state(self) -> tuple[Verdict, ...]:
@@ -63,7 +68,9 @@ class LiveJudge:
         context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
         missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
         violated = () if timeline.actions else violated_conditions(context, timeline.end)
-        return (*steady_state(context, timeline.end), *missing, *violated)
+        found = (*steady_state(context, timeline.end), *missing, *violated)
+        self.watcher.steady(found)
+        return found
 
     def late_watches(self, since: float) -> tuple[Verdict, ...]:
         """A pending verdict for each resource of which something from before ``since`` may not be received yet."""
@@ -103,12 +110,18 @@ class RunSetup:
     view: ClusterView
     lock: ClusterLock
     signer: Signer
+    before_fault: Callable[[], None] = lambda: None
+    watcher: RunWatcher = field(default_factory=Unwatched)
 
     def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
         """The context that the phases of the run share."""
         loaded, connection = self.loaded, self.connection
         observers = build_observers(loaded.experiment, self.registry, connection, self.plan, progress.note)
-        return RunContext(self._inputs(observers), self._services(journal, recorder, progress, observers))
+        inputs = self._inputs(observers)
+        services = self._services(journal, recorder, progress, observers)
+        if isinstance(progress, JudgementDisplay):
+            services = replace(services, on_judged=partial(_show, progress, recorder, inputs.deadline))
+        return RunContext(inputs, services)
 
     def _inputs(self, observers: ObserverSet) -> RunInputs:
         experiment, namespace = self.loaded.experiment, self.plan.namespace
@@ -131,7 +144,7 @@ class RunSetup:
         nodes = tuple(sorted({step.node for step in plan.steps if step.node}))
         identity = RunIdentity(plan.run, plan.experiment, plan.created, holder, nodes)
         mirror = JournalMirror(connection.kube, self.lock.namespace, identity, journal, self.signer)
-        live = LiveJudge(self.loaded, self.registry, recorder, self._judge_options(), observers.prove_at)
+        live = LiveJudge(self.loaded, self.registry, recorder, self._judge_options(), observers.prove_at, self.watcher)
         return RunServices(
             clock=connection.clock,
             kube=connection.kube,
@@ -146,6 +159,7 @@ class RunSetup:
             publish=mirror.publish,
             reconcile=mirror.reconcile,
             check_limits=InjectionLimits(plan, connection, self.registry).check,
+            before_fault=self.before_fault,
             published=mirror.published,
             events=self._node_events(),
             prove_at=observers.prove_at,
@@ -187,3 +201,14 @@ class RunSetup:
             **({OVERRIDDEN: plan.overridden} if plan.overridden else {}),
             **({WARNINGS: plan.warnings} if plan.warnings else {}),
         }
+
+
+def _show(
+    display: JudgementDisplay,
+    recorder: Recorder,
+    ends: float,
+    expectations: Sequence[Verdict],
+    recovery: Sequence[Verdict],
+) -> None:
+    """Hand a tick's judgement to the display."""
+    display.judged(Judgement(tuple(expectations), tuple(recovery), recorder.timeline(), ends))

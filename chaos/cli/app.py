@@ -8,15 +8,15 @@ import sys
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
 from chaos.cli.output import echo
+from chaos.cli.streams import open_standard_streams, redirect_to_null
 from chaos.model.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"
@@ -48,7 +48,7 @@ class TerminationSignal(KeyboardInterrupt):
 
 def run() -> NoReturn:
     """Run the command line of this process, and exit."""
-    _open_standard_streams()
+    open_standard_streams()
     silence_urllib3()
     signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
@@ -61,15 +61,14 @@ def _flush(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        _redirect_to_null(1)
-        if not isinstance(error, BrokenPipeError):
-            code = code or Exit.INCONCLUSIVE
-            with suppress(OSError):
-                click.echo(f"error: cannot write the output: {error.strerror}", err=True)
+        redirect_to_null(1)
+        code = code or Exit.INCONCLUSIVE
+        with suppress(OSError):
+            click.echo(f"error: cannot write the output: {error.strerror}", err=True)
     try:
         sys.stderr.flush()
     except OSError:
-        _redirect_to_null(2)
+        redirect_to_null(2)
     return code
 
 
@@ -86,7 +85,7 @@ def main(arguments: list[str]) -> int:
         message = _describe_error(error)
         with suppress(OSError):  # the exit code still reports the failure
             echo(*message.lines, err=True)
-        if "--json" in arguments and not isinstance(error, BrokenPipeError):
+        if "--json" in arguments:
             _echo_json(message)
         return message.code
     return int(result) if isinstance(result, int) else Exit.HELD
@@ -125,9 +124,6 @@ def _describe_error(error: BaseException) -> _ErrorMessage:
         also = f"error: {_describe_bug(cause)}" if is_bug and cause else ""
         problems = tuple(map(str, error.problems)) if isinstance(error, BadInput) else ()
         return _ErrorMessage(error.code, error.message, error.hint, bug=also, problems=problems)
-    if isinstance(error, BrokenPipeError):
-        _redirect_to_null(1)
-        return _ErrorMessage(Exit.INCONCLUSIVE, "the output was closed")  # the command did not finish
     return _ErrorMessage(Exit.BUG, _describe_bug(error))
 
 
@@ -165,41 +161,3 @@ def silence_urllib3() -> None:
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a handler's signature
     raise TerminationSignal
-
-
-def _open_standard_streams() -> None:
-    """Open closed standard streams: else the next file opened, as the journal, would get their descriptor."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
-        setattr(sys, name, _RedactingStream(stream))
-
-
-class _RedactingStream:
-    """A text or binary stream that redacts secrets. None is registered before the redaction module is imported."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    @property
-    def buffer(self) -> _RedactingStream:
-        """The binary stream, to which click writes bytes, and text if the encoding is ASCII."""
-        return _RedactingStream(self._stream.buffer)
-
-    def write(self, data: str | bytes) -> int:
-        redaction = sys.modules.get("chaos.model.redaction")
-        if redaction:
-            data = redaction.redact(data) if isinstance(data, str) else redaction.redact_bytes(bytes(data))
-        return int(self._stream.write(data))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-def _redirect_to_null(number: int) -> None:
-    """Discard further output of a closed stream, as of the interpreter's final flush."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import ShellComplete, get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from chaos.cli.lazy import examples
 
@@ -16,11 +16,13 @@ from chaos.cli.lazy import examples
     )
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def command(ctx: click.Context, shell: str) -> None:
+def command(shell: str) -> None:
     """Print the completion script of a shell."""
-    completer = get_completion_class(shell)
-    if completer is None:
-        raise click.UsageError(f"no completion for {shell}", ctx)
-    instance = completer(ctx.find_root().command, {}, "nodefall", "_NODEFALL_COMPLETE")
-    click.echo(ShellComplete.source(instance))  # BashComplete would run bash to check its version
+    click.echo(script_of(shell))
+
+
+def script_of(shell: str) -> str:
+    """The script that makes a shell ask this program. Raises KeyError for an unknown shell."""
+    completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
+    instance = completer(click.Command("nodefall"), {}, "nodefall", "_NODEFALL_COMPLETE")
+    return ShellComplete.source(instance)  # BashComplete would run bash to check its version

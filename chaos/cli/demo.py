@@ -18,11 +18,13 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress: print the result only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
-def command(reports: Path, plain: bool, as_json: bool) -> None:
+def command(reports: Path, plain: bool, quiet: bool, as_json: bool) -> None:
     """Power off a node of a simulated cluster, gracefully, and report what the cluster did."""
     from chaos.cli.bundled import bundled_path
-    from chaos.cli.run.run_impl import RunOptions, run_and_report
+    from chaos.cli.run.run_impl import OutputOptions, RunOptions, run_and_report
 
     experiment, inventory = bundled_path("experiments/graceful-poweroff.yaml"), bundled_path("hosts/lab.yaml")
-    sys.exit(run_and_report(RunOptions(experiment, str(inventory), reports), plain, as_json))
+    options = RunOptions(experiment, str(inventory), reports)
+    sys.exit(run_and_report(options, OutputOptions(plain, as_json, quiet)))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chaos.cli.complete import complete_explained
 from chaos.cli.lazy import examples
+from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -25,12 +27,13 @@ if TYPE_CHECKING:
         "nodefall explain pods",
         "nodefall explain unit-state",
         "nodefall explain kubelet.shutdownGracePeriod",
+        "nodefall explain within",
     )
 )
-@click.argument("name")
+@click.argument("name", shell_complete=complete_explained)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, as_json: bool) -> None:
-    """Explain an action, an assertion or a fact: its effect or value, its parameters, an example."""
+    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
     first, *others = lookup_all(name)
     if as_json:
         click.echo(json.dumps(first | ({"also": others} if others else {}), indent=2))
@@ -48,6 +51,9 @@ def _echo(entry: dict[str, Any]) -> None:
     for label in ("alias of", "value", "reference", "needs", "systems", "undo", "proofs", "example"):
         if value := entry.get(label):
             click.echo(f"{label}: {value if isinstance(value, str) else '; '.join(value)}")
+    if worked := entry.get("worked"):
+        click.echo("worked out, in seconds of the example:")
+        click.echo("\n".join(worked_lines(worked)))
 
 
 def parameter_details(parameter: dict[str, Any]) -> str:
@@ -62,7 +68,9 @@ def lookup(name: str) -> dict[str, Any]:
 
 
 def lookup_all(name: str) -> list[dict[str, Any]]:
-    """The documentation of what has this name, as JSON: an action, an assertion, a fact. Raises UsageError.
+    """The documentation of what has this name, as JSON: an action, an assertion, a fact, a time word.
+
+    Raises UsageError.
 
     Names are unique within their kind only. A fact of hosts is also found by a reference with parameters.
     """
@@ -84,10 +92,14 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
     if host_fact := host_facts.get(current_fact(name).partition("?")[0]):
         systems = [system for system, of_system in forms.items() if host_fact.name in of_system]
         entries.append(_host_fact(host_fact) | {"systems": systems})
+    if name in TIME_WORDS:
+        entries.append(describe(name))
     if entries:
         return entries
-    near = get_close_matches(name, [*found.actions, *found.assertions, *facts, *host_facts], 1, 0.5)
-    raise UsageError(f"unknown action, assertion or fact {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")
+    near = get_close_matches(name, [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS], 1, 0.5)
+    raise UsageError(
+        f"unknown action, assertion, fact or time word {name!r}", hint=f"did you mean {near[0]!r}?" if near else ""
+    )
 
 
 def _action(action: AnyAction, systems: frozenset[str]) -> dict[str, Any]:

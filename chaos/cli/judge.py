@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chaos.cli.complete import complete_experiment_file, complete_target
 from chaos.cli.output import echo
 
 if TYPE_CHECKING:
     from chaos.model.result import RunResult, StepResult
-    from chaos.model.verdict import Verdict
+    from chaos.report.verdict_rows import Row
 
 EPILOG = """\b
 Examples:
@@ -27,8 +28,14 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("recording", type=click.Path(path_type=Path))
-@click.argument("experiment", type=click.Path(path_type=Path))
-@click.option("--bind", multiple=True, metavar="TARGET=NODE", help="Bind a target to a node; workload=NAMESPACE, too.")
+@click.argument("experiment", shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@click.option(
+    "--bind",
+    multiple=True,
+    metavar="TARGET=NODE",
+    shell_complete=complete_target,
+    help="Bind a target to a node; workload=NAMESPACE, too.",
+)
 @click.option("--map", "steps", multiple=True, metavar="STEP=ACTION", help="Match a step with the recorded ACTION.")
 @click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value of a fact.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
@@ -84,22 +91,17 @@ def _pairs(option: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _lines(result: RunResult) -> Iterator[str]:
     """The headline, the steps with their proofs, and every verdict."""
     from chaos.model.text import printable
+    from chaos.report.verdict_rows import notes, rows
 
     yield printable(result.headline) + (" (simulated cluster)" if result.simulated else "")
     yield from ("", "steps")
     yield from (_step(step) for step in result.steps)
-    sections = (
-        ("steady state", result.steady_state),
-        ("hypothesis", result.hypothesis),
-        ("recovery", result.recovery),
-        ("abort conditions", result.abort),
-    )
-    for title, verdicts in sections:
-        if verdicts:
-            yield from ("", title)
-            yield from (_verdict(verdict) for verdict in verdicts)
-    if result.notes:
-        yield from ("", *(f"note: {printable(note)}" for note in result.notes))
+    titles = {"steady": "steady state", "abort": "abort conditions"}
+    for key, section in rows(result).items():
+        yield from ("", titles.get(key, key))
+        yield from (_verdict(row) for row in section)
+    if found := notes(result):
+        yield from ("", *(f"note: {printable(note)}" for note in found))
 
 
 def _step(step: StepResult) -> str:
@@ -110,8 +112,9 @@ def _step(step: StepResult) -> str:
     return f"  {shown:<12} {step.step}: {step.action}{where}: {printable(step.because)}"
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(row: Row) -> str:
     from chaos.model.text import printable
 
-    line = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(verdict.because)}"
+    verdict = row.verdict
+    line = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(row.because)}"
     return line + (f" (assumed: {', '.join(verdict.assumed_facts)})" if verdict.assumed_facts else "")

@@ -12,7 +12,8 @@ from chaos.cli.log_options import add_log_options, discard_unhandled_records
 # Name: (module, short help), in the order of --help.
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("chaos.cli.demo", "Power off a node of a simulated cluster and report."),
-    "validate": ("chaos.cli.validate", "Check experiments and inventories, without a cluster."),
+    "new": ("chaos.cli.new.command", "Write the skeleton of an experiment: what fails, what must hold."),
+    "validate": ("chaos.cli.validate", "Check experiments, inventories, game days and fleets, without a cluster."),
     "doctor": (
         "chaos.cli.doctor.command",
         "Check which experiments a cluster and its hosts are ready for.",
@@ -22,16 +23,21 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "undo": ("chaos.cli.undo.command", "Finish the pending undo of a run."),
     "status": ("chaos.cli.cluster.status", "Show the active run of a cluster, and its pending undo."),
     "abort": ("chaos.cli.cluster.abort", "Stop the run on a cluster, from any machine, and wait for its undo."),
+    "watch": ("chaos.cli.watch.command", "Show a run of another process, or a cluster, in the browser."),
     "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
     "report": ("chaos.cli.report", "Render the report of a run again."),
+    "runs": ("chaos.cli.runs.command", "List the stored runs; runs prune deletes old ones."),
+    "show": ("chaos.cli.show", "Show the verdicts of a stored run."),
+    "trend": ("chaos.cli.trend", "Show how measured durations of an experiment change over its runs."),
     "rbac": ("chaos.cli.rbac", "Print the least permissions that experiments need on a cluster."),
     "sudoers": ("chaos.cli.sudoers", "Print the sudo rules that experiments need on hosts."),
     "windows-rights": ("chaos.cli.windows_rights", "Print the rights that experiments need on Windows hosts."),
+    "gameday": ("chaos.cli.gameday.command", "Game days: experiments in a window, behind gates, with one switch."),
     "lab": ("chaos.cli.lab.command", "Start and stop the simulated cluster."),
     "kind": ("chaos.cli.kind.command", "Create and delete a cluster of containers with kind."),
     "list": ("chaos.cli.list", "List actions, assertions and facts."),
-    "explain": ("chaos.cli.explain", "Explain one action, assertion or fact."),
-    "schema": ("chaos.cli.schema", "Print the JSON Schema of experiments and inventories."),
+    "explain": ("chaos.cli.explain", "Explain one action, assertion, fact or time word."),
+    "schema": ("chaos.cli.schema", "Print the JSON Schema of experiments, inventories, game days and fleets."),
     "completion": ("chaos.cli.completion", "Print the completion script of a shell."),
 }
 

@@ -14,7 +14,8 @@ def add_log_options(command: click.Command) -> click.Command:
     if isinstance(command, click.Group):
         for sub in command.commands.values():
             add_log_options(sub)
-    elif not any(parameter.name == "log_file" for parameter in command.params):
+    is_run = not isinstance(command, click.Group) or command.invoke_without_command
+    if is_run and not any(parameter.name == "log_file" for parameter in command.params):
         command.params += [_verbose_option(), _log_file_option()]
     return command
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from chaos.model.errors import UsageError
-from chaos.model.text import escape_control
+from chaos.model.text import escape_control, escape_for_encoding
 from chaos.store.private_files import private_opener
 
 
@@ -18,10 +21,28 @@ def echo(*lines: str, err: bool = False) -> None:
         click.echo(escape_control(line), err=err)
 
 
+def echo_encodable(*lines: str) -> None:
+    """Print lines without control characters of others, with what the encoding of stdout lacks replaced."""
+    for line in lines:
+        click.echo(escape_for_encoding(line, sys.stdout.encoding or "utf-8"))
+
+
+def wants_color(stream: TextIO) -> bool:
+    """Whether ``stream`` is a terminal with colors, and NO_COLOR is unset or empty (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+
+
 def echo_progress(text: str) -> None:
     """Print progress to stderr, ignoring write errors."""
     with suppress(OSError):
         click.echo(text, err=True)
+
+
+def open_page(page: Path) -> bool:
+    """Open an HTML file in the browser; False if there is none."""
+    import webbrowser  # noqa: PLC0415 - slow, and seldom needed
+
+    return webbrowser.open(page.resolve().as_uri())
 
 
 def write(path: Path, text: str, *, private: bool = False) -> None:

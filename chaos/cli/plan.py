@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chaos.cli.complete import complete_experiment_file
+from chaos.cli.inventory_option import inventory_option
 from chaos.cli.output import echo, write
 from chaos.model.text import on_node
 
@@ -23,8 +25,8 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiment", type=click.Path(path_type=Path))
-@click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.argument("experiment", shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--seed", type=int, help="Select the same targets again.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the plan as JSON to this file.")
@@ -54,10 +56,15 @@ def command(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(with_former_keys(planned)), indent=2).decode())
     else:
-        echo(*_lines(planned), *_probes(loaded.experiment), *_deadlines(loaded.experiment, planned.slack))
+        echo(*plan_lines(planned, loaded.experiment))
 
 
-def _lines(plan: Plan) -> list[str]:
+def plan_lines(plan: Plan, experiment: Experiment) -> list[str]:
+    """The plan of a run in words."""
+    return [*_steps(plan), *_probes(experiment), *_deadlines(experiment, plan.slack)]
+
+
+def _steps(plan: Plan) -> list[str]:
     lines = [f"experiment {plan.experiment}, seed {plan.seed}, cluster {plan.cluster_uid}"]
     lines += [f"target {target.target}: {target.node}" for target in plan.targets]
     if plan.namespace:

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chaos.cli.complete import complete_experiment_file
+from chaos.cli.inventory_option import inventory_option
 from chaos.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from chaos.model.inventory import Cluster
     from chaos.model.permission import Permission
+    from chaos.model.registry import PluginRegistry
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\
@@ -23,26 +29,31 @@ EPILOG = """\b
 Examples:
   nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -
   nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos
+  nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall
+  nodefall rbac fleet.yaml --subject user:ada
   nodefall rbac my.yaml --json
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiments", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "experiments", nargs=-1, required=True, shell_complete=complete_experiment_file, type=click.Path(path_type=Path)
+)
 @click.option(
     "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
 )
 @click.option("--name", default="nodefall", show_default=True, help="Name of the roles and bindings.")
-@click.option("--inventory", "-i", help="For its cluster.namespace and allowNodeProxy; no cluster is contacted.")
+@inventory_option("For its cluster.namespace and allowNodeProxy; no cluster is contacted.")
 @click.option("--json", "as_json", is_flag=True, help="Print the permissions as one JSON object instead of roles.")
 def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: str | None, as_json: bool) -> None:
-    """Print roles with exactly the permissions that EXPERIMENTS need together.
+    """Print roles with exactly the permissions that EXPERIMENTS, or game days, need together.
+
+    Those of a fleet are for the person who runs it, in each of its clusters: to apply and delete what the Jobs need,
+    which includes the permissions of the game day, as no one can grant others what they do not have.
 
     A run without one of them is refused before any side effect. A separate role, commented out, has the optional
     permissions of doctor, plan and run.
     """
-    from chaos.api import load
-    from chaos.app.load import required_permissions
     from chaos.app.registry import load_registry
     from chaos.load.inventory import load_inventory
     from chaos.load.yaml_dump import dump
@@ -54,7 +65,7 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     registry = load_registry()
     permissions: set[Permission] = set()
     for path in experiments:
-        permissions.update(required_permissions(load(path), registry, cluster))
+        permissions.update(_permissions(path, registry, cluster))
     warnings = sorted({risk for permission in permissions if (risk := describe_risk(permission))})
     for risk in warnings:
         click.echo(f"warning: {risk}", err=True)
@@ -66,6 +77,23 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     else:
         click.echo(dump(role_manifests(permissions, name, subject_ref)), nl=False)
         click.echo(_OPTIONAL + _comment_out(dump(role_manifests(optional, f"{name}-doctor", subject_ref))), nl=False)
+
+
+def _permissions(path: Path, registry: PluginRegistry, cluster: Cluster | None) -> Iterable[Permission]:
+    from chaos.api import load
+    from chaos.app.day.permissions import day_permissions
+    from chaos.app.fleet.loading import load_fleet
+    from chaos.app.fleet.permissions import fleet_permissions
+    from chaos.app.gameday import load_game_day
+    from chaos.app.load import required_permissions
+    from chaos.load.document import kind_of_document, read_document
+
+    kind = kind_of_document(path, read_document(path))
+    if kind == "Fleet":
+        return fleet_permissions(load_fleet(path, registry))
+    if kind == "GameDay":
+        return day_permissions(load_game_day(path, registry), registry, cluster)
+    return required_permissions(load(path), registry, cluster)
 
 
 def _subject(text: str) -> dict[str, str]:

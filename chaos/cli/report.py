@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from chaos.cli.history_options import complete_run
+
 EPILOG = """\b
 Examples:
-  nodefall report last
+  nodefall report last --open
   nodefall report graceful-poweroff --format markdown > report.md
   nodefall report reports/graceful-poweroff/20261121T033533Z --format junit --out junit.xml
 """
@@ -22,17 +24,18 @@ def _complete_format(_context: click.Context, _parameter: click.Parameter, incom
 
 
 @click.command(epilog=EPILOG)
-@click.argument("run")
+@click.argument("run", shell_complete=complete_run)
 @click.option(
     "--format",
     "format_",
     metavar="NAME",
     shell_complete=_complete_format,
-    help="Only this format: html, markdown, junit, json or a plug-in.",
+    help="Only this format: html, markdown, junit, json, openmetrics or a plug-in.",
 )
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of stdout.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
-def command(run: str, format_: str | None, out: Path | None, reports: Path) -> None:
+@click.option("--open", "open_", is_flag=True, help="Open report.html in the browser.")
+def command(run: str, format_: str | None, out: Path | None, reports: Path, open_: bool) -> None:
     """Render RUN again: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run) or last.
 
     Without --format all formats are written to the run directory.
@@ -48,6 +51,8 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
         raise UsageError(f"--format: unknown format {format_!r}", hint=f"use one of {', '.join(renderers)}")
     if out and not format_:
         raise UsageError("--out needs --format")
+    if open_ and format_:
+        raise UsageError("--open is for all formats: leave out --format")
     directory = run_directory.find(reports, run)
     if not (directory / run_directory.RESULT).exists():
         raise UsageError(
@@ -59,10 +64,21 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path) -> N
     if format_ is None:
         for renderer in renderers.values():
             write(directory / renderer.file, renderer.render(result, timeline), private=True)
-        click.echo(str(directory / renderers["html"].file))
+        page = directory / renderers["html"].file
+        click.echo(str(page))
+        if open_:
+            _open(page)
         return
     text = renderers[format_].render(result, timeline)
     if out:
         write(out, text)
     else:
         click.echo(text)
+
+
+def _open(page: Path) -> None:
+    from chaos.cli.output import open_page
+    from chaos.model.errors import UsageError
+
+    if not open_page(page):
+        raise UsageError("no browser found to open the report with", hint=f"set BROWSER, or open {page} yourself")

@@ -17,7 +17,7 @@ from chaos.cli.lazy import examples
     )
 )
 def command() -> None:
-    """Print one JSON Schema (draft 2020-12) for experiments and inventories."""
+    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
     click.echo(schema_text(), nl=False)
 
 

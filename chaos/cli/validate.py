@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chaos.cli.complete import complete_any_document
 from chaos.cli.lazy import examples
 from chaos.model.errors import BadInput, Exit, Problem
 
 if TYPE_CHECKING:
+    from chaos.fleet.document import Fleet
+    from chaos.gameday.document import GameDay
     from chaos.model.experiment import Experiment
     from chaos.model.inventory import Inventory
 
@@ -22,10 +25,17 @@ if TYPE_CHECKING:
         "nodefall validate experiments/*.yaml hosts/*.yaml --json",
     )
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_any_document,
+    type=click.Path(path_type=Path),
+    metavar="FILE...",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(files: tuple[Path, ...], as_json: bool) -> int:
-    """Check experiments and inventories, and print all problems, each with its position and a suggestion."""
+    """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion."""
     results = [_check(path) for path in files]
     valid = not any(result["problems"] for result in results)
     if as_json:
@@ -48,14 +58,24 @@ def _check(path: Path) -> dict[str, Any]:
     return {"file": str(path), "kind": document.kind, "name": document.metadata.name, "problems": []}
 
 
-def _load(path: Path) -> Experiment | Inventory:
+def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
     from chaos.load.document import kind_of_document, read_document  # noqa: PLC0415 - slow
 
-    if kind_of_document(path, read_document(path)) == "Inventory":
+    kind = kind_of_document(path, read_document(path))
+    if kind == "Inventory":
         from chaos.load.inventory import load_inventory  # noqa: PLC0415
 
         return load_inventory(path)
     from chaos.app.registry import load_registry  # noqa: PLC0415
+
+    if kind == "GameDay":
+        from chaos.app.gameday import load_game_day  # noqa: PLC0415
+
+        return load_game_day(path, load_registry()).document
+    if kind == "Fleet":
+        from chaos.app.fleet.loading import load_fleet  # noqa: PLC0415
+
+        return load_fleet(path, load_registry()).document
     from chaos.load.experiment import load_experiment  # noqa: PLC0415
 
     return load_experiment(path, load_registry())

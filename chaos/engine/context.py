@@ -12,10 +12,11 @@ from chaos.engine.state import RunState
 from chaos.engine.stop import StopRequest
 from chaos.model.action import ProofStatus
 from chaos.model.errors import Aborted
+from chaos.model.judgement import provisional
 from chaos.model.plan import PlannedStep
 from chaos.model.recording import ActionPhase
 from chaos.model.result import RunResult, StepResult
-from chaos.model.verdict import Status
+from chaos.model.verdict import Status, Verdict
 from chaos.plan.identity import identity_checks
 
 WEAK_PROOF_SECONDS = 5.0  # after a step's return, in which a stronger proof may replace a weak one
@@ -90,7 +91,7 @@ class RunContext:
         self._report_verdicts(result)
         for verdict in result.abort:
             if verdict.status is Status.VIOLATED:
-                raise Aborted(f"abort condition {verdict.name}: {verdict.because}")
+                raise Aborted(f"abort condition {verdict.name}: {verdict.sentence}")
         if now > self.inputs.deadline:
             raise Aborted(f"maxDuration of {self.inputs.experiment.spec.max_duration} is over")
         return result
@@ -120,13 +121,22 @@ class RunContext:
                 self.state.noted.add(text)
                 self.services.progress.note(text)
 
+    def report_final(self, result: RunResult) -> None:
+        """Report the verdicts of the final judgement that differ from what was reported."""
+        self._report_changes((*result.hypothesis, *result.recovery))
+        self.services.on_judged(result.hypothesis, result.recovery)
+
     def _report_verdicts(self, result: RunResult) -> None:
-        """Report each verdict when it changes. While a proof is pending, inconclusive is not final and not reported."""
-        pending = any(step.proof_status is ProofStatus.UNPROVEN and step.begin is not None for step in result.steps)
+        """Report each verdict when it changes; what may be taken back is pending."""
+        shown = provisional(result)
+        self._report_changes((*shown.hypothesis, *shown.recovery))
+        self.services.on_judged(shown.hypothesis, shown.recovery)
+
+    def _report_changes(self, verdicts: Iterable[Verdict]) -> None:
         reported = self.state.reported_statuses
-        for verdict in (*result.hypothesis, *result.recovery):
-            if pending and verdict.status is Status.INCONCLUSIVE:
+        for place, verdict in enumerate(verdicts):
+            before = reported.get(place)
+            if verdict.status is before or (verdict.status is Status.PENDING and before is not None):
                 continue
-            if reported.get(verdict.name) is not verdict.status:
-                reported[verdict.name] = verdict.status
-                self.services.progress.verdict(verdict)
+            reported[place] = verdict.status
+            self.services.progress.verdict(verdict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -34,7 +34,12 @@ def lifecycle_taints(kube: KubeApi, node: str) -> frozenset[str]:
         found = msgspec.json.decode(response.body, type=Node)
     except DECODE_ERRORS as error:
         raise NodefallError(f"node {node}: {error}") from error
-    taints = (found.spec.taints if found.spec else None) or ()
+    return taints_of(found)
+
+
+def taints_of(node: Node) -> frozenset[str]:
+    """``KEY:EFFECT`` of the taints that controllers have put on a Node."""
+    taints = (node.spec.taints if node.spec else None) or ()
     return frozenset(
         f"{taint.key}:{taint.effect}"
         for taint in taints
@@ -52,17 +57,25 @@ def read_taints(kube: KubeApi, nodes: Iterable[str]) -> dict[str, frozenset[str]
 
 
 def await_taints(
-    kube: KubeApi, clock: Clock, before: Mapping[str, frozenset[str]], nodes: Iterable[str], seconds: float
+    kube: KubeApi,
+    clock: Clock,
+    before: Mapping[str, frozenset[str]],
+    nodes: Iterable[str],
+    seconds: float,
+    on_wait: Callable[[Sequence[str]], None] = lambda _remaining: None,
 ) -> list[str]:
     """Wait until the nodes have no lifecycle taints but those of ``before``; what remains, for people.
 
-    Waits for at most ``seconds`` of cluster time, and not beyond a signal.
+    Waits for at most ``seconds`` of cluster time, and not beyond a signal. ``on_wait`` is called before each pause.
     """
     deadline = clock.now() + seconds
     waiting = sorted({*nodes} & before.keys())
     while True:
         remaining = [text for node in waiting for text in _remaining(kube, node, before[node])]
-        if not remaining or clock.now() >= deadline or not clock.sleep(_POLL):
+        if not remaining or clock.now() >= deadline:
+            return remaining
+        on_wait(remaining)
+        if not clock.sleep(_POLL):
             return remaining
 
 

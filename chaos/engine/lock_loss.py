@@ -20,6 +20,7 @@ def regain_lock(context: RunContext) -> str:
     context.services.progress.note(f"{guard.blocked()}: the undo waits for the lock")
 
     def pause() -> None:
+        context.services.progress.tick(clock.now())
         clock.sleep(TICK)  # cluster time goes on, no faster than wall time
         clock.resume()
 

@@ -23,10 +23,17 @@ class Recorder:
     An entry is never earlier than the one before it, and what is seen after a phase of a step is later than that
     phase: on a simulated clock both may fall into one instant. When ``write`` (of a RecordingWriter) fails, as disks
     do, the timeline goes on, so that the run can still be judged and rolled back; ``failure`` is the error.
+    ``on_entry`` is given each entry of the timeline at once, and must neither wait nor raise.
     """
 
-    def __init__(self, decode: DecodeFunc, clock: Clock, write: WriteFunc | None = None) -> None:
-        self._decode, self._clock, self._write = decode, clock, write
+    def __init__(
+        self,
+        decode: DecodeFunc,
+        clock: Clock,
+        write: WriteFunc | None = None,
+        on_entry: Callable[[Entry], object] = lambda _: None,
+    ) -> None:
+        self._decode, self._clock, self._write, self._on_entry = decode, clock, write, on_entry
         self._timeline = Timeline()
         self._new: list[Entry] = []  # not in the timeline yet
         self._seq = 0
@@ -46,6 +53,7 @@ class Recorder:
             decoded = self._decode(entry, self._seq)
             if decoded is not None:
                 self._new.append(decoded)
+                self._on_entry(decoded)
                 self._seq += 1
             self._save(entry)
 

@@ -74,6 +74,7 @@ def roll_back(
             if result := attempt.poll_off(is_last) if is_off else attempt.poll(is_last):
                 results[attempt.entry.id] = result
                 progressed = clock.now()
+        progress.tick(clock.now())
         if len(results) < len(attempts) and not clock.sleep(POLL_SECONDS):
             clock.resume()  # a signal that came late does not stop the undo
     return [results[pending.id] for pending in selected]

@@ -21,9 +21,10 @@ from chaos.hosts.observer import PERIOD
 from chaos.kube.workload import apply, removal, workload_state
 from chaos.model.action import Undo
 from chaos.model.errors import Aborted, Exit, NodefallError, Refused
+from chaos.model.judgement import pending_if
 from chaos.model.ports import Observer
 from chaos.model.recording import ActionPhase, RecordingEntry
-from chaos.model.result import RunResult, UndoResult
+from chaos.model.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
 from chaos.model.text import on_node
 from chaos.model.verdict import Status
 from chaos.store.journal_format import PendingUndo
@@ -52,6 +53,8 @@ def execute(context: RunContext) -> RunResult:
         ended = ended or _await_recovery(context)  # the last samples may show that it was lost again
         steady = tuple(context.services.judge_steady_state())
         result = context.services.judge(False)
+        if ended is None:
+            context.report_final(result)
     finally:
         for observer in chain.from_iterable(context.inputs.observers):
             observer.stop()
@@ -72,7 +75,16 @@ def _await_taints(context: RunContext, undone: list[UndoResult], *, is_interrupt
     services = context.services
     nodes = {entry.node for entry in undone if entry.proven} - {entry.node for entry in undone if not entry.proven}
     seconds = 0.0 if is_interrupted else TAINT_SECONDS
-    return await_taints(services.kube, services.clock, context.state.taints_before, nodes, seconds)
+    noted = False
+
+    def on_wait(remaining: Sequence[str]) -> None:
+        nonlocal noted
+        services.progress.tick(services.clock.now())
+        if not noted:
+            services.progress.note(f"waiting for up to {seconds:.0f} s: {'; '.join(remaining)}")
+            noted = True
+
+    return await_taints(services.kube, services.clock, context.state.taints_before, nodes, seconds, on_wait)
 
 
 def _attempt(context: RunContext) -> NodefallError | Interrupted | None:
@@ -81,6 +93,7 @@ def _attempt(context: RunContext) -> NodefallError | Interrupted | None:
     try:
         _arm(context)
         _await_steady_state(context)
+        context.services.before_fault()
         context.services.progress.phase("inject")
         begun = True
         context.state.taints_before = read_taints(context.services.kube, {t.node for t in context.inputs.plan.targets})
@@ -135,6 +148,7 @@ def _start_observers(context: RunContext, observers: Sequence[Observer]) -> None
         context.stop.check()
         if clock.now() > deadline:
             raise Refused(f"observers did not sync within {SYNC_SECONDS:g} s: {', '.join(late)}")
+        context.services.progress.tick(clock.now())
         clock.sleep(TICK / 4)
 
 
@@ -146,7 +160,8 @@ def _await_steady_state(context: RunContext) -> None:
     since = math.inf  # when it was first seen to hold
     while True:
         context.stop.check()
-        unmet = [verdict for verdict in services.judge_steady_state() if verdict.status is not Status.HELD]
+        verdicts = services.judge_steady_state()
+        unmet = [verdict for verdict in verdicts if verdict.status is not Status.HELD]
         if not unmet and math.isinf(since):
             since = services.clock.now()
             services.prove_at([since])
@@ -155,6 +170,7 @@ def _await_steady_state(context: RunContext) -> None:
         if services.clock.now() > deadline:
             raise Refused(f"no steady state: {unmet[0].name}: {unmet[0].because}")
         services.progress.tick(services.clock.now())
+        services.on_judged(pending_if(verdicts, {Status.VIOLATED, Status.INCONCLUSIVE}), ())
         services.clock.sleep(TICK)
 
 
@@ -263,10 +279,10 @@ def _result(
     code, status, headline = result.exit_code, result.status, result.headline
     if isinstance(ended, Interrupted):
         code, status = 128 + ended.signum, Status.INCONCLUSIVE
-        headline = f"interrupted by {ended} before every question was answered"
+        headline = f"{INTERRUPTED}{ended} before every question was answered"
     elif ended is not None:
         code, status = int(ended.code), Status.INCONCLUSIVE
-        headline = ("refused: " if isinstance(ended, Refused) else "aborted: ") + ended.message
+        headline = (REFUSED if isinstance(ended, Refused) else ABORTED) + ended.message
     leftovers = [f"undo of {on_node(entry.step, entry.node)}: {entry.because}" for entry in undone if not entry.proven]
     leftovers += unreconciled
     return structs.replace(
@@ -274,6 +290,8 @@ def _result(
         exit_code=int(Exit.UNDO_PENDING) if leftovers else code,
         status=status,
         headline=headline,
+        tally="" if ended else result.tally,
+        sentence="" if ended else result.sentence,
         undo=tuple(undone),
         leftovers=(*leftovers, *tainted),
         ended=context.services.clock.now(),

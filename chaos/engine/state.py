@@ -20,7 +20,7 @@ class RunState:
     stop: StopRequest = field(default_factory=StopRequest)
     proven_steps: set[StepKey] = field(default_factory=set)
     abandoned_steps: set[StepKey] = field(default_factory=set)
-    reported_statuses: dict[str, Status] = field(default_factory=dict)
+    reported_statuses: dict[int, Status] = field(default_factory=dict)  # by place among hypothesis and recovery
     noted: set[str] = field(default_factory=set)  # foreign faults and changed addresses that were reported
     taints_before: dict[str, frozenset[str]] = field(default_factory=dict)
     lock_given_up: bool = False  # another process keeps the lock: what is pending is left to it

@@ -146,15 +146,19 @@ def _inspect_power(observations: HostObservations, hosts: Hosts) -> HostObservat
         identity = hosts.power_identity(node)
     except NodefallError as error:
         message = f"the power control of {node}: {error.message}"
-        return replace(observations, power_error=message, power_hint=error.hint)
+        return _with_power_error(observations, message, error.hint)
     if state != PowerState.ON:
         message = f"the power control of {node} belongs to another machine: it reports {state}, but {node} is up"
         hint = f"correct power of the host of {node} in the inventory"
-        return replace(observations, power_error=message, power_hint=hint)
+        return _with_power_error(observations, message, hint)
     target = replace(observations.target, power="power", power_capabilities=power.capabilities, restart_policy=policy)
     known = {str(PseudoFact.POWER_IDENTITY): identity.key} if identity.key else {}
     target = replace(target, facts={**target.facts, **known})
     return replace(observations, target=target, power_identity=identity)
+
+
+def _with_power_error(observations: HostObservations, message: str, hint: str) -> HostObservations:
+    return replace(observations, target=replace(observations.target, power_error=message, power_hint=hint))
 
 
 def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:

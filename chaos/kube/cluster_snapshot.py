@@ -22,8 +22,13 @@ class _List(Struct):
 
 def cluster_view(kube: KubeApi, uid: str) -> ClusterView:
     """All nodes and pods. Raises NodefallError."""
-    nodes = {node.metadata.name: node for node in _list(kube, "/api/v1/nodes", Node)}
+    nodes = {node.metadata.name: node for node in list_nodes(kube)}
     return ClusterView(uid, nodes, tuple(_list(kube, "/api/v1/pods", Pod)))
+
+
+def list_nodes(kube: KubeApi) -> list[Node]:
+    """All nodes. Raises NodefallError."""
+    return _list(kube, "/api/v1/nodes", Node)
 
 
 def _list(kube: KubeApi, path: str, type_: type[T]) -> list[T]:

@@ -137,10 +137,16 @@ def parse(lease: dict[str, Any]) -> LeaseRecord:
 
 
 def lease_body(
-    namespace: str, holder: str, fence: int, wall: float, annotations: dict[str, str], version: str = ""
+    namespace: str,
+    holder: str,
+    fence: int,
+    wall: float,
+    annotations: dict[str, str],
+    version: str = "",
+    name: str = LOCK_NAME,
 ) -> dict[str, Any]:
     """The Lease to write, with ``version`` only over exactly that one; ``wall`` in seconds since the epoch."""
-    metadata: dict[str, Any] = {"name": LOCK_NAME, "namespace": namespace, "annotations": annotations}
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "annotations": annotations}
     if version:
         metadata["resourceVersion"] = version
     stamp = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

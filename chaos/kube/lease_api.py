@@ -1,4 +1,4 @@
-"""Requests about the Lease of the cluster's lock."""
+"""Requests about the Lease of a lock, by default that of the cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from chaos.model.ports import KubeApi, Response
 _CONFLICT, _NOT_FOUND = 409, 404
 
 
-def read_lock(kube: KubeApi, namespace: str) -> LeaseRecord | None:
-    """The cluster's lock; None if there is none. Raises NodefallError."""
-    response = kube.request("GET", _path(namespace))
+def read_lock(kube: KubeApi, namespace: str, name: str = LOCK_NAME) -> LeaseRecord | None:
+    """The lock; None if there is none. Raises NodefallError."""
+    response = kube.request("GET", _path(namespace, name))
     return None if response.status == 404 else parse(_decode_success(response, "read"))
 
 
@@ -25,7 +25,7 @@ def write_lock(kube: KubeApi, namespace: str, over: LeaseRecord | None, lease: d
     if over is None:
         response = kube.request("POST", _collection(namespace), body=lease)
     else:
-        response = kube.request("PUT", _path(namespace), body=lease)
+        response = kube.request("PUT", _path(namespace, lease["metadata"]["name"]), body=lease)
         if response.status == _NOT_FOUND:
             return False
     if response.status == _CONFLICT:
@@ -34,21 +34,24 @@ def write_lock(kube: KubeApi, namespace: str, over: LeaseRecord | None, lease: d
     return True
 
 
-def delete_lock(kube: KubeApi, namespace: str, record: LeaseRecord) -> bool:
+def delete_lock(kube: KubeApi, namespace: str, record: LeaseRecord, name: str = LOCK_NAME) -> bool:
     """Delete exactly the record that was read; whether it is gone. Raises NodefallError."""
     preconditions = {"resourceVersion": record.version}
-    response = kube.request("DELETE", _path(namespace), body={"kind": "DeleteOptions", "preconditions": preconditions})
+    body = {"kind": "DeleteOptions", "preconditions": preconditions}
+    response = kube.request("DELETE", _path(namespace, name), body=body)
     return response.status in (200, 202, _NOT_FOUND)
 
 
 def request_abort(kube: KubeApi, namespace: str, why: str) -> None:
     """Annotate the lock; its holder reads the annotation within a second. Raises NodefallError."""
     patch = {"metadata": {"annotations": {ABORT: why}}}
-    _decode_success(kube.request("PATCH", _path(namespace), body=patch, content_type=MERGE_PATCH), "annotated")
+    _decode_success(
+        kube.request("PATCH", _path(namespace, LOCK_NAME), body=patch, content_type=MERGE_PATCH), "annotated"
+    )
 
 
-def _path(namespace: str) -> str:
-    return f"{_collection(namespace)}/{LOCK_NAME}"
+def _path(namespace: str, name: str) -> str:
+    return f"{_collection(namespace)}/{name}"
 
 
 def _collection(namespace: str) -> str:

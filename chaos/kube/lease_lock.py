@@ -28,7 +28,7 @@ from chaos.kube.lease import (
 from chaos.kube.lease_api import delete_lock, read_lock, write_lock
 from chaos.kube.uptime import uptime
 from chaos.model.errors import Aborted, NodefallError, Refused
-from chaos.model.labels import RUN_LABEL
+from chaos.model.labels import LOCK_NAME, RUN_LABEL
 from chaos.model.ports import KubeApi
 from chaos.model.threads import ContextThread
 from chaos.store.process_identity import decode_identity, is_gone
@@ -50,7 +50,7 @@ class Identity:
 
 @dataclass
 class ClusterLock:
-    """One run at a time on a cluster.
+    """One run at a time on a cluster; with another ``name``, one process at a time that works on a game day.
 
     ``wall_clock`` returns seconds since the epoch. ``ended``: holders that have ended on this machine. The thread of
     the lock calls ``on_abort`` with the reason when the holder is requested to stop, ``on_loss`` when another process
@@ -66,6 +66,7 @@ class ClusterLock:
     on_crash: Callable[[BaseException], None] = lambda _: None
     on_loss: Callable[[str], None] = lambda _: None
     ended: Collection[str] = ()
+    name: str = LOCK_NAME
     loss: str = ""  # why the lock was lost first; stays when it is acquired again
     _leadership: Leadership | None = None
     _missing: str = ""  # why the lock is not held now
@@ -170,7 +171,7 @@ class ClusterLock:
         with suppress(NodefallError):
             record = self._read()
             if record and record.holder == self.identity.holder:
-                return delete_lock(self.kube, self.namespace, record)
+                return delete_lock(self.kube, self.namespace, record, self.name)
             return True
         return False
 
@@ -187,7 +188,7 @@ class ClusterLock:
         return self._leadership is not None and self._leadership.is_valid(uptime())
 
     def _read(self) -> LeaseRecord | None:
-        return read_lock(self.kube, self.namespace)
+        return read_lock(self.kube, self.namespace, self.name)
 
     def _write(self, over: LeaseRecord | None, begun: float) -> bool:
         """Write the Lease over exactly the record that was read; False if another process was quicker."""
@@ -195,7 +196,9 @@ class ClusterLock:
         fence = next_fence(over, self._leadership)
         annotations = {**(over.annotations if is_held and over else {}), **self.identity.annotations}
         version = over.version if over else ""
-        lease = lease_body(self.namespace, self.identity.holder, fence, self.wall_clock(), annotations, version)
+        lease = lease_body(
+            self.namespace, self.identity.holder, fence, self.wall_clock(), annotations, version, self.name
+        )
         if not write_lock(self.kube, self.namespace, over, lease):
             return False
         self._leadership = Leadership(self.identity.holder, fence, begun)

@@ -57,7 +57,7 @@ def _check_assertion(expectation: Cursor, names: DeclaredNames, registry: Plugin
 def _check_references(given: Cursor, assertion: Assertion, names: DeclaredNames) -> None:
     """Nodes are referred to by target, so that an experiment runs on any cluster."""
     for field in assertion.node_fields:
-        node = given.get(_key(assertion, field))
+        node = given.get(parameter_key(assertion, field))
         if node.text and names.targets and node.text not in (*names.targets, _ALL):
             known = [*names.targets, _ALL]
             hint = did_you_mean(node.text, known)
@@ -67,10 +67,10 @@ def _check_references(given: Cursor, assertion: Assertion, names: DeclaredNames)
         if key in assertion.params.model_fields and name.text and name.text not in measured:
             name.report(f"unknown {key} {name.text!r}", did_you_mean(name.text, measured))
     for field in assertion.moment_fields:
-        _check_moment(given.get(_key(assertion, field)), names.steps)
+        _check_moment(given.get(parameter_key(assertion, field)), names.steps)
 
 
-def _key(assertion: Assertion, field: str) -> str:
+def parameter_key(assertion: Assertion, field: str) -> str:
     """YAML key of a field of the assertion's params."""
     info = assertion.params.model_fields.get(field)
     return (info.alias if info else None) or field

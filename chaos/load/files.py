@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chaos.model.errors import BadInput, Problem, bad_input
 from chaos.model.file_trust import refuse_writable_by_others
+from chaos.model.missing_file import missing_file_hint
 
 MAX_BYTES = 2 * 1024 * 1024
 
@@ -19,7 +20,7 @@ def read_text(path: Path) -> str:
         _refuse_by_status(name, path.stat())
         data = path.read_bytes()
     except FileNotFoundError:
-        raise bad_input(name, "file not found", _suggest_suffix(path)) from None
+        raise bad_input(name, "file not found", missing_file_hint(path)) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         raise bad_input(name, f"cannot read the file: {reason}") from None
@@ -35,14 +36,6 @@ def _refuse_by_status(name: str, status: os.stat_result) -> None:
     refuse_writable_by_others(name, status)
     if size > MAX_BYTES:
         raise bad_input(name, f"too large: {size} bytes, the limit is {MAX_BYTES} bytes")
-
-
-def _suggest_suffix(path: Path) -> str:
-    """Hint with the other suffix, if such a file exists."""
-    for other in (path.with_suffix(s) for s in (".yaml", ".yml") if path.name not in ("", "..")):
-        if other.is_file():
-            return f"did you mean {str(other)!r}?"
-    return ""
 
 
 def _decode(name: str, data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,36 @@ def load_inventory(path: Path) -> Inventory:
     return inventory
 
 
-def _resolve_files(root: Cursor, folder: Path) -> None:
-    """Make every path in the tree absolute; relative ones are relative to the file."""
+@dataclass(frozen=True, slots=True)
+class ReferencedFiles:
+    """The paths of files in an inventory, as they are written there; ``others`` than the kubeconfig."""
+
+    kubeconfig: str
+    others: tuple[str, ...]
+
+
+def referenced_files(path: Path) -> ReferencedFiles:
+    """The files to which a valid inventory refers, without duplicates. Raises BadInput."""
+    root = read_document(path)
+    cursor = Cursor(ErrorCollector(str(path)), MappingEntry(root.mark, root))
+    kubeconfig, *others = _file_places(cursor)
+    return ReferencedFiles(kubeconfig.text or "", tuple(dict.fromkeys(place.text for place in others if place.text)))
+
+
+def _file_places(root: Cursor) -> list[Cursor]:
+    """Every path in the tree, that of the kubeconfig first; places that have none, too."""
     places = [root.get(*parts) for parts in _FILES]
     places += [root.get("defaults", *parts) for parts in _CONNECTION]
     hosts = [host for _, host in root.get("hosts").entries()]
     places += [host.get(*parts) for host in hosts for parts in _CONNECTION]
     places += [place for host in (root.get("defaults"), *hosts) for place in _power_files(host.get("power"))]
-    places += [place for host in (root.get("defaults"), *hosts) for place in _option_files(root, host)]
+    return places + [place for host in (root.get("defaults"), *hosts) for place in _option_files(root, host)]
+
+
+def _resolve_files(root: Cursor, folder: Path) -> None:
+    """Make every path in the tree absolute; relative ones are relative to the file."""
     resolved: list[Node] = []  # aliases share a node
-    for place in places:
+    for place in _file_places(root):
         if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in resolved):
             resolved.append(place.node)
             try:

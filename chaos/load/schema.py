@@ -1,4 +1,4 @@
-"""JSON Schema of experiments and inventories, for editors."""
+"""JSON Schema of experiments, inventories, game days and fleets, for editors."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from chaos.fleet.document import Fleet
+from chaos.gameday.document import GameDay
 from chaos.model.action import AnyAction
 from chaos.model.assertion import Assertion
 from chaos.model.experiment import Experiment
 from chaos.model.inventory import Inventory
 from chaos.model.registry import PluginRegistry
 
+_DOCUMENTS: tuple[type[BaseModel], ...] = (Experiment, Inventory, GameDay, Fleet)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(registry: PluginRegistry) -> dict[str, Any]:
-    """One schema for both kinds; ``with`` has the parameters of its action or assertion."""
+    """One schema for all kinds; ``with`` has the parameters of its action or assertion."""
     plugins: list[AnyAction | Assertion] = [*registry.actions.values(), *registry.assertions.values()]
-    models: list[type[BaseModel]] = list(dict.fromkeys([Experiment, Inventory, *(p.params for p in plugins)]))
+    models: list[type[BaseModel]] = list(dict.fromkeys([*_DOCUMENTS, *(p.params for p in plugins)]))
     references, schema = models_json_schema([(model, "validation") for model in models], by_alias=True)
     refs = {model: reference for (model, _), reference in references.items()}
     definitions: dict[str, Any] = schema["$defs"]
@@ -29,7 +32,7 @@ def json_schema(registry: PluginRegistry) -> dict[str, Any]:
     return {
         "$schema": DIALECT,
         "title": "nodefall",
-        "oneOf": [refs[Experiment], refs[Inventory]],
+        "oneOf": [refs[document] for document in _DOCUMENTS],
         "$defs": definitions,
     }
 

@@ -87,7 +87,8 @@ class Target:
     """A node before a fault, or the cluster (``node`` is ""): facts, API objects, power control, limits.
 
     ``facts`` are values by fact name, ``unknown`` the reasons why other facts could not be read. ``objects`` are what
-    :meth:`Action.api_reads` names, None for an object that does not exist. ``power`` is "" without a power control;
+    :meth:`Action.api_reads` names, None for an object that does not exist. ``power`` is "" without a power control, and
+    with one that cannot be used for the reason ``power_error``, with a hint in ``power_hint``;
     ``power_capabilities`` are the operations it supports (on, off, state); ``restart_policy`` is by which the machine
     starts again without a command ("" or ``no``: it does not). ``run`` is the run's ID, ``tag`` identifies the step
     within its run (``RUN-STEP``) and is valid in unit names. ``namespace`` is the one of the run's workload, ""
@@ -108,6 +109,8 @@ class Target:
     restart_policy: str = ""
     run: str = ""
     crash_tool: str = ""
+    power_error: str = ""
+    power_hint: str = ""
 
     def require_fact(self, fact: str, why: str) -> Any:
         """Value of a fact that the action depends on. Raises Unsupported with the fact's name and ``why``."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
+from chaos.model.claim import Claim, Names
+from chaos.model.memo import Memo
 from chaos.model.signal import SubjectSet
 from chaos.model.timeline import Timeline
 
@@ -51,6 +54,9 @@ class View(Protocol):
     def moment(self, reference: str) -> float:
         """Time at which a step began, or returned for ``end(step)``. Raises Undecidable."""
 
+    def memo(self, *inputs: Hashable) -> Memo:
+        """What the judgement before has made of objects, from the parameters, the anchor and ``inputs`` alone."""
+
 
 class Assertion(Protocol):
     """A pure function of a timeline.
@@ -70,6 +76,14 @@ class Assertion(Protocol):
 
     def subjects(self, params: Any, view: View) -> SubjectSet:
         """Signals of the subjects, unknown within blind windows. Raises Undecidable."""
+
+
+@runtime_checkable
+class ClaimAssertion(Assertion, Protocol):
+    """An assertion with words for people. Without them, a sentence is made of the expectation's name or the summary."""
+
+    def claim(self, params: Any, names: Names) -> Claim:
+        """What is stated, without its time. ``params``: as for ``subjects``, which may have failed."""
 
 
 @runtime_checkable

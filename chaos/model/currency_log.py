@@ -72,7 +72,8 @@ class CurrencyLog:
         self._event_earliest: dict[int, float] = {}  # by seq
         self._shared = OrderBounds()  # of all resources but Events
         self._slowest = 0.0  # seconds that an answer has taken
-        self._clock_ahead = 0.0  # seconds by which the clock of any node is ahead, as far as that is known
+        self._clock_ahead = 0.0  # the most by which the clock of any node is ahead, as far as that is known
+        self.seconds_ahead: dict[str, float] = {}  # by which the clock of a node is ahead at least, by its Lease
 
     @property
     def is_one_store(self) -> bool:
@@ -132,7 +133,7 @@ class CurrencyLog:
             version = history.versions[index]
             earliest, _ = self._shared.interval(version.order)
             if earliest > version.earliest:
-                history.versions[index] = structs.replace(version, earliest=min(earliest, version.latest))
+                history.replace(index, structs.replace(version, earliest=min(earliest, version.latest)))
             if version.t >= t - self._slowest:
                 pending.append((history, index))
         return pending
@@ -143,9 +144,17 @@ class CurrencyLog:
         self._event_earliest[seq], _ = self.interval(_EVENTS, event, order, t)
 
     def note_renewal(self, lease: Lease, t: float) -> None:
-        """Learn from a Lease, received at ``t``, how far the clock of a node is ahead at least."""
+        """Learn from a Lease, received at ``t``, how far the clock of a node is ahead at least.
+
+        A node writes the time before it sends the renewal, so a renewal is never received before. It may be received
+        any time later, by a slow answer of the API server or a late watch: then it proves nothing of a clock that is
+        behind.
+        """
         renewed = source_time(lease.spec.renew_time) if lease.spec else None
-        self._clock_ahead = max(self._clock_ahead, 0.0 if renewed is None else renewed - t)
+        if renewed is not None:
+            name, ahead = lease.metadata.name, renewed - t
+            self.seconds_ahead[name] = max(self.seconds_ahead.get(name, ahead), ahead)
+            self._clock_ahead = max(self._clock_ahead, ahead)
 
     def event_earliest(self, seq: int) -> float:
         """The moment after which an Event happened, by the seq of its entry."""

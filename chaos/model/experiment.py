@@ -25,6 +25,9 @@ Timing = Annotated[
 ]
 
 
+OPERATORS = ("within", "never", "always")  # the temporal ones; an expectation has at most one
+
+
 class TargetSpec(Model):
     """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
 
@@ -104,7 +107,7 @@ class Expectation(Model):
     def _shape(self) -> Self:
         if (self.assert_ is None) == (self.order is None):
             raise ValueError("give exactly one of assert or order")
-        operators = [w for w in ("within", "never", "always") if getattr(self, w) is not None]
+        operators = [w for w in OPERATORS if getattr(self, w) is not None]
         if len(operators) > 1:
             raise ValueError(f"{' and '.join(operators)} exclude each other")
         if self.for_ is not None and self.within is None:
@@ -113,6 +116,10 @@ class Expectation(Model):
         if self.order is not None and (operators or self.with_ or self.after):
             raise ValueError("order excludes other keys: the hypotheses that it lists have their own")
         return self
+
+    def continuous(self) -> Self:
+        """As an abort condition, which is judged continuously, also without ``always: true``."""
+        return self if self.always else self.model_copy(update={"always": True})
 
     def _check_timing(self) -> None:
         if self.baseline is not None and self.within is None:

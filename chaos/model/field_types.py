@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -39,7 +40,25 @@ def _no_login(url: str) -> str:
     return url
 
 
+def _is_http(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or any(character.isspace() or not character.isprintable() for character in url):
+        raise ValueError(f"invalid URL {url!r}: expected http or https")
+    return url
+
+
+def without_query(url: str) -> str:
+    """``url`` as it may be printed: its query may have a secret in it."""
+    return url.partition("?")[0]
+
+
 Url = Annotated[str, AfterValidator(_no_login)]
+HttpUrl = Annotated[str, AfterValidator(_no_login), AfterValidator(_is_http)]
+LabelName = Annotated[str, full_match(r"[a-zA-Z_][a-zA-Z0-9_]*", "is not a name of a label of Prometheus")]
 
 
 class Secret(Model):

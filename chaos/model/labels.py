@@ -4,6 +4,8 @@ from __future__ import annotations
 
 RUN_LABEL = "nodefall.dev/run"  # label and annotation: the run's ID
 MANAGED_BY_LABEL = {"app.kubernetes.io/managed-by": "nodefall"}  # label
+GAME_DAY_LABEL = "nodefall.dev/gameday"  # label: the name of the game day
+GAME_DAY_PREFIX = "nodefall-gameday-"  # of the ConfigMap with its state, and of the Lease of who works on it
 LOCK_NAME = "nodefall"  # Lease that admits one run at a time
 LOCK_NAMESPACE = "kube-system"  # exists in every cluster
 ETCD_LABEL = "node-role.kubernetes.io/etcd"  # of Nodes: k3s and RKE2 set it
@@ -16,3 +18,7 @@ CONTROL_PLANE_LABELS = (
 NODE_LEASE_NAMESPACE = "kube-node-lease"  # namespace of the kubelets' Leases
 NODE_EVENT_NAMESPACE = "default"  # namespace of Events about Nodes, as Nodes have none
 FIELD_MANAGER = "nodefall"  # of the fields that nodefall writes, in managedFields
+POD_UID_ENV = "NODEFALL_POD_UID"  # variable: the UID of the pod that nodefall runs in, by the downward API
+FLEET_LABEL = "nodefall.dev/fleet"  # label of what a fleet has applied: its name
+DAY_ANNOTATION = "nodefall.dev/day"  # annotation of a Job: the ID of the day that it runs
+PLAN_ANNOTATION = "nodefall.dev/plan-hash"  # annotation of a Job: the plan of that day

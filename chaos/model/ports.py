@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from chaos.model.command import HostCommand, Outcome, PowerCapability, PowerState
+from chaos.model.history import Entry
+from chaos.model.judgement import Judgement
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.recording import RecordingEntry
+from chaos.model.result import RunResult
 from chaos.model.verdict import Verdict
 
 Sink = Callable[[RecordingEntry], None]
@@ -167,7 +170,10 @@ class LockGuard(Protocol):
 
 
 class Progress(Protocol):
-    """Progress of a live run, for people; ``tick`` passes the cluster time."""
+    """Progress of a live run, for people; ``tick`` passes the cluster time.
+
+    ``verdict`` is called once a verdict is decided, and is not called for what may still be lost, as a recovery.
+    """
 
     def phase(self, name: str) -> None: ...
 
@@ -178,6 +184,32 @@ class Progress(Protocol):
     def note(self, text: str) -> None: ...
 
     def tick(self, now: float) -> None: ...
+
+
+@runtime_checkable
+class JudgementDisplay(Protocol):
+    """A Progress that shows more than changes: it takes every judgement of a live run, from the run's thread."""
+
+    def judged(self, judgement: Judgement) -> None: ...
+
+
+class RunWatcher(Protocol):
+    """Is shown a run while it goes on, from any of its threads. Every method returns at once and raises nothing."""
+
+    def begin(self, targets: Mapping[str, tuple[str, ...]], stop: Callable[[], None] | None) -> None:
+        """Before the first side effect: the nodes by target, and what stops the run as the first Ctrl-C does.
+
+        ``stop`` is None where there is nothing to stop; it may be called from any thread.
+        """
+
+    def entry(self, entry: Entry) -> None:
+        """An entry of the timeline, in their order."""
+
+    def steady(self, verdicts: tuple[Verdict, ...]) -> None:
+        """The steady state at this moment, before the first step."""
+
+    def judged(self, result: RunResult) -> None:
+        """All verdicts at this moment; those that are not final are pending."""
 
 
 class Observer(Protocol):

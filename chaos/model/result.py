@@ -9,7 +9,8 @@ from msgspec import Struct
 from chaos.model.action import ProofStatus
 from chaos.model.verdict import Status, Verdict
 
-RESULT_VERSION = 1
+RESULT_VERSION = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
+REFUSED, ABORTED, INTERRUPTED = "refused: ", "aborted: ", "interrupted by "  # how the headline of such a run begins
 
 
 class Phases(Struct, frozen=True):
@@ -69,7 +70,11 @@ class ForeignFault(Struct, frozen=True):
 
 
 class RunResult(Struct, frozen=True):
-    """``status`` is the worst verdict; ``exit_code`` the command's (a pending undo takes precedence)."""
+    """``status`` is the worst verdict; ``exit_code`` the command's (a pending undo takes precedence).
+
+    ``headline`` is ``tally: sentence``, like ``1 of 8 violated: Pods on worker-2 were not replaced within 40 s``; both
+    are empty if the run ended early, and the headline has the reason.
+    """
 
     version: int
     run: str
@@ -77,7 +82,7 @@ class RunResult(Struct, frozen=True):
     title: str
     status: Status
     exit_code: int
-    headline: str  # one line: what failed, with observation and time; or that all held
+    headline: str  # one line
     simulated: bool
     kubernetes: str
     cluster_uid: str
@@ -98,3 +103,13 @@ class RunResult(Struct, frozen=True):
     plan_hash: str = ""
     foreign_faults: tuple[ForeignFault, ...] = ()  # in the order of their observation
     address_changes: tuple[str, ...] = ()  # of machines, one sentence each
+    tally: str = ""
+    sentence: str = ""  # for people, at most 15 words
+
+    @property
+    def ending(self) -> str:
+        """How the run ended, in one word: aborted, refused or interrupted; else the status."""
+        for word, prefix in (("aborted", ABORTED), ("refused", REFUSED), ("interrupted", INTERRUPTED)):
+            if self.headline.startswith(prefix):
+                return word
+        return str(self.status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Sequence
 
 # Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
@@ -55,3 +56,9 @@ def _escape_character(character: str) -> str:
 def on_node(what: str, node: str) -> str:
     """``power-off on worker-2``; ``what`` alone if there is no node."""
     return f"{what} on {node}" if node else what
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, its cells padded to the width of their columns. All rows have as many cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

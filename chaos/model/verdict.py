@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from chaos.model.value_limit import ValueLimit
+
 
 class Status(StrEnum):
     """Pending occurs only during a live run, before the deadline."""
@@ -30,7 +32,8 @@ def worst(statuses: Iterable[Status]) -> Status:
 class Verdict:
     """The verdict on one expectation.
 
-    ``because`` is one sentence; reports show ``expected`` and ``observed`` side by side.
+    ``sentence`` is for people, of at most 15 words; ``because`` is precise. ``bound`` is the time that the expectation
+    gives, in seconds, and ``subjects`` are those that violate it, both as far as they are known.
     ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
     epoch, None if unknown); of an undecided one, the deadline is the end of the time ``for`` which it must be true.
     ``evidence`` holds ``Entry.seq`` numbers of the timeline.
@@ -47,3 +50,8 @@ class Verdict:
     deadline: float | None = None
     evidence: tuple[int, ...] = ()
     assumed_facts: tuple[str, ...] = field(default=())  # facts taken from a default, as "name=value"
+    sentence: str = ""
+    bound: float | None = None
+    subjects: tuple[str, ...] = ()
+    operator: str = ""  # within, never or always; "" for a moment, for an order, and in results of 0.1.0
+    limits: tuple[ValueLimit, ...] = ()  # of values that were measured; result.json has the key only if there are any

@@ -32,6 +32,7 @@ _TICK = 0.25  # seconds of cluster time
 # handled much sooner than others.
 _CLOSE_PERIOD, _CLOSE_AFTER_MOMENT = 0.5, 2.0  # while a step is unanswered, and after a moment that decides
 _HEDGES, _MAX_HEDGES = 20, 60  # more reads at a moment that decides, and of those how many unanswered ones
+_RETRY_PAUSE = 2.0  # seconds of cluster time between two attempts that fail, in the wait before the judgement
 _NOTABLE_WAIT = 2.0  # seconds of the wait before the judgement, from which on it is described to people
 _PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
 _log = logging.getLogger(__name__)
@@ -122,8 +123,10 @@ class CurrencyProver:
                 is_noted = True
                 self._note(_describe_wait([s.watch.name for s in awaited]))
             for schedule in late:
-                self._submit(schedule, now)
-                self._start_replay(schedule, now)
+                if not schedule.is_failing or schedule.retry_due <= now:
+                    schedule.retry_due = now + _RETRY_PAUSE
+                    self._submit(schedule, now)
+                    self._start_replay(schedule, now)
             if not self._clock.sleep(_TICK):
                 return
 
@@ -205,9 +208,10 @@ class CurrencyProver:
                     schedule.watch.prove_currency()
                 else:
                     schedule.watch.note_version()
-                schedule.is_refused = False
+                schedule.is_refused = schedule.is_failing = False
             except (KubeUnreachable, KubeRejected) as error:
                 schedule.is_refused = isinstance(error, KubeRejected) and error.status < 500
+                schedule.is_failing = True
                 _log.debug("currency of %s was not proven: %s", schedule.watch.name, error.message)
             except Exception as error:  # noqa: BLE001 - a bug proves nothing, which is unknown and never wrong
                 _log.exception("currency of %s was not proven: %s", schedule.watch.name, error)
@@ -240,6 +244,7 @@ class CurrencyProver:
             try:
                 schedule.watch.replay()
             except (KubeUnreachable, KubeRejected, TruncatedLineError) as error:
+                schedule.is_failing = True
                 _log.debug("%s may be incomplete: %s", schedule.watch.name, error)
             except Exception as error:  # noqa: BLE001 - as above
                 _log.exception("%s may be incomplete: %s", schedule.watch.name, error)

@@ -48,6 +48,8 @@ class Schedule:
     is_replaying: bool = False
     is_wanted_again: bool = False  # a replay after that which is under way
     is_refused: bool = False
+    is_failing: bool = False  # the last read or replay was not answered
+    retry_due: float = 0.0  # until then, what is failing is not tried again in the wait before the judgement
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property

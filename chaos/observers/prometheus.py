@@ -21,7 +21,7 @@ from chaos.model.recording import EntryKind, QueryResult, RecordingEntry, Series
 from chaos.observers.blind_windows import BlindWindowTracker
 from chaos.observers.observer_thread import ObserverThread
 from chaos.observers.plugin import ObserverContext
-from chaos.observers.promql import PrometheusClient, PrometheusUnavailable
+from chaos.observers.promql import MAX_BYTES, PrometheusClient, PrometheusUnavailable
 
 _NEWEST_SAMPLE = "max(timestamp(up))"
 _QUERY = "query"
@@ -103,15 +103,11 @@ class PrometheusObserver:
     def _check_freshness(self) -> None:
         """Raises PrometheusUnavailable if Prometheus has not scraped recently."""
         before = self._clock.now()
-        newest = self._client.query(_NEWEST_SAMPLE)
-        server, scraped = newest[0].values[0] if newest else (0.0, None)
-        if scraped is None:
-            raise PrometheusUnavailable("Prometheus scrapes nothing: no sample of up")
+        server, scraped = _newest_sample(self._client)
         now = self._clock.now()
         self.offset = server - (before + now) / 2
         self._offset_error = (now - before) / 2
-        if server - scraped > self._stale_after:
-            raise PrometheusUnavailable(f"the newest sample of Prometheus is {server - scraped:.0f} s old")
+        _refuse_stale(server - scraped, self._stale_after)
 
     def _emit_result(self, query: Query, result: Sequence[Series]) -> None:
         series = [Series(each.labels, [(round(t - self.offset, 3), v) for t, v in each.values]) for each in result]
@@ -129,10 +125,32 @@ def prometheus_settings(inventory: Inventory) -> Prometheus:
     return inventory.prometheus
 
 
-def make_client(settings: Prometheus, read_secret: Callable[[Secret], str]) -> PrometheusClient:
-    """A client that has not connected yet. Raises Refused if its secret cannot be read."""
+def check_freshness(client: PrometheusClient, stale_after: float) -> None:
+    """Raises PrometheusUnavailable if the newest sample is older than ``stale_after`` seconds."""
+    server, scraped = _newest_sample(client)
+    _refuse_stale(server - scraped, stale_after)
+
+
+def _newest_sample(client: PrometheusClient) -> tuple[float, float]:
+    """The time of the server, and that of its newest sample. Raises PrometheusUnavailable if it scrapes nothing."""
+    newest = client.query(_NEWEST_SAMPLE)
+    server, scraped = newest[0].values[0] if newest and newest[0].values else (0.0, None)
+    if scraped is None:
+        raise PrometheusUnavailable("Prometheus scrapes nothing: no sample of up")
+    return server, scraped
+
+
+def _refuse_stale(age: float, stale_after: float) -> None:
+    if age > stale_after:
+        raise PrometheusUnavailable(f"the newest sample of Prometheus is {age:.0f} s old")
+
+
+def make_client(
+    settings: Prometheus, read_secret: Callable[[Secret], str], max_bytes: int = MAX_BYTES
+) -> PrometheusClient:
+    """A client that has not connected yet; ``max_bytes``: of one answer. Raises Refused if its secret is unreadable."""
     token = read_secret(settings.credentials) if settings.credentials else ""
-    return PrometheusClient(settings.url, token, settings.user or "")
+    return PrometheusClient(settings.url, token, settings.user or "", max_bytes)
 
 
 class PrometheusPlugin:

@@ -33,10 +33,11 @@ def _with_system(name: str, spec: TargetSpec, experiment: Experiment, registry: 
 
 
 def select_nodes(
-    specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int
+    specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int, own_node: str = ""
 ) -> dict[str, tuple[str, ...]]:
     """Nodes by name of the target; no node belongs to two targets.
 
+    ``own_node``: that nodefall runs on, as a pod. It is only selected by its name, which preflight then refuses.
     Raises Refused if a target matches too few nodes or names a protected one, and if all targets together exceed
     ``limits.maxNodes`` or leave fewer Ready workers than ``limits.minReadyNodes``.
     """
@@ -44,7 +45,7 @@ def select_nodes(
     selected: dict[str, tuple[str, ...]] = {}
     for name, spec in specs.items():
         used = {node for nodes in selected.values() for node in nodes}
-        candidates = _candidates(name, spec, view, inventory, used)
+        candidates = _candidates(name, spec, view, inventory, used if spec.nodes else {*used, own_node})
         count = _count(spec, len(candidates))
         if len(candidates) < count:
             raise Refused(
@@ -57,12 +58,12 @@ def select_nodes(
     return selected
 
 
-def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory) -> list[str]:
-    """Names of the nodes that match a target, Ready or not, sorted; without protected ones."""
+def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_node: str = "") -> list[str]:
+    """Names of the nodes that match a target, Ready or not, sorted; without protected ones, and the own one."""
     return sorted(
         name
         for name, node in view.nodes.items()
-        if _matches(node, spec, view) and not is_protected(node, view, inventory)
+        if _matches(node, spec, view) and not is_protected(node, view, inventory) and (spec.nodes or name != own_node)
     )
 
 

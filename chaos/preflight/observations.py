@@ -56,17 +56,14 @@ class HostObservations:
     """The host of a node; ``target`` has its facts, and why other facts are unknown.
 
     ``error`` and ``hint`` are why the host could not be reached. ``is_skipped``: the experiments do not use the host,
-    so no connection was made. ``power_error`` is why its power control cannot be used, ``power_identity`` what it
-    reports of the machine that it switches. ``clock_offset`` is the host's clock minus the local one, in seconds, plus
-    or minus ``clock_uncertainty``.
+    so no connection was made. ``power_identity`` is what its power control reports of the machine that it switches.
+    ``clock_offset`` is the host's clock minus the local one, in seconds, plus or minus ``clock_uncertainty``.
     """
 
     node: str
     target: Target
     error: str = ""
     hint: str = ""
-    power_error: str = ""
-    power_hint: str = ""
     power_identity: PowerIdentity = field(default_factory=PowerIdentity)
     clock_offset: float | None = None
     clock_uncertainty: float = 0.0
@@ -94,13 +91,15 @@ class HostObservations:
 class LocalIdentity:
     """Identity of this machine, which must never be a target.
 
-    ``addresses`` are without loopback. ``pod`` is ``namespace/name`` of the pod that nodefall runs in, "" if none.
+    ``addresses`` are without loopback. ``pod`` is ``namespace/name`` of the pod that nodefall runs in, "" if none,
+    by its host name; ``pod_uid`` its UID, "" where it is unknown.
     """
 
     machine_id: str = ""
     addresses: frozenset[str] = frozenset()
     boot_id: str = ""
     pod: str = ""
+    pod_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,22 @@ REFUSED: list[tuple[str, dict[str, Any], Target, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("name", "given"), [("poweroff", {}), ("power-cut", {}), ("schedule-shutdown", {"fires": True})]
+)
+def test_a_power_control_that_cannot_be_used_is_the_reason(name: str, given: dict[str, Any]) -> None:
+    """A wrong password must not read as a machine without a clock, or without a power control."""
+    why, hint = "the power control of n1: IPMI at bmc-1 rejected the login of ops", "correct the password"
+    broken = replace(BARE, facts=FACTS | {"rtc": False}, power_error=why, power_hint=hint)
+    with pytest.raises(Unsupported) as caught:
+        describe(name, given, broken)
+    assert (caught.value.message, caught.value.hint) == (why, hint)
+
+
+def test_a_clock_that_wakes_the_machine_needs_no_power_control() -> None:
+    assert "rtcwake -m no -s 240" in describe("poweroff", {}, replace(BARE, power_error="wrong password")).inject
+
+
 @pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
 def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> None:
     with pytest.raises(Unsupported, match=why) as caught:

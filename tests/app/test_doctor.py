@@ -134,6 +134,6 @@ def test_every_defect_is_reported_by_host() -> None:
         assert overridden.startswith("kubelet-inhibitor: old-lock")
         with pytest.raises(Refused, match=r"silent \("):
             planned(with_single_node(poweroff, "silent"), connection, anyway=True)
-        with pytest.raises(Refused, match="no-power could not be powered on again"):
+        with pytest.raises(Refused, match=r"the power control of no-power: Redfish .* cannot be reached"):
             planned(with_single_node(poweroff, "no-power"), connection, anyway=True)
         assert planned(with_single_node(poweroff, "well"), connection, anyway=False).overridden == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import subprocess
 import sys
 import typing
@@ -17,6 +18,7 @@ import chaos.api
 from chaos.api import Lab, judge, kube, load, plan, run
 from chaos.app.exports import EXPORTS
 from chaos.app.labs import RunningLab
+from chaos.app.null_progress import NullProgress
 from chaos.model import errors
 from chaos.model.errors import BadInput, Refused, UsageError
 
@@ -152,7 +154,15 @@ def test_a_plan_is_executed_on_a_lab(tmp_path: Path) -> None:
         assert lab.inventory.limits.min_ready_nodes == 2, "as hosts/lab.yaml says"
         planned = plan(CORDON, lab.inventory, seed=7)
         assert (planned.experiment, planned.seed) == ("cordon", 7)
-        done = run(planned, lab.inventory, reports=tmp_path)
+        handlers: dict[str, Any] = {}
+
+        class Phases(NullProgress):
+            def phase(self, name: str) -> None:
+                handlers[name] = signal.getsignal(signal.SIGINT)
+
+        done = run(planned, lab.inventory, reports=tmp_path, progress=Phases())
+        own = signal.getsignal(signal.SIGINT)
+        assert handlers["arm"] is handlers["report"] is not own, "q stops the run from arm to report"
         assert (done.result.status, done.result.exit_code) == ("held", 0), done.result.headline
         assert done.report.is_file()
         assert done.directory.is_relative_to(tmp_path)

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from chaos.app.judge import JudgedRun
 from chaos.cli import app
 from chaos.cli.output import echo
-from chaos.cli.run.progress import PlainProgress
+from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.streams import StandardStream
 from chaos.engine.recorder import Recorder
 from chaos.hosts.power.secrets import SecretContext, read_secret
 from chaos.kube.journal_mirror import JournalMirror
@@ -133,6 +134,7 @@ def _reports(folder: Path, text: str) -> Iterator[bytes]:
     for path in folder.glob("re*.*"):
         yield path.read_bytes()
     yield (folder / "junit.xml").read_bytes()
+    yield (folder / "metrics.txt").read_bytes()
     run_directory.save(folder, run_directory.RUN, {"inventory": {"x": text}})
     yield (folder / run_directory.RUN).read_bytes()
 
@@ -155,7 +157,7 @@ def _recording(folder: Path, text: str) -> Iterator[bytes]:
 def _words(folder: Path, text: str) -> Iterator[bytes]:
     """Standard output and error, and the file of a bug."""
     raw = io.BytesIO()
-    stream = app._RedactingStream(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True))
+    stream = StandardStream(io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True), 1)
     progress = PlainProgress(stream)  # type: ignore[arg-type]  # a subset of TextIO
     progress.step("do", "n1", text)
     progress.note(text * 300)  # cut somewhere

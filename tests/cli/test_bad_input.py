@@ -32,7 +32,7 @@ def nodefall(*arguments: str) -> Process:
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Process]]:
     """Every case, by name."""
     folder = tmp_path_factory.mktemp("bad")
-    shutil.copytree(DATA / "workloads", folder / "workloads")
+    shutil.copytree(DATA, folder, dirs_exist_ok=True)
     files = []
     for index, case in enumerate(CASES):
         file = folder / f"{index}.yaml"
@@ -116,9 +116,15 @@ def _huge(path: Path) -> None:
     path.write_text("# " + "x" * (3 * 1024 * 1024))
 
 
+def _near(path: Path) -> None:
+    path.with_name("files.yaml").write_text("a: b")
+
+
 FILES: list[tuple[Callable[[Path], Any], str]] = [
-    (_missing, "file.yaml: file not found"),
-    (_almost, "file.yml'?"),
+    (_missing, "file.yaml: file not found\n"),
+    (_almost, "file.yaml: file not found (did you mean '"),
+    (_almost, "file.yml'?)"),
+    (_near, "files.yaml'?)"),
     (Path.mkdir, "file.yaml: is a directory (pass its files: "),
     (os.mkfifo, "is not a regular file"),
     (_latin1, "file.yaml:2:7: is not UTF-8 (byte 0xe9)"),
@@ -149,3 +155,61 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     assert process.returncode == 64
     assert len(process.stderr.splitlines()) == 3
     assert process.stdout.endswith("experiment.yaml: Experiment graceful-poweroff is valid\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("nowhere/file.yaml", "there is no directory 'nowhere'"), ("file.yaml", f"paths are relative to {Path.cwd()}")],
+)
+def test_a_relative_path_that_is_missing(name: str, hint: str) -> None:
+    process = validate(Path(name))
+    assert (process.returncode, process.stderr) == (64, f"error: {name}: file not found ({hint})\n")
+
+
+KUBECONFIG = "apiVersion: v1\nkind: Config\nclusters: []\ncurrent-context: c\n"
+EXPERIMENT, INVENTORY = str(DATA / "experiment.yaml"), str(DATA / "inventory.yaml")
+SWAPPED = "give an experiment as EXPERIMENT, and an inventory with --inventory"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", EXPERIMENT, "-i", "kubeconfig"], "this is a kubeconfig: an Inventory is required here"),
+        (["run", EXPERIMENT, "-i", "kubeconfig"], "(name it in an inventory: cluster: {kubeconfig: "),
+        (["run", "kubeconfig", "-i", INVENTORY], "this is a kubeconfig: an Experiment is required here"),
+        (["plan", EXPERIMENT, "-i", "kubeconfig"], "this is a kubeconfig: an Inventory is required here"),
+        (["doctor", "-i", "kubeconfig"], "this is a kubeconfig: an Inventory is required here"),
+        (
+            ["run", INVENTORY, "-i", INVENTORY],
+            "wrong kind Inventory: an Experiment is required here (give an inventory",
+        ),
+        (["run", EXPERIMENT, "-i", EXPERIMENT], f"wrong kind Experiment: an Inventory is required here ({SWAPPED})"),
+        (["judge", "recording.jsonl.gz", INVENTORY], "wrong kind Inventory: an Experiment is required here"),
+        (["judge", "recording.jsonl.gz", EXPERIMENT], "recording.jsonl.gz: file not found"),
+        (["run", "--plan", "plan.json", "-i", INVENTORY], "plan.json: file not found (paths are relative to "),
+        (["report", "last"], "no run 'last': there is no directory reports\nhint: run an experiment first"),
+        (["undo", "last"], "no run 'last': there is no directory reports\nhint: run an experiment first"),
+        (["report", "last", "--reports", "."], "no run 'last': . has no runs yet\nhint: run an experiment first"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_it_is(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kubeconfig").write_text(KUBECONFIG)
+    err = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(err):
+        code = main(arguments)
+    assert (code, message in err.getvalue()) == (64, True), err.getvalue()
+    assert "Traceback" not in err.getvalue()
+
+
+def test_an_unknown_run_is_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    directory = Path("reports/graceful-poweroff/20261121T033533Z")
+    directory.mkdir(parents=True)
+    (directory / "run.json").write_text("{}")
+    err = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(err):
+        code = main(["report", "gracefull-poweroff"])
+    assert (code, "hint: did you mean graceful-poweroff?" in err.getvalue()) == (64, True), err.getvalue()

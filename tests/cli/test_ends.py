@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.cli.run.progress import BestEffortProgress, PlainProgress
+from chaos.cli.run import run_impl
+from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.run.progress import BestEffortProgress
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import PowerCommand, PowerVerb
 from chaos.model.errors import NodefallError, UndoPending
@@ -140,6 +143,41 @@ def test_a_lost_stream_does_not_stop_a_run() -> None:
     progress.phase("roll back")
     progress.tick(1.0)
     progress.close()
+
+
+def test_a_display_that_fails_does_not_stop_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    """What it has printed stays, it is closed at once, and its error is logged."""
+    stream = StringIO()
+    display = PlainProgress(stream)
+    display.note = display.close = _fail  # type: ignore[method-assign,assignment]
+    progress = BestEffortProgress(display)
+    progress.phase("arm")
+    progress.note("first")
+    progress.phase("roll back")
+    progress.close()
+    assert stream.getvalue().split() == ["phase:", "arm"]
+    assert [record.message for record in caplog.records if record.exc_info] == [
+        "the progress failed, and no more of it is shown",
+        "the progress could not be closed",
+        "the progress could not be closed",
+    ]
+
+
+def test_ctrl_c_while_pages_fetch_the_report_changes_no_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Page:
+        def finish(self, _run: object) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_impl, "tune_gc", lambda: None)
+    monkeypatch.setattr(run_impl, "load_inputs", lambda _: (None, None))
+    monkeypatch.setattr(run_impl, "live_page", lambda *_: nullcontext(Page()))
+    monkeypatch.setattr(run_impl, "run_once", lambda *_: None)
+    monkeypatch.setattr(run_impl, "print_result", lambda *_: 1)
+    assert run_impl.run_and_report(run_impl.RunOptions(None, None, Path()), run_impl.OutputOptions()) == 1
+
+
+def _fail(*_arguments: object) -> None:
+    raise KeyError("cannot draw")
 
 
 @pytest.mark.parametrize("target", ["a-file", "/proc/nowhere"])

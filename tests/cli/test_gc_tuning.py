@@ -16,10 +16,10 @@ def test_a_run_is_tuned_before_anything_else() -> None:
     code = """
 import gc
 from pathlib import Path
-from chaos.cli.run.run_impl import RunOptions, run_and_report
+from chaos.cli.run.run_impl import OutputOptions, RunOptions, run_and_report
 from chaos.model.errors import UsageError
 try:
-    run_and_report(RunOptions(None, None, Path("reports")), plain=True, as_json=False)
+    run_and_report(RunOptions(None, None, Path("reports")), OutputOptions(plain=True))
 except UsageError:
     print(gc.get_threshold()[0] > 10_000)
 """

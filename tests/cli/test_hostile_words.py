@@ -14,7 +14,7 @@ from chaos.app import pending_undo
 from chaos.cli import app
 from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo
-from chaos.cli.run.progress import PlainProgress
+from chaos.cli.run.line_progress import PlainProgress
 from chaos.kube.lease import LeaseRecord
 from chaos.kube.replica import PendingRun, ReplicaEntry, RunIdentity
 from chaos.model.errors import BadInput, NodefallError, Problem

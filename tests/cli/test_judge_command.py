@@ -26,16 +26,16 @@ def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> sub
 @pytest.mark.parametrize(
     ("recording", "experiment", "options", "code", "first"),
     [
-        (GRACEFUL, "graceful-poweroff", [], 0, "held: all 5 expectations held on ra-worker"),
-        (GRACEFUL, "graceful-poweroff", ["--bind", "victim=ra-worker", "--bind", "workload=demo"], 0, "held"),
-        (GRACEFUL, "cancelled-shutdown", [], 2, "inconclusive: the step 'announce' is missing"),
-        (CUT, "graceful-poweroff", ["--map", "power-off=power-cut"], 1, "violated: the kubelet announces the shutdown"),
+        (GRACEFUL, "graceful-poweroff", [], 0, "5 of 5 held: All was as expected after power-off on ra-worker"),
+        (GRACEFUL, "graceful-poweroff", ["--bind", "victim=ra-worker", "--bind", "workload=demo"], 0, "5 of 5 held"),
+        (GRACEFUL, "cancelled-shutdown", [], 2, "6 of 6 inconclusive: Step announce is not in the recording"),
+        (CUT, "graceful-poweroff", ["--map", "power-off=power-cut"], 1, "2 of 5 violated: Node rb-worker did not have"),
         (
             GRACEFUL,
             "graceful-poweroff",
             ["--fact", "kubelet.shutdownGracePeriod=0s"],
             2,
-            "inconclusive: the experiment requires",
+            "5 of 5 inconclusive: Node ra-worker does not have what the experiment requires",
         ),
     ],
 )
@@ -76,7 +76,7 @@ def test_bad_recordings(tmp_path: Path) -> None:
     experiment = str(EXPERIMENTS / "graceful-poweroff.yaml")
     broken = tmp_path / "r.jsonl"
     broken.write_text("{}\n")
-    for path, message in ((broken, f"{broken}:1:1: "), (tmp_path / "x", "No such file")):
+    for path, message in ((broken, f"{broken}:1:1: "), (tmp_path / "x", "x: file not found")):
         done = nodefall(str(path), experiment)
         assert (done.returncode, message in done.stderr) == (64, True), done.stderr
         assert "Traceback" not in done.stderr

@@ -13,11 +13,12 @@ from chaos.cli.app import cli
 from chaos.cli.lazy import COMMANDS, LazyGroup
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall
 
-GROUPS = {"lab", "kind"}
+GROUPS = {"gameday", "kind", "lab"}
+COMMANDS_OF_GROUPS = ("lab up", "lab down", "lab replay", "kind up", "gameday plan")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", [*sorted(COMMANDS.keys() - GROUPS), "lab up", "lab down", "lab replay", "kind up"])
+@pytest.mark.parametrize("name", [*sorted(COMMANDS.keys() - GROUPS), *COMMANDS_OF_GROUPS])
 def test_every_command_has_the_options(name: str) -> None:
     text = CliRunner().invoke(cli, [*name.split(), "--help"]).output
     assert "-v, --verbose" in text

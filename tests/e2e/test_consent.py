@@ -75,7 +75,7 @@ def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ((), "give an EXPERIMENT or --plan FILE"),
-        (("--plan", "none.json"), "none.json: cannot be read"),
+        (("--plan", "none.json"), "none.json: file not found"),
         (("--plan", "bad.json"), "bad.json: invalid plan"),
         (("--plan", "bad.json", str(POWEROFF)), "--plan cannot be combined"),
         (("--plan", "bad.json", "--seed", "3"), "--plan cannot be combined"),

@@ -92,7 +92,9 @@ def test_an_override_is_in_the_plan_the_report_and_the_recording(tmp_path: Path)
     overridden = (
         "preflight check failed and was overridden with --anyway: kubelet-requirements: the experiment requires"
     )
-    assert result["headline"].startswith(f"inconclusive: {overridden}")
+    sentence = "A failed preflight check was overridden with --anyway: kubelet-requirements"
+    assert result["headline"] == f"{result['tally']}: {sentence}"
+    assert overridden in result["hypothesis"][0]["because"]
     assert result["notes"][0].startswith(overridden)
     (directory,) = tmp_path.glob("reports/*/*")
     planned = json.loads((directory / "plan.json").read_text())

@@ -108,6 +108,7 @@ def test_it_is_noticed_and_named(
     ]
 
 
+@pytest.mark.nightly
 def test_a_cordon_of_others_that_came_before_ours_stays(tmp_path: Path) -> None:
     """Planned as not cordoned, then cordoned by someone else, so that the step changes nothing: nor does its undo."""
     path = experiment(tmp_path, after="30s")

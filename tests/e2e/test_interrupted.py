@@ -95,7 +95,7 @@ def test_an_abort_condition_ends_the_run_and_undoes(tmp_path: Path) -> None:
     experiment.write_text(text.replace("workloads/web-db-tiers.yaml", workload))
     done = nodefall("run", experiment, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert "aborted: abort condition nodes-ready" in done.stderr
+    assert "aborted: abort condition nodes-ready" in done.stdout
     assert "undone: machine is on" in done.stderr
     # The goal is 2 s: benchmarks/bench_abort.py
     assert 0 <= until_undone(next(tmp_path.glob("reports/*/*/recording.jsonl.gz"))) < 5
@@ -172,7 +172,7 @@ def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None
         limited, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=WALL, check=False
     )
     assert done.returncode == 2, done.stderr
-    assert "the recording is incomplete" in done.stderr
+    assert "the recording is incomplete" in done.stdout
     assert "Traceback" not in done.stderr
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
 

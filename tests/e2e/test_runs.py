@@ -30,7 +30,15 @@ def test_a_bundled_experiment_holds_and_its_recording_gives_the_same_verdicts(tm
     assert done.stderr.rstrip().splitlines()[-1].startswith("This was a simulated cluster")
     directory = next((tmp_path / "reports" / name).iterdir())
     names = {path.name for path in directory.iterdir()}
-    assert {"report.html", "report.md", "junit.xml", "result.json", "recording.jsonl.gz", "journal.jsonl"} <= names
+    assert {
+        "report.html",
+        "report.md",
+        "junit.xml",
+        "metrics.txt",
+        "result.json",
+        "recording.jsonl.gz",
+        "journal.jsonl",
+    } <= names
     again = result_of(nodefall("judge", directory, experiment, "--json", cwd=tmp_path))
     assert again["status"] == "held"
     statuses = {v["name"]: v["status"] for v in result["hypothesis"] + result["recovery"]}
@@ -90,7 +98,7 @@ def test_no_graceful_shutdown_configured_is_refused(tmp_path: Path) -> None:
 def test_demo_and_plan(tmp_path: Path) -> None:
     done = nodefall("demo", "--plain", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    report = next(line for line in done.stderr.splitlines() if line.startswith("report: ")).removeprefix("report: ")
+    report = next(line for line in done.stdout.splitlines() if line.startswith("report: ")).removeprefix("report: ")
     assert (tmp_path / report).is_file()
     planned = nodefall("plan", EXPERIMENTS / "graceful-poweroff.yaml", "-i", LAB, "--seed", "1", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from chaos.report.page.columns import unpack
 from tests.kit.processes import EXPERIMENTS, WALL, environment, lab
 from tests.kit.staying_processes import get
 
@@ -90,6 +91,9 @@ def test_a_whole_run_leaves_no_secret(tmp_path: Path) -> None:
     for file in written:
         data = file.read_bytes()
         heard.add((gzip.decompress(data) if file.suffix == ".gz" else data).decode(errors="replace"))
+        if file.name == "report.html":
+            packed = data.decode().split('id="data">')[1].split("<")[0]
+            heard.add(json.dumps(unpack(packed), ensure_ascii=False))
     for secret in secrets:
         assert len(secret.strip()) > 8
         assert not [text[:200] for text in heard if secret.strip() in text]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -40,7 +41,9 @@ def test_only_taints_of_controllers_count() -> None:
 def test_they_are_waited_for(after: float, seconds: float, expected: list[str]) -> None:
     kube, clock = FakeKube({PATH: node(PRESSURE)}), FakeClock()
     clock.agenda.append((clock.now() + after, lambda: kube.answers.update({PATH: node()})))
-    assert await_taints(kube, clock, {"n1": frozenset()}, ["n1"], seconds) == expected
+    waits: list[Sequence[str]] = []
+    assert await_taints(kube, clock, {"n1": frozenset()}, ["n1"], seconds, waits.append) == expected
+    assert bool(waits) is bool(seconds), "each pause is reported"
     assert clock.slept <= seconds + 2
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.experiment_runs import BUNDLED, OUTCOMES, part, run_as_test
+from tests.kit.experiment_runs import BUNDLED, OUTCOMES, part, run_as_test, verdict_of
 
 pytestmark = pytest.mark.lab
 COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
@@ -20,7 +20,7 @@ COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
 def test_it_has_its_verdict(tmp_path: Path, name: str) -> None:
     wanted = BUNDLED[name].notes["verdict"]
     outcome, result = run_as_test(name, tmp_path)
-    assert (outcome, result["headline"].split(":")[0]) == (OUTCOMES[wanted], wanted), result["headline"]
+    assert (outcome, verdict_of(result)) == (OUTCOMES[wanted], wanted), result["headline"]
     assert all(undo["proven"] for undo in result["undo"])
     assert result["foreign_faults"] == []
     assert result["left_behind"] == []

@@ -85,8 +85,8 @@ def test_a_host_that_does_not_answer_does_not_affect_the_others() -> None:
 def test_its_power_control(power: FakePower, error: str) -> None:
     hosts = hosts_of(lambda _: FakeSession(answers()), lambda _: power)
     signs = inspect_hosts({"a": WANTED}, view("a"), hosts, FakeKube({}), FakeClock(), str)["a"]
-    assert error in signs.power_error
-    assert bool(signs.power_error) == bool(error)
+    assert error in signs.target.power_error
+    assert bool(signs.target.power_error) == bool(error)
     assert signs.target.power == ("" if error else "power")
 
 
@@ -97,7 +97,7 @@ def test_a_power_control_that_cannot_be_opened_is_an_error() -> None:
     signs = inspect_hosts(
         {"a": WANTED}, view("a"), hosts_of(lambda _: FakeSession(answers()), power), FakeKube({}), FakeClock(), str
     )["a"]
-    assert (signs.power_error, signs.power_hint) == ("the power control of a: no secret", "set it")
+    assert (signs.target.power_error, signs.target.power_hint) == ("the power control of a: no secret", "set it")
 
 
 def test_collections_that_cannot_be_listed_are_errors() -> None:

@@ -194,8 +194,8 @@ def _facts(registry: PluginRegistry, action: str, given: Mapping[str, Any]) -> t
 def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:
     """Raises Refused as preflight does for hosts that do not answer, or whose power control does not."""
     for signs in found.values():
-        if why := signs.error or signs.power_error:
-            raise Refused(why, hint=signs.hint or signs.power_hint)
+        if why := signs.error or signs.target.power_error:
+            raise Refused(why, hint=signs.hint or signs.target.power_hint)
     return {name: signs.target for name, signs in found.items()}
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,9 +21,19 @@ BUNDLED = {item.name: item for item in bundled_experiments()}
 OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 
 
+def verdict_of(result: Mapping[str, Any]) -> str:
+    """The status of a result, or that the run was aborted."""
+    return "aborted" if result["headline"].startswith("aborted: ") else str(result["status"])
+
+
 def rights(name: str) -> list[dict[str, Any]]:
     """Exactly those that ``nodefall rbac`` prints for it, as the lab's authorizer knows them."""
-    done = nodefall("rbac", EXPERIMENTS / f"{name}.yaml", "--json", cwd=ROOT)
+    return rights_of(EXPERIMENTS / f"{name}.yaml")
+
+
+def rights_of(path: Path) -> list[dict[str, Any]]:
+    """Those of an experiment or a game day."""
+    done = nodefall("rbac", path, "--json", cwd=ROOT)
     return [_rule(right) for right in json.loads(done.stdout)["rights"]]
 
 

@@ -100,7 +100,12 @@ def pod(name: str, on: str, *, owner: str = "", grace: int = 30, namespace: str 
 
 
 def host(
-    name: str = "n1", without: str = "", static: tuple[str, ...] = (), power: str = "power", **facts: Any
+    name: str = "n1",
+    without: str = "",
+    static: tuple[str, ...] = (),
+    power: str = "power",
+    power_error: str = "",
+    **facts: Any,
 ) -> HostObservations:
     """A host with all facts known: those of ``facts`` (``_`` for ``-``) are replaced, ``without`` is unknown."""
     known = (
@@ -108,7 +113,8 @@ def host(
     )
     known.pop(without, None)
     unknown = {without: "no answer"} if without else {}
-    return HostObservations(name, Target(name, facts=known, unknown=unknown, static_pods=static, power=power))
+    target = Target(name, facts=known, unknown=unknown, static_pods=static, power=power, power_error=power_error)
+    return HostObservations(name, target)
 
 
 def windows_host(name: str = "n1", without: str = "", error: str = "", **facts: Any) -> HostObservations:

@@ -96,11 +96,24 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def until_undone(recording: Path) -> float:
     """Seconds of cluster time from the first observation of a node that is not Ready to the begin of the first undo."""
-    lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]
-    acted = [(line["t"], line["object"]["phase"]) for line in lines if line["kind"] == "action"]
+    lines = _lines(recording)
+    acted = _operations(lines)
     begin = next(t for t, phase in acted if phase == "begin")
     seen = next(line["t"] for line in lines if line["kind"] == "nodes" and line["t"] >= begin and not _ready(line))
     return float(next(t for t, phase in acted if phase == "undo") - seen)
+
+
+def operations(recording: Path) -> list[tuple[float, str]]:
+    """Time, in cluster time, and phase of all that a run did: begin, injected, undo and so on."""
+    return _operations(_lines(recording))
+
+
+def _lines(recording: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]
+
+
+def _operations(lines: list[dict[str, Any]]) -> list[tuple[float, str]]:
+    return [(line["t"], line["object"]["phase"]) for line in lines if line["kind"] == "action"]
 
 
 def _ready(line: dict[str, Any]) -> bool:

@@ -152,3 +152,18 @@ def node(cluster: Cluster, name: str = VICTIM) -> Object:
 
 def events(cluster: Cluster, reason: str) -> list[Object]:
     return [event for event in cluster.store.list("events") if event["reason"] == reason]
+
+
+_POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
+_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
+_ROLE = {"apiGroup": "rbac.authorization.k8s.io", "name": "some"}
+_SUBJECTS = [{"kind": "ServiceAccount", "name": "some", "namespace": "demo"}]
+# One object of each kind that the lab stores without simulating it, by plural; without metadata.
+STORED_OBJECTS: dict[str, dict[str, Any]] = {
+    "cronjobs": {"spec": {"schedule": "0 10 * * TUE", "jobTemplate": {"spec": {"template": {"spec": _POD}}}}},
+    "networkpolicies": {"spec": {"podSelector": {}, "egress": [{"ports": [{"port": 53}]}]}},
+    "roles": {"rules": _RULES},
+    "clusterroles": {"rules": [*_RULES, {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]},
+    "rolebindings": {"roleRef": {**_ROLE, "kind": "Role"}, "subjects": _SUBJECTS},
+    "clusterrolebindings": {"roleRef": {**_ROLE, "kind": "ClusterRole"}, "subjects": _SUBJECTS},
+}

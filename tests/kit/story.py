@@ -18,6 +18,7 @@ from chaos.judge.evaluate import evaluate
 from chaos.model.experiment import Expectation, Experiment
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import PluginRegistry, discover
+from chaos.model.result import RunResult
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 from chaos.store.recording import build_timeline, read_recording
@@ -33,6 +34,12 @@ KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "Fa
 @cache
 def plugin_registry() -> PluginRegistry:
     return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+
+
+def details(result: RunResult) -> str:
+    """The headline, and the name and reason of every verdict that is not held."""
+    verdicts = (*result.steady_state, *result.hypothesis, *result.recovery, *result.abort)
+    return "; ".join([result.headline, *(f"{v.name}: {v.because}" for v in verdicts if v.status is not HELD)])
 
 
 def stamp(t: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import chaos.actions
 import chaos.assertions
 from chaos.hosts.power.redfish import RedfishPower
 from chaos.load.experiment import load_experiment
+from chaos.load.gameday import load_game_day
 from chaos.load.inventory import load_inventory
 from chaos.load.manifests import load_manifests
 from chaos.load.scalars import resolve
@@ -293,6 +295,7 @@ def _load_all(data: bytes) -> None:
         for load in (
             lambda: load_experiment(file, REGISTRY),
             lambda: load_inventory(file),
+            lambda: load_game_day(file, REGISTRY, datetime(2026, 11, 23, tzinfo=UTC)),
             lambda: load_manifests([file]),
         ):
             try:
@@ -314,7 +317,7 @@ def test_any_punctuation(text: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(TREES, st.sampled_from(["Experiment", "Inventory"]))
+@given(TREES, st.sampled_from(["Experiment", "Inventory", "GameDay"]))
 def test_any_tree(tree: Any, kind: str) -> None:
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": kind}
     document = {**tree, **head} if isinstance(tree, dict) else {**head, "spec": tree, "hosts": tree, "cluster": tree}

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from chaos.kube.errors import KubeRejected
+from chaos.kube.errors import KubeRejected, KubeUnreachable
 from chaos.model.recording import LAG_BOUND
 from chaos.model.threads import ContextThread
 from chaos.observers.currency_prover import CPU_SHARE, REPLAY_PERIOD, CurrencyProver
@@ -34,7 +34,7 @@ class FakeWatch:
         self._replayed_until = 0.0
         self.proofs: list[float] = []
         self.late = False
-        self.error: KubeRejected | None = None
+        self.error: KubeRejected | KubeUnreachable | None = None
 
     def prove_currency(self) -> None:
         now = self._clock.now()
@@ -56,6 +56,8 @@ class FakeWatch:
         now = self._clock.now()
         self.replays.append(now)
         self.answering.wait(PATIENCE)
+        if self.error:
+            raise self.error
         self._replayed_until = now
 
 
@@ -271,3 +273,14 @@ def test_what_never_comes_is_waited_for_in_vain_only_so_long(made: Made) -> None
     ended = final_sample(prover, clock)
     clock.until(lambda: bool(ended), step=0.2)
     assert LAG_BOUND <= ended[0] - began < LAG_BOUND + 10
+
+
+def test_a_server_that_is_gone_is_not_requested_at_every_tick_before_the_judgement(made: Made) -> None:
+    prover, nodes, jobs, clock = made
+    nodes.error = jobs.error = KubeUnreachable("refused", "connection refused")
+    clock.advance(5)
+    nodes.proofs, nodes.replays, nodes.versions = [], [], []
+    ended = final_sample(prover, clock)
+    clock.until(lambda: bool(ended), step=0.1)
+    assert LAG_BOUND / 10 < len(nodes.replays) < LAG_BOUND
+    assert LAG_BOUND / 10 < len(nodes.proofs) + len(nodes.versions) < LAG_BOUND * 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import yaml
 
 from chaos.assertions.metric import ASSERTION
 from chaos.model.decode import decode
+from chaos.model.memo import Memo
 from chaos.model.probes import Query
 from chaos.model.recording import QueryResult
 from chaos.model.timeline import Timeline
@@ -177,6 +178,9 @@ class FakeContext:
 
     def moment(self, reference: str) -> float:
         raise AssertionError(reference)
+
+    def memo(self, *inputs: Hashable) -> Memo:
+        raise AssertionError(inputs)
 
 
 def test_the_metric_assertion_reads_samples_and_blind_windows(timeline: Timeline) -> None:

@@ -26,7 +26,7 @@ from chaos.model.kube import (
 )
 from chaos.model.kube.meta import Annotations
 from chaos.plan.cluster import ClusterView
-from chaos.plan.targets import select_nodes
+from chaos.plan.targets import candidates, select_nodes
 from chaos.plan.workload_nodes import SPREAD, select_workload_nodes
 
 CONTROL = {"node-role.kubernetes.io/control-plane": ""}
@@ -107,6 +107,23 @@ def test_selected(spec: dict[str, Any], extra: dict[str, Any], allowed: set[str]
     (nodes,) = select_nodes({"victim": target(**spec)}, cluster(), inventory(**extra), seed=7).values()
     assert len(nodes) == 1
     assert set(nodes) <= allowed
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_own_node_is_selected_by_name_only(seed: int) -> None:
+    """By its name it is what was asked for, and preflight refuses it."""
+    workers = target(role="worker")
+    (nodes,) = select_nodes({"victim": workers}, cluster(), inventory(), seed=seed, own_node="w1").values()
+    assert set(nodes) < {"w0", "w2"}
+    named = {"victim": target(nodes=["w1"])}
+    assert select_nodes(named, cluster(), inventory(), seed=seed, own_node="w1") == {"victim": ("w1",)}
+    assert candidates(workers, cluster(), inventory(), "w1") == ["w0", "w2"]
+    assert candidates(target(nodes=["w1"]), cluster(), inventory(), "w1") == ["w1"]
+
+
+def test_a_cluster_without_another_node_is_refused() -> None:
+    with pytest.raises(Refused, match="needs 1 node"):
+        select_nodes({"victim": target(role="worker")}, cluster(workers=1), inventory(), seed=1, own_node="w0")
 
 
 @pytest.mark.parametrize(("spec", "extra", "view", "why"), REFUSED)

@@ -239,7 +239,7 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ("power-recovery", observed(host(power="")), "warning", "n1 has no power control"),
     (
         "power-recovery",
-        observed(replace(host(power=""), power_error="the power control of n1: 401")),
+        observed(host(power="", power_error="the power control of n1: 401")),
         "refusal",
         "of n1: 401",
     ),
@@ -404,6 +404,17 @@ def test_no_finding(check: str, observations: ClusterObservations) -> None:
 def test_a_host_that_does_not_answer_is_one_finding(check: str) -> None:
     silent = observed(replace(host(), target=replace(host().target, facts={}, power=""), error="n1: no route"))
     assert [found for found in messages(check, silent) if found[0] == "refusal"] == []
+
+
+def test_a_power_control_that_cannot_be_used_is_one_finding() -> None:
+    """The steps that need it fail for the same reason."""
+    why = "the power control of n1: IPMI at bmc rejected the login of ops: the password is wrong"
+    both = replace(USE, step_error={"n1": (why, "")}.get)
+    other = replace(USE, step_error={"n1": ("step s: no", "")}.get)
+    broken = host(power="", power_error=why)
+    assert [found[2] for found in messages("power-recovery", observed(broken, experiments=(both,)))] == [why]
+    assert messages("steps", observed(broken, experiments=(both,))) == []
+    assert len(messages("steps", observed(broken, experiments=(other,)))) == 1
 
 
 REQUIREMENTS: list[tuple[str, str | None, str]] = [

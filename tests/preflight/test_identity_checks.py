@@ -15,7 +15,7 @@ from chaos.model.power_identity import PowerIdentity
 from chaos.preflight.check import Severity
 from chaos.preflight.findings import refuse, run_checks
 from chaos.preflight.observations import ClusterObservations, HostObservations
-from tests.kit.preflightkit import CHECKS, USE, host, inventory, messages, observed
+from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, observed
 
 NAMES = ("n1", "n2", "n3")
 REDFISH = {"kind": "redfish", "url": "https://bmc-1/redfish/v1/Systems/1"}
@@ -101,6 +101,12 @@ def test_host_identity(observations: ClusterObservations, severity: str, text: s
     found = [(level, message) for level, _, message in messages("host-identity", observations)]
     assert max(found, key=lambda each: list(Severity).index(Severity(each[0])))[0] == severity
     assert any(text in message for level, message in found if level == severity), found
+
+
+def test_a_host_without_a_node_is_guessed() -> None:
+    (found,) = [d for d in diagnoses("host-identity", cluster(machine(1), hosts={"n1": {}, "n11": {}})) if d.hint]
+    assert found.message == "host n11 of the inventory: the cluster has no Node n11"
+    assert found.hint.startswith("did you mean n1? correct its key or node")
 
 
 CONTAINER = {"kind": "docker"}

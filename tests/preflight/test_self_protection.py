@@ -46,6 +46,14 @@ THIS_MACHINE = [
         observed(pods=(pod("chaos-1", "n1", namespace="c"),), local_identity=LocalIdentity(pod="c/chaos-1")),
         "as the pod c/chaos-1",
     ),
+    # The host name of a pod is cut off, its UID is not.
+    (
+        observed(
+            pods=(pod("chaos-1-long", "n1", namespace="c", uid="a"),),
+            local_identity=LocalIdentity(pod="c/chaos-1", pod_uid="a"),
+        ),
+        "as the pod c/chaos-1-long",
+    ),
     (observed(jump_addresses={"n1": frozenset()}), "is the jump host n1"),
     (observed(jump_addresses={"bastion": frozenset({"10.0.0.1"})}), "is the jump host bastion"),
     (observed(host(ssh_peer={"address": "10.0.0.1", "port": 22})), "the connection to n1 comes from n1 (10.0.0.1)"),
@@ -96,6 +104,11 @@ OTHER_MACHINES = [
         api_server_addresses=frozenset({"10.0.0.8"}),
     ),
     observed(pods=(pod("chaos-1", "n2", namespace="c"),), local_identity=LocalIdentity(pod="c/chaos-1")),
+    # A pod of another cluster, whose name and namespace a pod has here, too.
+    observed(
+        pods=(pod("chaos-1", "n1", namespace="c", uid="b"),),
+        local_identity=LocalIdentity(pod="c/chaos-1", pod_uid="a"),
+    ),
     observed(nodes=(node("n1", "127.0.0.1"),), local_identity=replace(OWN, addresses=frozenset(), boot_id="its-boot")),
     by_node(OTHER),
 ]

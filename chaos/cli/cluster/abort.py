@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from chaos.cli.inventory_option import inventory_option
+
 EPILOG = """\b
 Examples:
   nodefall abort --inventory hosts/staging.yaml --reason "pager went off"
@@ -15,7 +17,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--inventory", "-i", help="The cluster; there is no default. [env: NODEFALL_INVENTORY]")
+@inventory_option("The cluster; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--reason", default="nodefall abort", show_default=True, help="Reason shown in the report of the run.")
 @click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for its undo.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

@@ -28,7 +28,7 @@ _POLL_INTERVAL = 1.0
 
 def status(inventory: str | None, as_json: bool) -> int:
     """Print the lock and the pending undo; the exit code."""
-    with connect_cluster(_load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
+    with connect_cluster(load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
         return _echo_status(connection, clock, as_json)
 
 
@@ -40,7 +40,7 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
         raise UsageError(f"--wait: {error}") from error
     if not reason.strip():
         raise UsageError("--reason: must not be empty")
-    with connect_cluster(_load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
+    with connect_cluster(load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
         record = read_lock(connection.kube, lock_namespace(connection))
         if record and record.holder and record.is_recent(clock.now()):
             request_abort(connection.kube, lock_namespace(connection), reason)
@@ -49,7 +49,8 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
         return _echo_status(connection, clock, as_json)
 
 
-def _load_cluster_inventory(inventory: str | None) -> Inventory:
+def load_cluster_inventory(inventory: str | None) -> Inventory:
+    """The inventory of a running cluster. Raises UsageError for one that describes a lab to be started."""
     loaded = load_inventory(inventory_path(inventory))
     if loaded.lab:
         raise UsageError(

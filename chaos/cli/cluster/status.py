@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from chaos.cli.inventory_option import inventory_option
+
 EPILOG = """\b
 Examples:
   nodefall status --inventory hosts/staging.yaml
@@ -15,7 +17,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--inventory", "-i", help="The cluster; there is no default. [env: NODEFALL_INVENTORY]")
+@inventory_option("The cluster; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(inventory: str | None, as_json: bool) -> None:
     """Show the active run of a cluster, and runs with a pending undo. Changes nothing.

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import click
 
+from chaos.cli.complete import complete_experiment_file
+from chaos.cli.inventory_option import inventory_option
+
 EPILOG = """\b
 Examples:
   nodefall doctor --inventory hosts/staging.yaml
@@ -18,8 +21,8 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiments", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--inventory", "-i", help="The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.argument("experiments", nargs=-1, shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; docs/doctor.md describes it.")

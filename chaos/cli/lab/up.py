@@ -19,6 +19,7 @@ from chaos.cli.lab.process import start_ticks
 from chaos.cli.lab.status import next_steps, to_dict
 from chaos.cli.lab.workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
 from chaos.cli.output import write
+from chaos.cli.streams import is_closed_pipe
 from chaos.clock import RemoteClock, SystemClock
 from chaos.kube.client import connect
 from chaos.load.manifests import LocatedObject, load_objects
@@ -79,10 +80,10 @@ def _print(text: str) -> None:
     """Print how to use the lab. Raises NodefallError: a lab that the user does not know of is removed."""
     try:
         click.echo(text)
-    except BrokenPipeError:
-        raise
     except OSError as error:
         raise NodefallError(f"cannot write the output: {error.strerror}; the lab was removed") from error
+    if is_closed_pipe(1):
+        raise NodefallError("cannot write the output: closed pipe; the lab was removed")
 
 
 def _start(options: UpOptions, directory: LabDirectory, lock: int, stack: ExitStack) -> tuple[LabState, RunningLab]:

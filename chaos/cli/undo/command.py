@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from chaos.cli.history_options import complete_run
+from chaos.cli.inventory_option import inventory_option
+
 EPILOG = """\b
 Examples:
   nodefall undo last
@@ -21,9 +24,9 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_run)
 @click.option("--list", "list_", is_flag=True, help="List the runs with a pending undo; exit code 3 if any.")
-@click.option("--inventory", "-i", help="Instead of the inventory stored with the run.")
+@inventory_option("Instead of the inventory stored with the run.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--yes", is_flag=True, help="Do not ask before an undo that only the cluster's journal describes.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

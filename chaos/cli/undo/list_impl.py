@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from chaos.app.remote_undo import pending_runs
 from chaos.cli.output import echo
 from chaos.cli.undo.json_keys import with_former_key
-from chaos.cli.undo.remote_undo import pending_runs
 from chaos.kube.replica import ReplicaEntry
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import Exit, NodefallError

@@ -17,12 +17,12 @@ from pydantic import ValidationError
 from chaos.app.journal_sources import load_info
 from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
+from chaos.app.remote_undo import import_run
 from chaos.app.undo import Undone, UndoRequest, finish_undo
 from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.undo.confirm import confirm_entries, describe_rejected
 from chaos.cli.undo.json_keys import with_former_key
-from chaos.cli.undo.remote_undo import import_run
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import BadInput, Exit, NodefallError, UsageError, bad_input
 from chaos.model.inventory import Inventory
@@ -62,7 +62,7 @@ def undo(options: UndoOptions) -> int:
 def _finish(
     directory: Path, info: run_directory.RunInfo, options: UndoOptions, on_open: Callable[[], object]
 ) -> Undone:
-    progress = BestEffortProgress(make_progress(sys.stderr))
+    progress = BestEffortProgress(make_progress(sys.stderr, force_plain=True))
     confirm = partial(confirm_entries, progress=progress, yes=options.yes)
     try:
         inventory = _inventory(directory, info, options.inventory)

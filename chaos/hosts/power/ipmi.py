@@ -26,6 +26,7 @@ _PACKET_TIMEOUT, _RETRIES = "2", "3"  # of ipmitool: seconds for a packet, and h
 _STATE = re.compile(r"^Chassis Power is (on|off)\s*$", re.MULTILINE)
 _GUID = re.compile(r"^System GUID\s*: ([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})\s*$", re.MULTILINE)
 _NO_SESSION = "Unable to establish"  # no request has reached the BMC
+_BAD_HMAC = "RAKP 2 HMAC is invalid"  # of a wrong password; reported only with -v
 
 
 class IpmiPower(PowerSettings):
@@ -99,9 +100,14 @@ class IpmiControl:
         cipher = () if power.cipher_suite is None else ("-C", str(power.cipher_suite))
         target = ("-H", power.address, "-p", str(power.port), "-U", power.user, "-E", *cipher)
         retries = ("-N", _PACKET_TIMEOUT, "-R", _RETRIES)
-        argv = ("ipmitool", "-I", "lanplus", *target, *retries, *arguments)
+        argv = ("ipmitool", "-v", "-I", "lanplus", *target, *retries, *arguments)
         secrets = {"IPMI_PASSWORD": self._password, "IPMITOOL_PASSWORD": self._password}
         result = run_program(argv, self._timeout, secrets, hint="install ipmitool")
+        if result.exit and _BAD_HMAC in result.stderr:
+            raise Unreachable(
+                f"{self._endpoint} rejected the login of {power.user}: the password is wrong",
+                hint="correct the password that power names in the inventory",
+            )
         if result.exit and _NO_SESSION in result.stderr:
             raise Unreachable(
                 f"{self._endpoint} rejected the login of {power.user}: {result.output}",

@@ -200,9 +200,13 @@ class RedfishControl:
         return connection
 
     def _error(self, what: str, status: int, body: bytes) -> NodefallError:
-        hints = {401: "check user and password of power", 403: "the user needs the right to control power"}
+        hints = {
+            401: "correct user and password of power in the inventory",
+            403: "the user needs the right to control power",
+        }
+        rejected = "rejected the user or the password of power: it " if status == 401 else ""
         return NodefallError(
-            f"{self._endpoint} answered {status} to {what}{_message(body)}",
+            f"{self._endpoint} {rejected}answered {status} to {what}{_message(body)}",
             hint=hints.get(status, "check power.url of the inventory, and the log of the BMC"),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from chaos.model.identity import NodeIdentity, bind
 from chaos.model.inventory import Inventory
@@ -80,7 +81,9 @@ def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis
         node = host.node or key
         if node not in observations.view.nodes and not (key in jumps and host.node is None):
             message = f"host {key} of the inventory: the cluster has no Node {node}"
-            yield refusal(message, "correct its key or node, or remove the host", needs=_HOST)
+            nearest = get_close_matches(node, observations.view.nodes, 1, 0.6)
+            guess = f"did you mean {nearest[0]}? " if nearest else ""
+            yield refusal(message, f"{guess}correct its key or node, or remove the host", needs=_HOST)
 
 
 def _jump_hosts(inventory: Inventory) -> set[str]:

@@ -17,8 +17,8 @@ class PowerRecovery(Check):
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         down = frozenset({Need.DOWN})
         for host in observations.reachable_hosts():
-            if host.power_error:
-                yield refusal(host.power_error, host.power_hint, host.node, frozenset({Need.HOST}))
+            if host.target.power_error:
+                yield refusal(host.target.power_error, host.target.power_hint, host.node, frozenset({Need.HOST}))
             elif not host.target.power:
                 message = f"{host.node} has no power control: once down it must boot by itself or be powered on by hand"
                 yield warning(message, "give the host one in the inventory; see docs/power.md", host.node, down)

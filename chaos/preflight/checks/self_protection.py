@@ -49,8 +49,8 @@ def _refusal_reasons(
     shared = observations.local_identity.addresses & of_host
     if shared and _same_kernel(observations, host, node):
         yield f"{name} is the machine that nodefall runs on (address {min(shared)})", _RUN_ELSEWHERE
-    if observations.local_identity.pod and observations.local_identity.pod in _pods(observations, name):
-        yield f"nodefall runs on {name} itself, as the pod {observations.local_identity.pod}", _RUN_ELSEWHERE
+    if own := _own_pod(observations, name):
+        yield f"nodefall runs on {name} itself, as the pod {own}", _RUN_ELSEWHERE
     for jump, addresses in sorted(observations.jump_addresses.items()):
         if name == jump or addresses & of_host:
             yield f"{name} is the jump host {jump} of the inventory", "choose another target, or another path"
@@ -84,8 +84,14 @@ def _peer_addresses(host: HostObservations) -> frozenset[str]:
     return normalize_addresses([str(peer.get("address", "")), *(host.fact("connection-peers") or ())])
 
 
-def _pods(observations: ClusterObservations, node: str) -> set[str]:
-    return {full_name(pod.metadata) for pod in observations.view.pods if pod.spec and pod.spec.node_name == node}
+def _own_pod(observations: ClusterObservations, node: str) -> str:
+    """Name of the pod on ``node`` that nodefall runs in, "" if none does: by UID, which host names only resemble."""
+    own = observations.local_identity
+    for pod in observations.view.pods:
+        is_own = pod.metadata.uid == own.pod_uid if own.pod_uid else full_name(pod.metadata) == own.pod
+        if is_own and pod.spec and pod.spec.node_name == node:
+            return full_name(pod.metadata)
+    return ""
 
 
 def _normalize_machine_id(machine_id: str) -> str:

@@ -17,15 +17,17 @@ class Steps(Check):
     is_compatibility_check = True
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        found = [
-            experiment_refusal(experiment, *why, host=node)
+        failures = [
+            (experiment, node, why)
             for experiment in observations.experiments
             for node in ("", *experiment.nodes)
             if not node or (node in observations.hosts and not observations.hosts[node].error)
             if (why := experiment.step_error(node))
         ]
-        yield from found
-        if not found and observations.experiments:
+        for experiment, node, why in failures:
+            if not (node and why[0] == observations.hosts[node].target.power_error):  # the check power-recovery has it
+                yield experiment_refusal(experiment, *why, host=node)
+        if not failures and observations.experiments:
             yield ok("they can run, and be undone")
 
 
