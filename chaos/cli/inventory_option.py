@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from chaos.cli.complete import complete_inventory_file
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-def inventory_option(text: str, **settings: Any) -> Any:
+
+def inventory_option(text: str, **settings: Any) -> Callable[[_F], _F]:
     """``--inventory`` and ``-i``, completed in a shell. ``text``: its help."""
     return click.option("--inventory", "-i", shell_complete=complete_inventory_file, help=text, **settings)

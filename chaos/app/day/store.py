@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chaos.clock import SystemClock
 from chaos.gameday.state import DayState, DayStatus
 from chaos.gameday.state_json import decode, encode
-from chaos.gameday.transitions import StateConflict, halt
+from chaos.gameday.transitions import StateConflict, check_epoch, halt
 from chaos.kube.day_records import DayRecord, read_day, write_day
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.ports import KubeApi

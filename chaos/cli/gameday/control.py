@@ -7,14 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster
 from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore, existing
+from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.pending_undo import describe_pending
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.day_text import render, to_document, to_json
