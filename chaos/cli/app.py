@@ -16,6 +16,7 @@ import click
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
 from chaos.cli.output import echo
+from chaos.cli.process_end import ProcessEnd
 from chaos.cli.streams import open_standard_streams, redirect_to_null
 from chaos.model.errors import BadInput, Exit, NodefallError, UndoPending
 
@@ -48,12 +49,14 @@ class TerminationSignal(KeyboardInterrupt):
 
 def run() -> NoReturn:
     """Run the command line of this process, and exit."""
+    end = ProcessEnd()
     open_standard_streams()
     silence_urllib3()
     signal.signal(signal.SIGTERM, _terminate)
     if _COMPLETE in os.environ:
         cli.main(prog_name=PROGRAM)
-    sys.exit(_flush(main(sys.argv[1:])))
+    end.code = _flush(main(sys.argv[1:]))
+    sys.exit(end.code)
 
 
 def _flush(code: int) -> int:
