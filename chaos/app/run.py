@@ -34,7 +34,7 @@ from chaos.engine.stop import StopRequest
 from chaos.kube.lease_lock import ClusterLock
 from chaos.model.decode import decode
 from chaos.model.errors import Exit, Refused
-from chaos.model.plan import Plan
+from chaos.model.plan import Plan, nodes_by_target
 from chaos.model.ports import Clock, Progress, RunWatcher
 from chaos.model.registry import PluginRegistry
 from chaos.model.verdict import Status
@@ -140,18 +140,12 @@ def _run_locked(
         stop = partial(_stop, context.stop, connection.clock)
         with stop_on_signal(stop), guard_pending_undo(directory):
             hooks.on_begin(directory, context.stop)
-            watcher.begin(_targets(planned), partial(stop, signal.SIGINT))
+            watcher.begin(nodes_by_target(planned.targets), partial(stop, signal.SIGINT))
             result = execute(context)
             timeline = recorder.timeline()
             progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
         failure = _close(writer)
     return Run(result, timeline, directory), recorder.failure or failure
-
-
-def _targets(planned: Plan) -> dict[str, tuple[str, ...]]:
-    """The nodes by target."""
-    names = dict.fromkeys(target.target for target in planned.targets)
-    return {name: tuple(t.node for t in planned.targets if t.target == name) for name in names}
 
 
 def _stop(request: StopRequest, clock: Clock, number: int) -> None:

@@ -27,7 +27,7 @@ from chaos.model.inventory import Inventory
 from chaos.model.judgement import provisional
 from chaos.model.labels import RUN_LABEL
 from chaos.model.legacy import decode_plan
-from chaos.model.plan import Plan
+from chaos.model.plan import Plan, nodes_by_target
 from chaos.model.ports import Clock, KubeApi, RunWatcher
 from chaos.model.result import RunResult
 from chaos.model.stored_run import RunState
@@ -90,7 +90,7 @@ class RunFollower:
 
     def follow(self) -> None:
         """Follow the run to its end. Raises NodefallError."""
-        self.watcher.begin(self._targets(), self._want_stop)
+        self.watcher.begin(nodes_by_target(self.run.plan.targets), self._want_stop)
         with ExitStack() as stack:
             tail = stack.enter_context(RecordingTail(self.run.directory / run_directory.RECORDING))
             while True:
@@ -103,12 +103,6 @@ class RunFollower:
                     self._stop()
                 self.clock.sleep(_INTERVAL)
                 self.clock.resume()
-
-    def _targets(self) -> dict[str, tuple[str, ...]]:
-        targets: dict[str, tuple[str, ...]] = {}
-        for target in self.run.plan.targets:
-            targets[target.target] = (*targets.get(target.target, ()), target.node)
-        return targets
 
     def _take(self, tail: RecordingTail) -> None:
         timeline, before = self._timeline, len(self._timeline.entries)
@@ -127,7 +121,7 @@ class RunFollower:
     def _judge(self) -> RunResult:
         run, cluster = self.run, self.run.inventory.cluster
         facts = cluster.facts if cluster else {}
-        options = Options(bind=self._targets(), namespace=run.plan.namespace, inventory=facts)
+        options = Options(bind=nodes_by_target(self.run.plan.targets), namespace=run.plan.namespace, inventory=facts)
         return judge(run.experiment, self._timeline, load_registry(), options, live=True, state=self._state)
 
     def _want_stop(self) -> None:
@@ -142,7 +136,7 @@ class RunFollower:
         except NodefallError as error:
             logger.warning("the run was not stopped: %s", error.message)
             self.note(f"the run was not stopped: {error.message}")
-            self.watcher.begin(self._targets(), self._want_stop)  # it may be asked again
+            self.watcher.begin(nodes_by_target(self.run.plan.targets), self._want_stop)  # it may be asked again
 
 
 def stop_active_run(kube: KubeApi, namespace: str, run: str) -> None:

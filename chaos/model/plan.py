@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +44,22 @@ class PlannedTarget(Struct, frozen=True):
     node: str
     uid: str
     boot_identity: str  # boot ID and start of PID 1
+
+
+class _Target(Protocol):
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def node(self) -> str: ...
+
+
+def nodes_by_target(targets: Iterable[_Target]) -> dict[str, tuple[str, ...]]:
+    """The names of the nodes by target, both in their order."""
+    nodes: dict[str, tuple[str, ...]] = {}
+    for each in targets:
+        nodes[each.target] = (*nodes.get(each.target, ()), each.node)
+    return nodes
 
 
 class Plan(Struct, frozen=True):

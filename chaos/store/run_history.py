@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from chaos.model.errors import NodefallError
+from chaos.model.plan import nodes_by_target
 from chaos.model.result import RunResult
 from chaos.model.stored_run import RunState, StoredRun
 from chaos.store.held_locks import flocked_inodes
@@ -141,10 +142,9 @@ def _state(directory: Path, result: RunResult | None, problems: list[str], locke
 
 def _planned_targets(directory: Path) -> dict[str, tuple[str, ...]] | None:
     try:
-        planned = load(directory, PLAN, _Targets).targets
+        return nodes_by_target(load(directory, PLAN, _Targets).targets)
     except NodefallError:
         return None
-    return {name: tuple(t.node for t in planned if t.target == name) for name in {t.target for t in planned}}
 
 
 def _name_of(info: RunInfo | None) -> str:
