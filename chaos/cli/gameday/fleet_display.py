@@ -6,18 +6,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-import click
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from chaos.app.fleet.loading import LoadedFleet
 from chaos.app.fleet.session import ClusterRow
+from chaos.cli.confirm_name import confirm_name
 from chaos.cli.output import echo_progress
 from chaos.cli.run.progress import can_redraw
 from chaos.gameday.outcome import describe
 from chaos.gameday.state import DayState, RunStatus
-from chaos.model.errors import Refused
 from chaos.model.text import escape_for_encoding, printable
 
 _HEAD = ("cluster", "status", "phase", "now")
@@ -76,21 +75,7 @@ class FleetDisplay:
         for label, text in rows:
             self.note(f"{label:<11} {text}")
         if real and not self._yes:
-            _ask(fleet.document.metadata.name, len(real))
-
-
-def _ask(name: str, count: int) -> None:
-    """Ask for the name of the fleet. Raises Refused."""
-    what = f"machines of {count} real clusters"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Refused(
-            f"not confirmed: the fleet takes down {what}, and there is no terminal to ask on",
-            hint="pass --yes to confirm",
-        )
-    question = f"{what} may go down. Type the name of the fleet to continue"
-    typed = click.prompt(question, default="", show_default=False, err=True)
-    if typed.strip() != name:
-        raise Refused(f"not confirmed: the name of the fleet is {name!r}", hint="pass --yes to confirm without asking")
+            confirm_name("fleet", fleet.document.metadata.name, "fleet", f"machines of {len(real)} real clusters")
 
 
 def _table(state: DayState, rows: Sequence[ClusterRow]) -> Table:

@@ -7,8 +7,8 @@ import sys
 import click
 
 from chaos.app.confirmation import ClusterInfo
+from chaos.cli.confirm_name import confirm_name
 from chaos.cli.run.progress import Display
-from chaos.model.errors import Refused
 from chaos.model.plan import Plan
 from chaos.model.text import escape_for_encoding, printable
 
@@ -27,7 +27,7 @@ def ask(plan: Plan, cluster: ClusterInfo, nodes: list[str], *, progress: Display
         for label, text in summary(plan, cluster.server, name):
             click.echo(escape_for_encoding(f"{label:<11}{printable(text)}", sys.stderr.encoding), err=True)
         if nodes and not yes:
-            _confirm(name, nodes)
+            confirm_name("inventory", name, "run", ", ".join(nodes))
     finally:
         progress.show()
 
@@ -50,20 +50,3 @@ def summary(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
 def _truncate(lines: list[tuple[str, str]], limit: int) -> list[tuple[str, str]]:
     more = len(lines) - limit
     return lines if more <= 0 else [*lines[:limit], ("", f"and {more} more: nodefall plan prints them all")]
-
-
-def _confirm(name: str, nodes: list[str]) -> None:
-    """Ask for the name of the inventory. Raises Refused."""
-    machines = ", ".join(nodes)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Refused(
-            f"not confirmed: the run takes down {machines}, and there is no terminal to ask on",
-            hint="pass --yes to confirm",
-        )
-    typed = click.prompt(
-        f"{machines} will go down. Type the name of the inventory to continue", default="", show_default=False, err=True
-    )
-    if typed.strip() != name:
-        raise Refused(
-            f"not confirmed: the name of the inventory is {name!r}", hint="pass --yes to confirm without asking"
-        )
