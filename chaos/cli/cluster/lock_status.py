@@ -11,6 +11,7 @@ import click
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster, inventory_path
 from chaos.app.pending_undo import describe_pending
+from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.clock import SystemClock
 from chaos.kube.journal_mirror import pending_runs
@@ -18,7 +19,6 @@ from chaos.kube.lease import LeaseRecord
 from chaos.kube.lease_api import read_lock, request_abort
 from chaos.kube.replica import PendingRun
 from chaos.load.inventory import load_inventory
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.labels import RUN_LABEL
@@ -34,10 +34,7 @@ def status(inventory: str | None, as_json: bool) -> int:
 
 def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
     """Request an abort and wait for the end of the run; the exit code. Raises UsageError."""
-    try:
-        seconds = parse_duration(wait)
-    except ValueError as error:
-        raise UsageError(f"--wait: {error}") from error
+    seconds = seconds_of("--wait", wait)
     if not reason.strip():
         raise UsageError("--reason: must not be empty")
     with connect_cluster(load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:

@@ -17,6 +17,7 @@ from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.pending_undo import describe_pending
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.day_text import render, to_document, to_json
+from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.clock import SystemClock
 from chaos.gameday.outcome import describe, exit_code
@@ -27,7 +28,6 @@ from chaos.kube.journal_mirror import pending_runs
 from chaos.kube.lease_api import read_lock
 from chaos.load.document import expect_kind, read_document
 from chaos.load.tree import ScalarNode, child_of
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, NodefallError, UsageError
 from chaos.model.labels import GAME_DAY_PREFIX
 
@@ -66,7 +66,7 @@ def status(gameday: str | None, inventory: str | None, as_json: bool) -> int:
 
 def halt_days(gameday: str | None, inventory: str | None, options: HaltOptions) -> int:
     """Halt one day, or all on the cluster, and wait for the undo of what runs; the exit code."""
-    seconds = _seconds(options.wait)
+    seconds = seconds_of("--wait", options.wait)
     with connect_cluster(load_cluster_inventory(inventory)) as connection:
         stores = [store for store, state in _days(connection, gameday) if state.status is not DayStatus.FINISHED]
         if not stores:
@@ -167,10 +167,3 @@ def _describe_holder(store: DayStore, state: DayState) -> str:
         return "it has not begun"
     is_active = _is_active(store)
     return f"{state.holder} works on it" if is_active else f"no process works on it, the last was {state.holder}"
-
-
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"--wait: {error}") from error

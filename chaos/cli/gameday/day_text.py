@@ -20,11 +20,7 @@ def render(state: DayState) -> Iterator[str]:
     yield describe(state)
     yield f"plan {state.plan_hash}, seed {state.seed}"
     yield from align_columns([_HEAD, *map(_row, state.runs)])
-    for halt in state.halts:
-        reason = f": {halt.reason}" if halt.reason else ""
-        yield f"halted {timestamp(halt.at)} by {halt.by}{reason}"
-        if halt.resumed_at is not None:
-            yield f"resumed {timestamp(halt.resumed_at)} by {halt.resumed_by}: {halt.resumed_because}"
+    yield from render_halts(state)
     for approval in state.approvals:
         what = f"entry {approval.entry}" if approval.entry else "the day"
         stale = "" if approval.plan_hash == state.plan_hash else ", which does not count: of another plan"
@@ -33,6 +29,15 @@ def render(state: DayState) -> Iterator[str]:
     if state.waiting:
         until = f" until {timestamp(state.waiting.until)}" if state.waiting.until is not None else ""
         yield f"waiting since {timestamp(state.waiting.since)}{until} for {state.waiting.what}: {state.waiting.reason}"
+
+
+def render_halts(state: DayState) -> Iterator[str]:
+    """Who has halted the day and let it go on."""
+    for halt in state.halts:
+        reason = f": {halt.reason}" if halt.reason else ""
+        yield printable(f"halted {timestamp(halt.at)} by {halt.by}{reason}")
+        if halt.resumed_at is not None:
+            yield printable(f"resumed {timestamp(halt.resumed_at)} by {halt.resumed_by}: {halt.resumed_because}")
 
 
 def to_document(state: DayState) -> dict[str, Any]:

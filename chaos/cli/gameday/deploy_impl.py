@@ -13,19 +13,18 @@ from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.gameday import LoadedGameDay, load_game_day
 from chaos.app.registry import load_registry
+from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import day_inventory
 from chaos.deploy.deployment import Deployment, Storage
 from chaos.deploy.helm import helm_values
 from chaos.deploy.manifests import manifests
 from chaos.deploy.pod import upload_secret
+from chaos.fleet.document import IMAGE, NAMESPACE, OBJECT_NAME, SIZE
 from chaos.load.inventory import load_inventory
 from chaos.load.yaml_dump import dump
 from chaos.model.errors import Exit, UsageError
 
-_NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-_SIZE = r"[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)"
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/][^\s]*)?"
-_SECRET = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"  # noqa: S105 - a pattern of names
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,8 @@ def deploy(options: Options) -> int:
     click.echo(dump([helm_values(deployment)] if options.form == "helm" else manifests(deployment)), nl=False)
     for line in _notes(deployment, sources):
         click.echo(line, err=True)
-    for program in programs_of(day.document.spec, load_inventory(path)):
-        click.echo(f"warning: the image has no program {program}, which the inventory uses", err=True)
+    for line in warn_missing(programs_of(day.document.spec, load_inventory(path)), "the inventory"):
+        click.echo(line, err=True)
     for name in _workload_secrets(day):
         click.echo(f"warning: the ConfigMap has {name}: create it in the cluster before the day instead", err=True)
     return Exit.HELD
@@ -64,12 +63,12 @@ def deploy(options: Options) -> int:
 
 def _check(options: Options) -> None:
     patterns = (
-        ("--namespace", options.namespace, _NAMESPACE),
-        ("--storage", options.size, _SIZE),
+        ("--namespace", options.namespace, NAMESPACE),
+        ("--storage", options.size, SIZE),
         ("--s3", options.s3, f"({_BUCKET})?"),
-        ("--secret", options.secret, f"({_SECRET})?"),
-        ("--storage-class", options.storage_class, f"({_SECRET})?"),
-        ("--image", options.image, r"[A-Za-z0-9][A-Za-z0-9._:/@-]*"),
+        ("--secret", options.secret, f"({OBJECT_NAME})?"),
+        ("--storage-class", options.storage_class, f"({OBJECT_NAME})?"),
+        ("--image", options.image, IMAGE),
     )
     for name, value, pattern in patterns:
         if not re.fullmatch(pattern, value):
@@ -77,9 +76,7 @@ def _check(options: Options) -> None:
 
 
 def _notes(deployment: Deployment, sources: tuple[SecretSource, ...]) -> list[str]:
-    notes = []
-    if "@sha256:" not in deployment.image:
-        notes.append(f"warning: the image {deployment.image} is not pinned by a digest: whoever may push it runs it")
+    notes = [*warn_unpinned([deployment.image])]
     if sources:
         keys = " ".join(f"--from-file={shlex.quote(each.key)}={_source(each)}" for each in sources)
         notes.append("It needs a Secret, with the content of files as it is, without a line break at the end:")

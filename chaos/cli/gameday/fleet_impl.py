@@ -18,14 +18,15 @@ from chaos.cli.gameday.control import HaltOptions
 from chaos.cli.gameday.day_text import to_json
 from chaos.cli.gameday.fleet_display import FleetDisplay
 from chaos.cli.gameday.fleet_text import Seen, fleet_document, render_fleet
+from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import check_id
 from chaos.cli.log_options import is_verbose
+from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.engine.stop import Interrupted
 from chaos.fleet.observation import Observation
 from chaos.fleet.outcome import fleet_exit_code
 from chaos.gameday.state import DayState
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, NodefallError, UsageError
 from chaos.model.text import printable
 
@@ -70,10 +71,7 @@ def show_status(path: Path, *, as_json: bool) -> int:
 
 def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
     """Halt the fleet in all clusters at once, and wait for the undo of what runs; the exit code."""
-    try:
-        seconds = parse_duration(options.wait)
-    except ValueError as error:
-        raise UsageError(f"--wait: {error}") from error
+    seconds = seconds_of("--wait", options.wait)
     fleet = load_fleet(path, load_registry())
     wanted = FleetHalt(options.by, options.reason, seconds, options.for_good, keep)
     problems = halt_fleet(fleet, wanted, lambda text: echo(printable(text), err=True))
@@ -134,12 +132,9 @@ def _report(fleet: LoadedFleet, state: DayState, seen: Seen, reports: Path) -> N
 
 def _warn(fleet: LoadedFleet) -> None:
     """What a person must see to before the Jobs can begin, once for all clusters."""
-    for image in sorted({each.deployment.image for each in fleet.clusters}):
-        if "@sha256:" not in image:
-            echo(f"warning: the image {image} is not pinned by a digest: whoever may push it runs it", err=True)
+    echo(*warn_unpinned(each.deployment.image for each in fleet.clusters), err=True)
     for cluster in fleet.clusters:
-        for program in cluster.programs:
-            echo(f"warning: the image has no program {program}, which the inventory of {cluster.name} uses", err=True)
+        echo(*warn_missing(cluster.programs, f"the inventory of {cluster.name}"), err=True)
         if cluster.secrets:
             keys = ", ".join(each.key for each in cluster.secrets)
             place = f"{cluster.deployment.namespace}/{cluster.deployment.secret}"

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from chaos.cli.gameday.day_text import render_halts
 from chaos.fleet.observation import Assessment, Observation, Phase, day_of
 from chaos.fleet.outcome import fleet_exit_code, matrix
 from chaos.gameday.outcome import describe, exit_code
 from chaos.gameday.state import DayState
-from chaos.model.duration import timestamp
 from chaos.model.text import align_columns, printable
 
 Seen = Mapping[str, tuple[Assessment, Observation]]
@@ -25,11 +25,7 @@ def render_fleet(state: DayState, seen: Seen) -> Iterator[str]:
         assessment, observation = seen[run.key.cluster]
         if about := list(_about(run.reason, assessment, observation)):
             yield printable(f"{run.key.cluster}: {'; '.join(about)}")
-    for halt in state.halts:
-        reason = f": {halt.reason}" if halt.reason else ""
-        yield printable(f"halted {timestamp(halt.at)} by {halt.by}{reason}")
-        if halt.resumed_at is not None:
-            yield printable(f"resumed {timestamp(halt.resumed_at)} by {halt.resumed_by}: {halt.resumed_because}")
+    yield from render_halts(state)
 
 
 def fleet_document(state: DayState, seen: Seen) -> dict[str, Any]:

@@ -17,13 +17,13 @@ from chaos.app.connect import inventory_path
 from chaos.app.load import LoadedExperiment
 from chaos.app.run import Run
 from chaos.cli.log_options import is_verbose
+from chaos.cli.option_values import seconds_of
 from chaos.cli.output import open_page, wants_color
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.run.serving import NO_PAGE, RunPage, live_page
 from chaos.load.inventory import load_inventory
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Exit, UsageError, bad_input
 from chaos.model.file_trust import refuse_writable_by_others
 from chaos.model.inventory import Inventory
@@ -90,10 +90,7 @@ def print_result(done: Run, output: OutputOptions) -> int:
 def load_inputs(options: RunOptions) -> tuple[Plan | LoadedExperiment, Inventory]:
     """The saved plan or the experiment, and the inventory. Raises NodefallError."""
     if options.max_duration:
-        try:
-            parse_duration(options.max_duration)
-        except ValueError as error:
-            raise UsageError(f"--max-duration: {error}") from error
+        seconds_of("--max-duration", options.max_duration)
     if options.record and not options.record.parent.is_dir():
         raise UsageError(f"--record: no directory {options.record.parent}")
     plan = _load_plan(options)

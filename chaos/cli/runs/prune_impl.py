@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
+from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.clock.system import SystemClock
-from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused, UsageError
 from chaos.store.prune import PruneDecision, PruneRules, prune, select
 from chaos.store.run_history import read_runs
@@ -60,10 +60,8 @@ def prune_runs(options: PruneOptions) -> int:
 def _rules(options: PruneOptions) -> PruneRules:
     if options.keep is None and options.older_than is None:
         raise UsageError("give --keep N, --older-than DURATION or both", hint="see nodefall runs prune --help")
-    try:
-        return PruneRules(options.keep, None if options.older_than is None else parse_duration(options.older_than))
-    except ValueError as error:
-        raise UsageError(f"--older-than: {error}") from error
+    older_than = None if options.older_than is None else seconds_of("--older-than", options.older_than)
+    return PruneRules(options.keep, older_than)
 
 
 def _describe(doomed: Sequence[PruneDecision], staying: Sequence[tuple[PruneDecision, str]]) -> None:
