@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kit.processes import ROOT, WALL, environment, nodefall
-from tests.kit.tutorial import Command, blocks, commands, is_alike, normalize
+from tests.kit.processes import ROOT, WALL, nodefall
+from tests.kit.tutorial import Command, blocks, commands, is_alike, normalize, run
 
 HEADING, END = "## A weekly game day in ten minutes", "## The document"
 TUTORIAL = (ROOT / "docs" / "gameday.md").read_text(encoding="utf-8").partition(HEADING)[2].partition(END)[0]
@@ -41,18 +39,6 @@ def test_commands_are_found() -> None:
     assert list(commands(page)) == [Command(("nodefall", "a", "b"), "one\ntwo\n"), Command(("nodefall", "c"), "")]
 
 
-def run(command: Command, cwd: Path) -> str:
-    """What it prints, stderr included; it must succeed."""
-    program, *arguments = command.argv
-    assert program == "nodefall"
-    done = subprocess.run(
-        [sys.executable, "-m", "chaos", *arguments], cwd=cwd, env=environment(cwd) | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * WALL, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 @pytest.mark.lab
 @pytest.mark.timeout(4 * WALL)
 @pytest.mark.nightly
@@ -71,7 +57,8 @@ def test_the_tutorial_of_the_page(tmp_path: Path) -> None:
         for command in found:
             if "--at" in command.argv:  # after the change that the page asks for
                 file.write_text(whole.replace("spec:\n", f"spec:\n{addition}"), encoding="utf-8")
-            printed = run(command, tmp_path)
+            code, printed = run(command, tmp_path)
+            assert code == 0, printed
             shown = "\n".join(normalize(command.output))
             assert is_alike(command.output, printed), f"{command.argv}\nshown:\n{shown}\nprinted:\n{printed}"
     finally:

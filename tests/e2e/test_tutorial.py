@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kit.processes import ROOT, WALL, environment, nodefall
-from tests.kit.tutorial import Command, blocks, commands, is_alike, normalize
+from tests.kit.processes import ROOT, WALL, nodefall
+from tests.kit.tutorial import blocks, commands, is_alike, normalize, run
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 VIOLATED = 1
-
-
-def run(command: Command, cwd: Path) -> tuple[int, str]:
-    """Exit code and what it prints, stderr included."""
-    program, *arguments = command.argv
-    assert program == "nodefall"
-    done = subprocess.run(
-        [sys.executable, "-m", "chaos", *arguments], cwd=cwd, env=environment(cwd) | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * WALL, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout
 
 
 def replace(file: Path, old: str, new: str) -> str:

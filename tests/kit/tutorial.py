@@ -7,8 +7,13 @@ columns that depend on them) are alike.
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kit.processes import WALL, environment
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _VALUES = (
@@ -67,3 +72,14 @@ def _match(shown: list[str], printed: list[str]) -> bool:
     if shown[0].strip() == "...":
         return any(_match(shown[1:], printed[skip:]) for skip in range(len(printed) + 1))
     return bool(printed) and shown[0] == printed[0] and _match(shown[1:], printed[1:])
+
+
+def run(command: Command, cwd: Path) -> tuple[int, str]:
+    """Exit code and what it prints, stderr included."""
+    program, *arguments = command.argv
+    assert program == "nodefall"
+    done = subprocess.run(
+        [sys.executable, "-m", "chaos", *arguments], cwd=cwd, env=environment(cwd) | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * WALL, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
