@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,7 +74,7 @@ class QueueNotifier:
         """Deliver what waits, for at most ``seconds`` of wall time."""
         deadline = time.monotonic() + seconds
         for each in self._queues:
-            each.put(None)
+            each.end()
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
         self._ended.set()
@@ -109,12 +110,13 @@ class _Queue:
     def __init__(self, subscription: Subscription, events: queue.Queue[DayEvent | None]) -> None:
         self.subscription, self._events = subscription, events
         self._current: DayEvent | None = None
+        self._is_ending = False
 
     @property
     def name(self) -> str:
         return self.subscription.name
 
-    def put(self, event: DayEvent | None) -> bool:
+    def put(self, event: DayEvent) -> bool:
         """Returns False if too many wait."""
         try:
             self._events.put_nowait(event)
@@ -122,11 +124,19 @@ class _Queue:
             return False
         return True
 
+    def end(self) -> None:
+        """End the loop after what waits now."""
+        self._is_ending = True
+        with suppress(queue.Full):  # then the loop is busy, and sees the flag
+            self._events.put_nowait(None)
+
     def loop(self, deliver: Callable[[Subscription, DayEvent], None]) -> Callable[[], None]:
         def run() -> None:
-            while (event := self._events.get()) is not None:
-                self._current = event
-                deliver(self.subscription, event)
+            while not (self._is_ending and self._events.empty()):
+                self._current = self._events.get()
+                if self._current is None:
+                    return
+                deliver(self.subscription, self._current)
                 self._current = None
 
         return run

@@ -75,6 +75,7 @@ def test_a_full_queue_loses_events_but_not_silently() -> None:
     stuck.opened.set()
     notifier.close(WAIT)
     assert stuck.got == [first, *rest[:2]]
+    assert "notify stuck" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize(
