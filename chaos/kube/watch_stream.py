@@ -30,6 +30,13 @@ class WatchStream:
     def __exit__(self, *_: object) -> None:
         self._response.close()
 
+    def has_input(self) -> bool:
+        """Whether a read would not wait. For the thread that reads."""
+        from urllib3.util import wait_for_read
+
+        sock = getattr(self._response.connection, "sock", None)
+        return sock is None or sock.fileno() < 0 or wait_for_read(sock, 0.0)
+
     def abort(self) -> None:
         """End the watch from another thread; its reader gets a KubeUnreachable."""
         self._aborted.set()
