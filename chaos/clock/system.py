@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from chaos.clock.wake_event import WakeEvent, wait_readable
 
-_GATHER = 0.02  # seconds
+_GATHER = 0.04  # seconds: less than consistent reads wait for what is on its way
 
 
 class SystemClock:

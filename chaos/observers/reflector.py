@@ -29,7 +29,7 @@ from chaos.observers.object_store import Key, ObjectStore
 from chaos.observers.observer_thread import ObserverThread
 
 STALL = 20.0  # seconds of cluster time without a byte, while events are missing, after which a watch is dead
-_BUSY = 0.05  # seconds of cluster time since the chunk before
+_BUSY = 0.1  # seconds of cluster time since the chunk before
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
