@@ -116,6 +116,9 @@ class RemoteClock:
             self.release()
             raise
 
+    def gather(self) -> None:
+        """No-op: much time of the source may go by in a moment."""
+
     def wake(self) -> None:
         """End every sleep, now and from now on, until :meth:`resume`. Safe in a signal handler."""
         self._wake_event.set()

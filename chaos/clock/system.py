@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from chaos.clock.wake_event import WakeEvent, wait_readable
 
+_GATHER = 0.04  # seconds: less than consistent reads wait for what is on its way
+
 
 class SystemClock:
     """This machine's time, read once and carried on by the monotonic clock, so that it never jumps."""
@@ -22,6 +24,10 @@ class SystemClock:
     def sleep(self, seconds: float) -> bool:
         """Sleep ``seconds``; False if :meth:`wake` ended the sleep early."""
         return not wait_readable(max(seconds, 0.0), self._wake_event)
+
+    def gather(self) -> None:
+        """Wait a moment that is short for every judgement, in which a busy stream has several events."""
+        time.sleep(_GATHER)
 
     def wake(self) -> None:
         """End every sleep, now and from now on, until :meth:`resume`. Safe in a signal handler."""

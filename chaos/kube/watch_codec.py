@@ -122,14 +122,17 @@ def split_lines(chunks: Iterable[bytes], max_bytes: int = MAX_LINE_BYTES) -> Ite
     partial: list[bytes] = []
     size = 0
     for chunk in chunks:
+        if not partial and 0 < chunk.find(b"\n") == len(chunk) - 1 <= max_bytes and not chunk.isspace():
+            yield chunk[:-1]  # one line, as API servers send each event
+            continue
         size = len(chunk) - chunk.rfind(b"\n") - 1 if b"\n" in chunk else size + len(chunk)
         if size > max_bytes:
             raise TruncatedLineError(f"a line of the watch is longer than {max_bytes >> 20} MiB")
         first, *others = chunk.split(b"\n")
-        partial.append(first)
+        partial += [first] if first else []
         for other in others:
             line = b"".join(partial)
-            partial = [other]
+            partial = [other] if other else []
             if line.strip():
                 yield line
     if b"".join(partial).strip():

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - urllib3 is slow to import
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -22,13 +23,21 @@ class WatchStream:
         self._where = where
         self._response: Any = None
         self._aborted = threading.Event()
+        self._input = select.poll()
 
     def __enter__(self) -> Iterator[bytes]:
         self._response = self._connect()
+        sock = getattr(self._response.connection, "sock", None)
+        if sock is not None:
+            self._input.register(sock, select.POLLIN)
         return self._chunks()
 
     def __exit__(self, *_: object) -> None:
         self._response.close()
+
+    def has_input(self) -> bool:
+        """Whether the connection has bytes that this process has not read, or has ended. For the thread that reads."""
+        return bool(self._input.poll(0))
 
     def abort(self) -> None:
         """End the watch from another thread; its reader gets a KubeUnreachable."""

@@ -30,6 +30,9 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> bool:
         """Sleep. Returns False if woken early because the run stops."""
 
+    def gather(self) -> None:
+        """Let the events of a busy stream gather for some milliseconds, unless time is simulated."""
+
     def wake(self) -> None:
         """End every sleep, present and future, until :meth:`resume`."""
 

@@ -18,7 +18,7 @@ from chaos.kube.event_replay import EventReplay
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import Currency, EntryKind, RecordingEntry
 
-_GRACE = 0.05  # wall seconds for events that are on their way
+_GRACE = 0.1  # wall seconds for events that are on their way, or gather in a busy watch
 _MAX_DELETED = 20_000  # uids of deleted objects to remember; a read that takes long still knows them
 _MAX_READS = 1000  # that wait for a bookmark
 # kube-apiserver has no watch cache for Events, so no bookmarks. An Event outlives the time between two consistent

@@ -29,6 +29,7 @@ from chaos.observers.object_store import Key, ObjectStore
 from chaos.observers.observer_thread import ObserverThread
 
 STALL = 20.0  # seconds of cluster time without a byte, while events are missing, after which a watch is dead
+_BUSY = 0.1  # seconds of cluster time since the chunk before
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
@@ -234,7 +235,7 @@ class Reflector:
                 stream.abort()
             opened = self._opened_at = self._received_at = self._clock.now()
             try:
-                for line in split_lines(self._timed_chunks(chunks)):
+                for line in split_lines(self._timed_chunks(stream, chunks)):
                     self._handle_event(line)
             finally:
                 with self._lock:
@@ -243,10 +244,13 @@ class Reflector:
         if not self._backoff.record_end(self._received_at - opened):
             raise _WatchError("the server ends watches at once")
 
-    def _timed_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    def _timed_chunks(self, stream: WatchStream, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The chunks, of a busy watch many at a time: waking up for each event costs more than the event."""
         for chunk in chunks:
-            self._received_at = self._clock.now()
+            before, self._received_at = self._received_at, self._clock.now()
             yield chunk
+            if self._received_at - before < _BUSY and not stream.has_input():
+                self._clock.gather()
         self._received_at = self._clock.now()
 
     def _handle_event(self, line: bytes) -> None:

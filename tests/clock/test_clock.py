@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -59,6 +60,17 @@ def test_system_clock_sleeps_at_least_the_requested_time() -> None:
     assert clock.now() >= before + 0.019
     assert clock.sleep(-1)
     clock.close()
+
+
+@pytest.mark.lab
+def test_a_moment_to_gather_is_short_and_none_where_time_is_simulated(clock: RemoteClock) -> None:
+    waits = []
+    for each in (SystemClock(), clock):
+        before = time.monotonic()
+        each.gather()
+        waits.append(time.monotonic() - before)
+    assert 0.001 < waits[0] < 1
+    assert waits[1] < 0.001
 
 
 def test_system_clock_wakes_until_resumed() -> None:

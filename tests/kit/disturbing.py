@@ -150,6 +150,9 @@ class _LateStream:
     def __exit__(self, *_: object) -> None:
         self.abort()
 
+    def has_input(self) -> bool:
+        return bool(self._ready)
+
     def abort(self) -> None:
         self._upstream.abort()
         with self._changed:

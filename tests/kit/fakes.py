@@ -31,6 +31,9 @@ class FakeClock:
             call()
         return True
 
+    def gather(self) -> None:
+        return None
+
     def wake(self) -> None:
         raise AssertionError("not used here")
 

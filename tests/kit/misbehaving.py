@@ -33,6 +33,7 @@ class ManualClock:
         self._now = start
         self._woken = False
         self._changed = threading.Condition()
+        self.gathered: list[float] = []  # when
 
     def now(self) -> float:
         return self._now
@@ -42,6 +43,9 @@ class ManualClock:
             due = self._now + seconds
             self._changed.wait_for(lambda: self._woken or self._now >= due)
             return not self._woken
+
+    def gather(self) -> None:
+        self.gathered.append(self._now)
 
     def wake(self) -> None:
         with self._changed:

@@ -16,6 +16,7 @@ from chaos.kube import pagination
 from chaos.kube.client import ApiClient
 from chaos.kube.consistent_read import METADATA_LIST, ConsistentRead
 from chaos.kube.errors import KubeUnreachable
+from chaos.kube.watch_stream import WatchStream
 from chaos.model.recording import Currency
 from chaos.model.resources import RESOURCES
 from chaos.observers.currency import CurrencyProof, KnownVersions
@@ -115,6 +116,21 @@ def test_only_the_allowed_fields_are_recorded(bench: Bench) -> None:
     recorded = bytes(bench.lines.all[-1].object)
     assert b"secret" not in recorded
     assert json.loads(recorded)["spec"] == {"nodeName": "n1", "containers": [{"name": "main"}]}
+
+
+@pytest.mark.parametrize(
+    ("since", "waiting", "gathers"), [(10.0, False, False), (0.01, True, False), (0.01, False, True)]
+)
+def test_only_a_busy_watch_with_nothing_to_read_lets_events_gather(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, since: float, waiting: bool, gathers: bool
+) -> None:
+    monkeypatch.setattr(WatchStream, "has_input", lambda _: waiting)
+    bench.start()
+    for name, pause in (("d", 10.0), ("e", since), ("f", 10.0)):  # once f is seen, e was handled to the end
+        bench.clock.advance(pause)
+        bench.server.put(pod(name))
+        bench.seen(name)
+    assert (1010.0 + since in bench.clock.gathered) == gathers
 
 
 def test_pages_are_put_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
