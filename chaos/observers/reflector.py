@@ -30,6 +30,7 @@ from chaos.observers.observer_thread import ObserverThread
 
 STALL = 20.0  # seconds of cluster time without a byte, while events are missing, after which a watch is dead
 _BUSY = 0.1  # seconds of cluster time since the chunk before
+_WAITED = 0.0005  # seconds of cluster time that reading a chunk takes at least, if it was not there yet
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
@@ -246,11 +247,15 @@ class Reflector:
 
     def _timed_chunks(self, stream: WatchStream, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The chunks, of a busy watch many at a time: waking up for each event costs more than the event."""
+        asked = self._clock.now()
         for chunk in chunks:
             before, self._received_at = self._received_at, self._clock.now()
+            # What came without a wait may have been in a buffer of TLS or HTTP, with more behind it.
+            may_gather = self._received_at - before < _BUSY and self._received_at - asked >= _WAITED
             yield chunk
-            if self._received_at - before < _BUSY and not stream.has_input():
+            if may_gather and not stream.has_input():
                 self._clock.gather()
+            asked = self._clock.now()
         self._received_at = self._clock.now()
 
     def _handle_event(self, line: bytes) -> None:

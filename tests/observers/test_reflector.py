@@ -119,7 +119,8 @@ def test_only_the_allowed_fields_are_recorded(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "waiting", "gathers"), [(10.0, False, False), (0.01, True, False), (0.01, False, True)]
+    ("since", "waiting", "gathers"),
+    [(10.0, False, False), (0.01, True, False), (0.01, False, True), (0.0, False, False)],  # the last: in one burst
 )
 def test_only_a_busy_watch_with_nothing_to_read_lets_events_gather(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, since: float, waiting: bool, gathers: bool
