@@ -5,6 +5,8 @@ Volumes are provisioned by the lab, single-attach (ReadWriteOnce) and bound at o
 
 from __future__ import annotations
 
+import hashlib
+
 from chaos.lab.apiserver.store.store import Store
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting, is_terminal, namespace_of
 
@@ -30,9 +32,22 @@ def unbound_reason(store: Store, pod: Object) -> str:
     return ""
 
 
-def unique_name(volume: str) -> str:
+def driver_of(store: Store, volume: str) -> tuple[str, str]:
+    """CSI driver and volume handle of a PersistentVolume."""
+    found = store.get("persistentvolumes", "", volume)
+    csi = found["spec"].get("csi") if found is not None else None
+    return (csi["driver"], csi["volumeHandle"]) if csi else (DRIVER, volume)
+
+
+def unique_name(store: Store, volume: str) -> str:
     """Name of the volume in volumesInUse and volumesAttached of a Node."""
-    return f"kubernetes.io/csi/{DRIVER}^{volume}"
+    return "kubernetes.io/csi/{}^{}".format(*driver_of(store, volume))
+
+
+def attachment_name(store: Store, volume: str, node: str) -> str:
+    """Name of the VolumeAttachment. pkg/volume/csi/csi_attacher.go getAttachmentName."""
+    driver, handle = driver_of(store, volume)
+    return f"csi-{hashlib.sha256(f'{handle}{driver}{node}'.encode()).hexdigest()}"
 
 
 def needs_volumes(pod: Object) -> bool:
@@ -48,7 +63,7 @@ def needs_volumes(pod: Object) -> bool:
 
 def can_mount(store: Store, pod: Object, node: str) -> bool:
     """Whether the kubelet may mount the pod's volumes: in volumesInUse, and attached."""
-    required = {unique_name(volume) for volume in volumes_of(store, pod)}
+    required = {unique_name(store, volume) for volume in volumes_of(store, pod)}
     if not claims_of(pod):
         return True
     found = store.get("nodes", "", node)
