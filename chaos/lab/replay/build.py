@@ -25,6 +25,7 @@ from chaos.lab.objects.accessors import (
 from chaos.lab.replay import locks
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
 from chaos.lab.replay.states import owner_of
+from chaos.lab.replay.volumes import load_volumes, mount_volumes
 from chaos.lab.spec import (
     DEFAULT_NAMESPACES,
     ControllerSpec,
@@ -39,9 +40,8 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 _TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
-_SIGNAL_POLL = (
-    0.5  # seconds; recorded containers check for signals once a second, so the mean delay (meta.behaviourNote)
-)
+_NEVER = 1e9  # seconds
+_NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
 _ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
 _FINAL_DELETION_DELAY = 0.1
 _CAPACITY_RESOURCES = ("cpu", "memory", "pods")
@@ -104,13 +104,14 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
 
 
 def load_objects(cluster: Cluster, recording: Recording) -> None:
-    """Create the initial objects in a cluster that has just started: owners first, then pods and their containers.
+    """Create the initial objects in a cluster that has just started: volumes and owners, then pods with containers.
 
     Call before the kubelets sync their pods: they adopt running containers, as after a kubelet restart.
     """
     for obj in recording.initial_objects("priorityclasses"):
         if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
             cluster.store.create("priorityclasses", clone(obj))
+    load_volumes(cluster, recording)
     scaled_up = {uid_of(obj) for obj in recording.initial_objects("deployments") if obj["spec"].get("replicas")}
     for plural in _OWNERS:
         for obj in recording.initial_objects(plural):
@@ -127,6 +128,7 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
         machine = cluster.machines.get(node_of(new))
         if machine is not None and new["status"].get("phase") == "Running":
             machine.runtime.start(new)
+            mount_volumes(cluster, new)
 
 
 def resume_deletions(cluster: Cluster, recording: Recording) -> None:
@@ -177,7 +179,15 @@ def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             new["metadata"].pop(key, None)
         _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
+        if _lacks_image(new):
+            new["metadata"]["annotations"][f"{PREFIX}starts-after"] = str(_NEVER)
     return new
+
+
+def _lacks_image(pod: Object) -> bool:
+    """Whether a container waits for an image that the node does not get."""
+    states = [item.get("state") or {} for item in pod["status"].get("containerStatuses") or []]
+    return any((state.get("waiting") or {}).get("reason") in _NO_IMAGE for state in states)
 
 
 def _behaviour_rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
@@ -189,7 +199,9 @@ def _annotate_pod(pod: Object, rules: dict[str, Any]) -> None:
     annotations = pod.setdefault("metadata", {}).get("annotations") or {}
     pod["metadata"]["annotations"] = annotations
     if "stopsAfter" in rules:
-        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + _SIGNAL_POLL)
+        # recorded containers check for signals once a second (meta.behaviourNote): the mean delay of the last one
+        number = len(pod["spec"]["containers"])
+        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + number / (number + 1))
     if rules.get("ignoresSIGTERM"):
         annotations[f"{PREFIX}ignores-sigterm"] = "true"
     elif rules.get("exit"):

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.drain import Drain
 from chaos.lab.node.logind import Kind, LogindError
-from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import FAMILIES
 from chaos.lab.objects.accessors import name_of
 from chaos.lab.replay import locks
+from chaos.lab.replay.recorded_choices import rejections_after
 from chaos.lab.replay.recording import Operation, Recording, ReplayError
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import USER_OPERATIONS
@@ -48,8 +48,12 @@ def execute(session: ReplaySession, operation: Operation) -> None:
         raise ReplayError(f"action {operation.action}: {error}") from error
 
 
-def _shut_down(machine: Machine, kind: Kind) -> None:
+def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None:
     """Shut down by logind, or by PID 1 where logind does not run. logind refuses during a shutdown."""
+    machine = session.machine(operation)
+    rejections = rejections_after(session.recording, operation)
+    if rejections is not None:
+        machine.kubelet.record_rejections(rejections)
     if not machine.logind.is_running:
         machine.shut_down(kind)
         return
@@ -92,10 +96,10 @@ def _hard_reboot(session: ReplaySession, operation: Operation) -> None:
 def _reboot(session: ReplaySession, operation: Operation) -> None:
     """Reboot such that the kubelet starts at the recorded time: the duration of a boot is not a mechanism."""
     if any(at > operation.t for at in session.recording.kubelet_starts(operation.node)):
-        _shut_down(session.machine(operation), "poweroff")
+        _shut_down(session, operation, "poweroff")
         _schedule_power_on(session, operation)
     else:
-        _shut_down(session.machine(operation), "reboot")
+        _shut_down(session, operation, "reboot")
 
 
 def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
@@ -147,7 +151,7 @@ def _drain(session: ReplaySession, operation: Operation) -> None:
 
 
 _HOST: dict[str, _OperationFunc] = {
-    "poweroff": lambda session, operation: _shut_down(session.machine(operation), "poweroff"),
+    "poweroff": lambda session, operation: _shut_down(session, operation, "poweroff"),
     "reboot": _reboot,
     "hard-reboot": _hard_reboot,
     "power-cut": lambda session, operation: session.machine(operation).power_off(),

@@ -56,7 +56,26 @@ class PodState(NamedTuple):
         return " ".join(word for word in words if word)
 
 
-State = NodeState | PodState
+class VolumeState(NamedTuple):
+    """Compared part of a PersistentVolume or a claim."""
+
+    phase: str
+
+    def __str__(self) -> str:
+        return self.phase or "no phase"
+
+
+class AttachmentState(NamedTuple):
+    """Compared part of a VolumeAttachment."""
+
+    attached: bool
+    deleting: bool
+
+    def __str__(self) -> str:
+        return ("attached" if self.attached else "not attached") + (" deleting" if self.deleting else "")
+
+
+State = NodeState | PodState | VolumeState | AttachmentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +91,9 @@ class StateHistory:
     """All states of one subject, each different from its predecessor.
 
     Histories with the same ``equivalence_key`` are interchangeable, such as equal pods of one owner on one node: the
-    order in which they end leaves no trace. ``owner`` of a pod is :func:`owner_of`. ``replaced_key`` is the key of the
-    history that this one replaces, ``replaced_node`` the last node of that pod. ``removed_at`` is in epoch seconds.
+    order in which they end leaves no trace. ``owner`` of a pod is :func:`owner_of`, of an attachment its claim.
+    ``replaced_key`` is the key of the history that this one replaces, ``replaced_node`` the last node of that pod.
+    ``removed_at`` is in epoch seconds.
     """
 
     key: str
