@@ -22,6 +22,7 @@ from chaos.lab.objects.accessors import (
     taints_of,
 )
 from chaos.lab.objects.events import Recorder
+from chaos.lab.objects.storage import is_attachable, may_attach_to_many
 from chaos.lab.objects.volumes import attachment_name, driver_of, needs_volumes, unique_name, volumes_of
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import ControllerSpec
@@ -42,7 +43,7 @@ class AttachDetach:
         self._unneeded_since: dict[AttachmentKey, float] = {}
         self._in_use: dict[str, set[str]] = {}
         self._is_due = False
-        self._pending: Counter[str] = Counter()  # operations by volume
+        self._pending: Counter[AttachmentKey] = Counter()  # operations; the node is empty if only one may have it
         self._process = 0  # number of the process: operations end with it
         self._multi_attach_errors: set[AttachmentKey] = set()
         self.forced_detaches: Counter[str] = Counter()
@@ -69,7 +70,7 @@ class AttachDetach:
             node = self._store.get("nodes", "", name)
             reported = [item["name"] for item in node["status"].get("volumesAttached") or []] if node else []
             if node and not is_deleting(attachment) and unique_name(self._store, volume) not in reported:
-                self._begin(volume, name_of(attachment), name)
+                self._begin((volume, name), name_of(attachment))
 
     def _on_change(self, change: Change) -> None:
         """Schedule a pass, and record the volumes in use that a node reports; they outlive the node."""
@@ -93,15 +94,16 @@ class AttachDetach:
             unwanted = is_deleting(pod) and self._registry.spec.has_breakage("detach-clock-from-deletion")
             if node_of(pod) and needs_volumes(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
-                    desired.setdefault((volume, node_of(pod)), []).append(pod)
+                    if is_attachable(self._store, volume):
+                        desired.setdefault((volume, node_of(pod)), []).append(pod)
         attached = {_attachment_key(item): item for item in self._store.list("volumeattachments")}
         for key in [key for key in self._unneeded_since if key in desired or key not in attached]:
             del self._unneeded_since[key]
         for key, attachment in attached.items():
-            if key not in desired and not is_deleting(attachment) and not self._pending[key[0]]:
+            if key not in desired and not is_deleting(attachment) and not self._pending[self._operation(*key)]:
                 self._detach(key, attachment)
         for key, pods in desired.items():
-            if key not in attached and not self._pending[key[0]]:
+            if key not in attached and not self._pending[self._operation(*key)]:
                 self._attach(key, pods, desired, [other for other in attached if other[0] == key[0]])
 
     def _pods_with_claims(self) -> list[Object]:
@@ -130,21 +132,25 @@ class AttachDetach:
         self._set_attached(name, volume, False)
         self._registry.delete("volumeattachments", "", name_of(attachment))
         self._sim.after(self._sim.rng.uniform(*_CSI), self._release, name_of(attachment))
-        self._begin(volume)
+        self._begin(key)
 
-    def _begin(self, volume: str, *done: object) -> None:
-        """Begin an operation on the volume, whose end the controller sees a little later."""
-        self._pending[volume] += 1
-        self._sim.after(self._sim.rng.uniform(*_CHECK), self._end, self._process, volume, *done)
+    def _operation(self, volume: str, node: str) -> AttachmentKey:
+        return volume, node if may_attach_to_many(self._store, volume) else ""
 
-    def _end(self, process: int, volume: str, name: str = "", node: str = "") -> None:
-        """End an operation of this process; ``name``: of the VolumeAttachment to ``node``, if it was an attach."""
+    def _begin(self, key: AttachmentKey, attachment: str = "") -> None:
+        """Begin a detach, or the attach of ``attachment``, whose end the controller sees a little later."""
+        operation = self._operation(*key)
+        self._pending[operation] += 1
+        self._sim.after(self._sim.rng.uniform(*_CHECK), self._end, self._process, operation, key, attachment)
+
+    def _end(self, process: int, operation: AttachmentKey, key: AttachmentKey, attachment: str) -> None:
+        """End an operation of this process."""
         if process != self._process:
             return
-        self._pending[volume] -= 1
+        self._pending[operation] -= 1
         self._is_due = True
-        if name:
-            self._report_attached(name, volume, node)
+        if attachment:
+            self._report_attached(attachment, *key)
 
     def _release(self, name: str) -> None:
         attachment = self._store.get("volumeattachments", "", name)
@@ -160,7 +166,7 @@ class AttachDetach:
         others: list[AttachmentKey],
     ) -> None:
         volume, node = key
-        if others:
+        if others and not may_attach_to_many(self._store, volume):
             if key not in self._multi_attach_errors:
                 self._multi_attach_errors.add(key)
                 users = [pod for other in others for pod in desired.get(other, [])]
@@ -180,7 +186,7 @@ class AttachDetach:
             },
         )
         self._sim.after(self._sim.rng.uniform(*_CSI), self._mark_attached, name)
-        self._begin(volume, name, node)
+        self._begin(key, name)
 
     def _mark_attached(self, name: str) -> None:
         """Report the volume as attached, as the external attacher does."""

@@ -7,8 +7,8 @@ from functools import partial
 
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of, node_of, uid_of
-from chaos.lab.objects.volumes import unique_name, volumes_of
+from chaos.lab.objects.accessors import Object, claims_of, is_deleting, name_of, namespace_of, node_of, uid_of
+from chaos.lab.objects.storage import mounted_names
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.states import AttachmentState, StateHistory, VolumeState
 
@@ -31,9 +31,8 @@ def load_volumes(cluster: Cluster, recording: Recording) -> None:
 
 def mount_volumes(cluster: Cluster, pod: Object) -> None:
     """Mount the volumes of a pod that is restored with running containers."""
-    names = [unique_name(cluster.store, volume) for volume in volumes_of(cluster.store, pod)]
-    if names:
-        cluster.machines[node_of(pod)].runtime.mounts[uid_of(pod)] = names
+    if claims_of(pod):
+        cluster.machines[node_of(pod)].runtime.mounts[uid_of(pod)] = mounted_names(cluster.store, pod)
 
 
 def volume_histories(observations: dict[str, list[Observation]]) -> dict[str, StateHistory]:

@@ -361,7 +361,9 @@ def test_claim_outlives_its_stateful_set_until_no_pod_uses_it() -> None:
 @pytest.mark.parametrize(
     ("plural", "body"),
     [
-        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteMany"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteSometimes"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": []}}),
         ("persistentvolumeclaims", {"spec": {"accessModes": ["ReadWriteOnce"]}}),
         ("persistentvolumeclaims", {"spec": {**CLAIM, "volumeName": "mine"}}),
         ("persistentvolumes", {"spec": {}}),

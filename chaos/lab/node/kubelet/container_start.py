@@ -14,7 +14,7 @@ from chaos.lab.node.kubelet.runtime import behaviour_of, should_restart
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
-from chaos.lab.objects.volumes import can_mount
+from chaos.lab.objects.storage import can_mount
 
 SETTLE = (0.05, 0.6)  # exit of the containers to the kubelet's reaction
 _SANDBOX = (0.3, 0.7)

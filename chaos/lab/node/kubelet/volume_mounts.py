@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects.accessors import Object, uid_of
-from chaos.lab.objects.volumes import unique_name, volumes_of
+from chaos.lab.objects.storage import mounted_names
 
 _UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers
 _AFTER_BOOT = (3.0, 7.0)  # from the kubelet's start to the registration: the plugin's pod restarts (recordings 31, 33)
@@ -33,7 +33,7 @@ class VolumeMounts:
     def mount(self, pod: Object) -> None:
         """Begin to mount the pod's volumes: they are in use from now on."""
         self._reconstructed.discard(uid_of(pod))
-        self._runtime.mounts[uid_of(pod)] = [unique_name(self._store, item) for item in volumes_of(self._store, pod)]
+        self._runtime.mounts[uid_of(pod)] = mounted_names(self._store, pod)
 
     def keep(self, uid: str) -> None:
         """Adopt the volumes of a pod whose containers run on."""
@@ -65,12 +65,12 @@ class VolumeMounts:
         is_pending = uid in self._waiters
         self._waiters.setdefault(uid, []).append(done)
         if not is_pending:
-            wait = self.wait_for_driver() if self._runtime.mounts.get(uid) else 0.0
+            wait = self.wait_for_driver() if uid in self._runtime.mounts else 0.0
             self._process.after_jitter(wait + _UNMOUNT[0], wait + _UNMOUNT[1], self._unmount, uid)
 
     def when_released(self, uid: str, call: Callable[[], object]) -> None:
         """Call ``call`` once no volume of the ended pod is mounted."""
-        if self._runtime.mounts.get(uid):
+        if uid in self._runtime.mounts:
             self.release(uid, call)
         else:
             call()
