@@ -14,7 +14,8 @@ from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects.accessors import Object, uid_of
 from chaos.lab.objects.storage import mounted_names
 
-_UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers
+_UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers; of volumes that need no driver
+_UNPUBLISH = (0.2, 0.5)  # NodeUnpublishVolume and NodeUnstageVolume, each after a loop of the reconciler (100 ms)
 _AFTER_BOOT = (3.0, 7.0)  # from the kubelet's start to the registration: the plugin's pod restarts (recordings 31, 33)
 _AFTER_RESTART = (0.2, 1.2)  # the plugin still runs: pluginmanager's reconciler, loopSleepDuration 1 s
 
@@ -65,8 +66,9 @@ class VolumeMounts:
         is_pending = uid in self._waiters
         self._waiters.setdefault(uid, []).append(done)
         if not is_pending:
-            wait = self.wait_for_driver() if uid in self._runtime.mounts else 0.0
-            self._process.after_jitter(wait + _UNMOUNT[0], wait + _UNMOUNT[1], self._unmount, uid)
+            has_claims = uid in self._runtime.mounts
+            wait, (low, high) = (self.wait_for_driver(), _UNPUBLISH) if has_claims else (0.0, _UNMOUNT)
+            self._process.after_jitter(wait + low, wait + high, self._unmount, uid)
 
     def when_released(self, uid: str, call: Callable[[], object]) -> None:
         """Call ``call`` once no volume of the ended pod is mounted."""
