@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.admission.defaults import PREFIX, default_pod_spec
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.revisions import new_revision, revision_of
@@ -25,6 +25,7 @@ from chaos.lab.objects.accessors import (
 from chaos.lab.replay import locks
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
 from chaos.lab.replay.states import owner_of
+from chaos.lab.replay.templates import TEMPLATE_KINDS, create_priority_classes, with_template
 from chaos.lab.replay.volumes import load_volumes, mount_volumes
 from chaos.lab.spec import (
     DEFAULT_NAMESPACES,
@@ -38,7 +39,6 @@ from chaos.lab.spec import (
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
-_TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
 _NEVER = 1e9  # seconds
 _NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
@@ -111,13 +111,17 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
     for obj in recording.initial_objects("priorityclasses"):
         if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
             cluster.store.create("priorityclasses", clone(obj))
+    create_priority_classes(cluster, recording)
     load_volumes(cluster, recording)
     scaled_up = {uid_of(obj) for obj in recording.initial_objects("deployments") if obj["spec"].get("replicas")}
     for plural in _OWNERS:
         for obj in recording.initial_objects(plural):
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
-            created = cluster.store.create(plural, add_behaviour(plural, obj, recording))
+            known = with_template(plural, obj, recording)
+            if known is None:
+                continue  # it has no pods
+            created = cluster.store.create(plural, add_behaviour(plural, known, recording))
             if plural in _REVISION_KINDS:
                 _create_revision(cluster, created, _REVISION_KINDS[plural], recording.initial_objects("pods"))
     for (owner, node), times in recording.daemon_failures().items():
@@ -167,15 +171,13 @@ def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
     """Copy of a recorded object, with annotations for the recorded behaviour of its containers."""
     new: Object = clone(obj)
     behaviour = recording.meta.get("behaviour") or {}
-    if plural in _TEMPLATE_KINDS and "template" not in new["spec"]:
-        subject = f"{plural} {namespace_of(new)}/{name_of(new)}"
-        raise ReplayError(f"{subject}: recorded without its template")
-    if plural in _TEMPLATE_KINDS:
+    if plural in TEMPLATE_KINDS:
         name = owner_of({"metadata": {**new["metadata"]}}) if plural == "replicasets" else ""
         rules = _behaviour_rules(behaviour, name or f"{namespace_of(new)}/{name_of(new)}")
         _annotate_pod(new["spec"]["template"], rules)
     elif plural == "pods":
         new.setdefault("status", {})
+        default_pod_spec(new["spec"])  # runs of nodefall record no images
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             new["metadata"].pop(key, None)
         _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
