@@ -40,6 +40,7 @@ from chaos.lab.spec import (
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
+_API_VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Node": "v1"}
 _NEVER = 1e9  # seconds
 _NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
 _ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
@@ -113,6 +114,20 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
             cluster.store.create("priorityclasses", clone(obj))
     create_priority_classes(cluster, recording)
     load_volumes(cluster, recording)
+    _create_owners(cluster, recording)
+    for (owner, node), times in recording.daemon_failures().items():
+        cluster.controllers.daemon_sets.record_failures(owner, node, times)
+    for pod in recording.initial_objects("pods"):
+        new = add_behaviour("pods", pod, recording)
+        cluster.store.create("pods", new)
+        machine = cluster.machines.get(node_of(new))
+        if machine is not None and new["status"].get("phase") == "Running":
+            machine.runtime.start(new)
+            mount_volumes(cluster, new)
+
+
+def _create_owners(cluster: Cluster, recording: Recording) -> None:
+    """Create workloads and budgets, without those that have no pods and whose templates are not known."""
     scaled_up = {uid_of(obj) for obj in recording.initial_objects("deployments") if obj["spec"].get("replicas")}
     for plural in _OWNERS:
         for obj in recording.initial_objects(plural):
@@ -124,15 +139,6 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
             created = cluster.store.create(plural, add_behaviour(plural, known, recording))
             if plural in _REVISION_KINDS:
                 _create_revision(cluster, created, _REVISION_KINDS[plural], recording.initial_objects("pods"))
-    for (owner, node), times in recording.daemon_failures().items():
-        cluster.controllers.daemon_sets.record_failures(owner, node, times)
-    for pod in recording.initial_objects("pods"):
-        new = add_behaviour("pods", pod, recording)
-        cluster.store.create("pods", new)
-        machine = cluster.machines.get(node_of(new))
-        if machine is not None and new["status"].get("phase") == "Running":
-            machine.runtime.start(new)
-            mount_volumes(cluster, new)
 
 
 def resume_deletions(cluster: Cluster, recording: Recording) -> None:
@@ -170,6 +176,8 @@ def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
 def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
     """Copy of a recorded object, with annotations for the recorded behaviour of its containers."""
     new: Object = clone(obj)
+    for reference in new["metadata"].get("ownerReferences") or []:
+        reference.setdefault("apiVersion", _API_VERSIONS.get(reference["kind"], "apps/v1"))  # not in runs of nodefall
     behaviour = recording.meta.get("behaviour") or {}
     if plural in TEMPLATE_KINDS:
         name = owner_of({"metadata": {**new["metadata"]}}) if plural == "replicasets" else ""
@@ -182,7 +190,7 @@ def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
             new["metadata"].pop(key, None)
         _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
         if _lacks_image(new):
-            new["metadata"]["annotations"][f"{PREFIX}starts-after"] = str(_NEVER)
+            new["metadata"].setdefault("annotations", {})[f"{PREFIX}starts-after"] = str(_NEVER)
     return new
 
 
@@ -211,3 +219,5 @@ def _annotate_pod(pod: Object, rules: dict[str, Any]) -> None:
     for container in pod["spec"]["containers"]:
         if (container.get("lifecycle") or {}).get("preStop") and rules.get("preStop") is not None:
             container["lifecycle"] = {"preStop": {"sleep": {"seconds": rules["preStop"]}}}
+    if not annotations:
+        del pod["metadata"]["annotations"]  # the API server drops empty maps, and a template must stay the same

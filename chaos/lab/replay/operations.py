@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.drain import Drain
@@ -21,6 +22,8 @@ from chaos.lab.spec import parse_duration
 _OperationFunc = Callable[[ReplaySession, Operation], object]
 _POWER_ON_POLL = 0.2  # seconds between checks whether a machine is off and can be switched on
 _RESTART_WINDOW = 5.0  # seconds from a kubelet's restart to its return
+_Pressure = Literal["memory", "disk", "pid"]
+_PRESSURES: tuple[_Pressure, ...] = ("memory", "disk", "pid")
 _MINUTES = re.compile(r"\+(\d+)\b")
 
 
@@ -146,6 +149,17 @@ def _thaw(session: ReplaySession, operation: Operation) -> None:
         machine.kubelet.thaw()
 
 
+def _set_pressure(kind: _Pressure, *, short: bool) -> _OperationFunc:
+    def apply(session: ReplaySession, operation: Operation) -> None:
+        pressure = session.machine(operation).pressure
+        if short:
+            pressure.add(kind)
+        else:
+            pressure.discard(kind)
+
+    return apply
+
+
 def _drain(session: ReplaySession, operation: Operation) -> None:
     Drain(session.cluster, operation.node, parse_duration(str(operation.params.get("timeout", "0"))), force=True)
 
@@ -170,6 +184,11 @@ _HOST: dict[str, _OperationFunc] = {
     "runtime-restart": _runtime_restart,
     "dbus-restart": lambda session, operation: session.machine(operation).logind.restart_bus(),
     "logind-restart": lambda session, operation: session.machine(operation).logind.restart(),
+    **{f"{kind}-pressure": _set_pressure(kind, short=True) for kind in _PRESSURES},
+    **{f"{kind}-available": _set_pressure(kind, short=False) for kind in _PRESSURES},
+    "network-unavailable": lambda session, operation: session.machine(operation).report_network(False),
+    "network-available": lambda session, operation: session.machine(operation).report_network(True),
+    "clock-skew": lambda _session, _operation: None,  # no controller reads a node's clock (facts 5.2)
     "partition": _partition,
     "heal": lambda session, operation: session.machine(operation).heal(),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from chaos.lab.replay.behaviour import inferred_behaviour
 from chaos.lab.replay.external_writes import find_user_operations
 from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording
 from chaos.lab.replay.verbs import UNDO, verb_of
@@ -33,6 +34,8 @@ def parse(entries: Iterable[dict[str, Any]]) -> Recording:
         raise NotARecordingError("the recording is empty")
     if not recording.initial_objects("nodes"):
         raise NotARecordingError("the recording does not start with a list of nodes")
+    if not recording.meta.get("behaviour"):
+        recording.meta = {**recording.meta, "behaviour": inferred_behaviour(recording)}
     if recording.meta.get("nodefall") and recording.operations:
         _skip_setup(recording)
     recording.operations += [*_implied_heals(recording), *find_user_operations(recording)]

@@ -101,6 +101,8 @@ def _rejection(pod: Object, node: Object) -> str:
 def apply_choices(cluster: Cluster, recording: Recording) -> None:
     """Make the controllers of a running lab repeat the recorded choices."""
     bindings = Bindings(recording.observations["pods"])
+    if recording.meta.get("nodefall"):  # its recordings lack the pods' constraints, so bindings alone show them
+        cluster.controllers.scheduler.may_schedule = lambda pod: bindings.next_binding_time(pod) < float("inf")
     cluster.controllers.scheduler.order, cluster.controllers.scheduler.pick = bindings.next_binding_time, bindings.pick
     taint_times = _taint_times(recording)
 

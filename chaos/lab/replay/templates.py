@@ -38,7 +38,7 @@ def with_template(plural: str, obj: Object, recording: Recording) -> Object | No
     new["spec"]["selector"] = {"matchLabels": dict(labels)}
     new["spec"]["template"] = {"metadata": {"labels": labels}, "spec": _pod_spec(pods[0])}
     if plural == "statefulsets":
-        new["spec"] |= _claim_templates(obj, pods[0], recording) | {"podManagementPolicy": _management(pods)}
+        new["spec"] |= _claim_templates(pods[0], recording) | {"podManagementPolicy": _management(pods)}
     admit_workload(plural, new)
     return new
 
@@ -68,8 +68,8 @@ def _pod_spec(pod: Object) -> dict[str, Any]:
     return spec
 
 
-def _claim_templates(obj: Object, pod: Object, recording: Recording) -> dict[str, Any]:
-    """Claim templates by the names of the pod's claims, TEMPLATE-SET-ORDINAL."""
+def _claim_templates(pod: Object, recording: Recording) -> dict[str, Any]:
+    """Claim templates by the names of the pod's claims, TEMPLATE-POD."""
     pattern = re.compile(rf"(.+)-{re.escape(name_of(pod))}$")
     claims = {name_of(item.object): item.object for item in recording.observations["persistentvolumeclaims"]}
     found = [(name, match[1]) for name in claims_of(pod) if (match := pattern.match(name))]

@@ -36,7 +36,8 @@ class Scheduler:
     """kube-scheduler. Readiness has no effect, only taints and spec.unschedulable.
 
     A replay can replace the arbitrary choices: ``order`` of pending pods with the same priority, and which of the
-    feasible nodes to ``pick``, None for the scheduler's own choice.
+    feasible nodes to ``pick``, None for the scheduler's own choice; and, where constraints of pods were not recorded,
+    which pods it ``may_schedule``.
     """
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
@@ -52,6 +53,7 @@ class Scheduler:
         self._volumes = VolumeBinding(registry.store)
         self._queue: WorkQueue[str] = WorkQueue(sim, self._run, 0.003, 0.012)
         self.order: Callable[[Object], float] = lambda _: 0.0
+        self.may_schedule: Callable[[Object], bool] = lambda _: True
         self.pick: Callable[[Object, Callable[[str], bool]], str | None] = lambda _pod, _is_feasible: None
 
     def start(self) -> None:
@@ -143,6 +145,8 @@ class Scheduler:
         return -pod["spec"].get("priority", 0), self.order(pod), self._queue_times.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
+        if not self.may_schedule(pod):
+            return
         if reason := self._volumes.refusal(pod, len(snapshot.nodes)):
             self._mark_unschedulable(pod, f"0/{len(snapshot.nodes)} nodes are available: {reason}.")
             return
