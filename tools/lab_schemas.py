@@ -27,7 +27,7 @@ KINDS = {
     "policy.v1": "Eviction PodDisruptionBudget",
     "rbac.v1": "ClusterRole ClusterRoleBinding Role RoleBinding",
     "scheduling.v1": "PriorityClass",
-    "storage.v1": "VolumeAttachment",
+    "storage.v1": "CSIDriver StorageClass VolumeAttachment",
 }
 _EXCLUDED_KEYS = ("description", "enum", "default", "x-kubernetes-unions")
 _REF = "#/components/schemas/"

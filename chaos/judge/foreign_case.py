@@ -27,6 +27,7 @@ class ForeignKind(StrEnum):
     SILENCE = "silence"
     UPGRADE = "upgrade"
     EVICTION = "eviction"
+    CONTROLLER_RESTART = "controller-restart"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from chaos.judge.context import JudgeContext, Scope, bind
+from chaos.judge.foreign_case import ForeignKind
 from chaos.judge.invalidation import Invalidation
 from chaos.judge.phrasing import with_remedy
 from chaos.judge.sentences import shorten
-from chaos.model.assertion import NodeAssertion, Undecidable
+from chaos.model.assertion import NodeAssertion, Undecidable, WatchingAssertion
 from chaos.model.experiment import Expectation
 from chaos.model.result import ForeignFault
 from chaos.model.timeline import Timeline
 from chaos.model.verdict import Status, Verdict
 
 _REMEDY = "a run during which no one else changes the nodes"
+_RESTART_REMEDY = "a run during which kube-controller-manager does not restart"
 _DECIDED = (Status.HELD, Status.VIOLATED)
 Evaluate = Callable[[Expectation, JudgeContext, float], Verdict]
 
@@ -70,11 +72,16 @@ class ForeignEffect:
         return min(touching, key=lambda fault: fault.since, default=None)
 
     def _touches(self, fault: ForeignFault, expectation: Expectation) -> bool:
-        """Whether the fault may change the answer: unless it asks only about certain other nodes."""
+        """Whether the fault may change the answer: unless it asks only about certain other nodes.
+
+        A restart of the controllers changes what is asked about Node objects, and nothing that a kubelet does itself.
+        """
         context = self.context
         assertion = context.registry.assertions.get(expectation.assert_ or "")
         if not isinstance(assertion, NodeAssertion):
             return True
+        if fault.kind == ForeignKind.CONTROLLER_RESTART:
+            return isinstance(assertion, WatchingAssertion) and tuple(assertion.sources) == ("nodes",)
         params = assertion.params.model_validate(expectation.with_)
         references = [getattr(params, field) for field in assertion.node_fields]
         try:
@@ -105,7 +112,8 @@ class ForeignEffect:
         )
 
     def _because(self, fault: ForeignFault) -> str:
-        return with_remedy(self.describe(fault), _REMEDY)
+        is_restart = fault.kind == ForeignKind.CONTROLLER_RESTART
+        return with_remedy(self.describe(fault), _RESTART_REMEDY if is_restart else _REMEDY)
 
 
 def _up_to(timeline: Timeline, t: float) -> Timeline:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from chaos.judge.controller_restarts import restart_faults
 from chaos.judge.foreign_case import Case, ForeignKind, fault
 from chaos.judge.foreign_node import node_faults
 from chaos.judge.foreign_power import power_faults
@@ -42,6 +43,7 @@ def foreign_faults(
         for each in (*node_faults(case, name, history), *power_faults(case, name))
     ]
     found += _evictions(case, targets, namespace)
+    found += restart_faults(case, begin)
     first: dict[str, ForeignFault] = {}
     for each in sorted(found, key=lambda f: (f.at, f.evidence)):
         first.setdefault(each.text, each)

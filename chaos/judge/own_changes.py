@@ -44,6 +44,10 @@ class OwnChanges:
         """Whether an operation that makes such a change began on the node before ``t``."""
         return any(o.begin <= t for o in self._of(node, change))
 
+    def began_any(self, node: str, t: float) -> bool:
+        """Whether any operation began on the node before ``t``."""
+        return any(o.node == node and o.begin <= t for o in self._operations)
+
     def overlaps(self, node: str, change: NodeChange, since: float, t: float) -> bool:
         """Whether an operation that makes such a change was under way at some moment of [since, t]."""
         return any(o.begin <= t and since <= o.end + LATE for o in self._of(node, change))

@@ -76,7 +76,7 @@ _ALL = (
     Breakage("bucket-timer-ignored", 7, "the kubelet waits for a bucket's pods without end"),
     Breakage(
         "volumes-not-waited", 7, "the kubelet does not wait for volumes to be unmounted",
-        unobservable_reason="the lab unmounts in 0.3 s, so the next bucket or the power-off is only that much earlier",
+        unobservable_reason="the lab unmounts in 0.5 s, so the next bucket or the power-off is only that much earlier",
     ),
     Breakage("lock-release-early", 7, "the inhibitor is released at the start of the shutdown"),
     Breakage("lock-release-late", 7, "the inhibitor is released 20 s after the last bucket", 20.0),

@@ -56,6 +56,8 @@ class UndoResult(Struct, frozen=True):
 class ForeignFault(Struct, frozen=True):
     """A change of a node by someone else: no step, no undo and no controller of Kubernetes explains it.
 
+    Or a restart of kube-controller-manager, with ``node`` empty.
+
     ``text``: ``worker-2 was cordoned by kubectl (field manager)``. ``by``: "unknown" if nothing names it. ``at``: when
     it was observed, ``since``: from when it may have had effect (epoch seconds).
     """

@@ -366,6 +366,8 @@ KINDS = {
     "16": {"shutdown", "silence"},
     "25": {"silence"},
     "27": {"shutdown"},
+    "31": {"silence", "reboot"},
+    "33": {"shutdown", "silence", "reboot"},
 }
 
 

@@ -176,7 +176,7 @@ def _state(world: World, place: tuple[str, str]) -> tuple[bool, bool, bool]:
     if node is not None:
         known[place[1]] = node["status"].get("volumesInUse") or []
     out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
-    mounted = place[1] not in known or unique_name(place[0]) in known[place[1]]
+    mounted = place[1] not in known or unique_name(world.store, place[0]) in known[place[1]]
     return mounted, node is not None and is_ready(node), out
 
 

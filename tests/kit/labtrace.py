@@ -16,7 +16,7 @@ Do = Callable[[Cluster], object]
 Step = tuple[float, str, str, dict[str, Any], Do]
 KINDS = (
     "nodes", "pods", "leases", "events", "deployments", "replicasets", "statefulsets", "daemonsets", "priorityclasses",
-    "poddisruptionbudgets",
+    "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 )  # fmt: skip
 BEHAVIOUR = {
     "demo/web": {"stopsAfter": 5, "exit": 0},
@@ -27,6 +27,7 @@ BEHAVIOUR = {
     "extra/exits-three": {"stopsAfter": 0, "exit": 3},
     "extra/prestop": {"preStop": 4, "stopsAfter": 0, "exit": 0},
     "extra/*": {"stopsAfter": 0, "exit": 0},
+    "vol/*": {"stopsAfter": 0, "exit": 0},
 }
 _STOPS, _LOOP = "lab.nodefall.dev/stops-after", 0.5  # containers of the recordings check for signals once a second
 
@@ -54,6 +55,23 @@ def apply_extra(cluster: Cluster) -> None:
         cluster.create_object("pods", bare(f"tol-{name}", seconds))
 
 
+def apply_volumes(cluster: Cluster) -> None:
+    """Create namespace ``vol``: a StatefulSet and a Deployment, with a claim for each pod."""
+    cluster.create_object("namespaces", {"metadata": {"name": "vol"}})
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    tolerations = [{"key": k, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20} for k in keys]
+    pod = {"tolerations": tolerations, "topologySpreadConstraints": simkit.spread("disk", "ScheduleAnyway")}
+    templates = [{"metadata": {"name": "data"}, "spec": claim}]
+    disk = simkit.workload("disk", grace=10, ns="vol", replicas=3, pod=pod, volumeClaimTemplates=templates)
+    disk["spec"]["podManagementPolicy"] = "Parallel"
+    cluster.create_object("statefulsets", disk)
+    cluster.create_object("persistentvolumeclaims", {"metadata": {"name": "one", "namespace": "vol"}, "spec": claim})
+    volumes = [{"name": "one", "persistentVolumeClaim": {"claimName": "one"}}]
+    one = simkit.workload("one", ns="vol", replicas=1, pod={"tolerations": tolerations, "volumes": volumes})
+    cluster.create_object("deployments", one)
+
+
 def bare(name: str, seconds: int | None) -> dict[str, Any]:
     """A bare pod on the victim. ``seconds`` of toleration of example.com/bad: 0 is none, None is for ever."""
     toleration: dict[str, Any] = {"key": "example.com/bad", "operator": "Exists", "effect": "NoExecute"}
@@ -69,19 +87,27 @@ def bare(name: str, seconds: int | None) -> dict[str, Any]:
     }
 
 
-def record(lab_spec: LabSpec, steps: list[Step], after: float, *, extra: bool = False, late: bool = False) -> Lines:
+def record(
+    lab_spec: LabSpec,
+    steps: list[Step],
+    after: float,
+    *,
+    extra: bool = False,
+    late: bool = False,
+    volumes: bool = False,
+) -> Lines:
     """Record steps: delay in seconds, type, node, params, function. ``late``: apply the workload after the start."""
     cluster = Cluster(lab_spec)
     cluster.start()
     simkit.run(cluster, 3.0)
     if not late:
-        _apply(cluster, extra=extra)
+        _apply(cluster, extra=extra, volumes=volumes)
         simkit.run(cluster, 60.0)
     lines = _first(cluster, lab_spec)
     cluster.store.subscribe(lambda change: _add(lines, cluster, change))
     simkit.run(cluster, 4.0)
     if late:
-        _apply(cluster, extra=extra)
+        _apply(cluster, extra=extra, volumes=volumes)
         simkit.run(cluster, 20.0)
     for number, (delay, action, node, params, do) in enumerate(steps):
         simkit.run(cluster, delay)
@@ -99,8 +125,10 @@ def record(lab_spec: LabSpec, steps: list[Step], after: float, *, extra: bool = 
     return [*lines, {"t": cluster.sim.now, "kind": "pods", "type": "BOOKMARK", "object": end}]
 
 
-def _apply(cluster: Cluster, *, extra: bool) -> None:
+def _apply(cluster: Cluster, *, extra: bool, volumes: bool) -> None:
     simkit.apply_recorded_workload(cluster)
+    if volumes:
+        apply_volumes(cluster)
     if extra:
         apply_extra(cluster)
     for kind in ("deployments", "statefulsets", "daemonsets"):

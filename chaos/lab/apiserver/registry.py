@@ -13,6 +13,7 @@ from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
 from chaos.lab.apiserver.admission.pods import check_pod_update
 from chaos.lab.apiserver.admission.secrets import admit_secret
 from chaos.lab.apiserver.admission.services import admit_service
+from chaos.lab.apiserver.admission.storage import STORAGE, admit_storage
 from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_workload_update, new_status
 from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, Store, clone
 from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
@@ -22,6 +23,7 @@ from chaos.lab.spec import LabSpec
 CLUSTER_WIDE = frozenset(
     {
         *("nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"),
+        *("storageclasses", "csidrivers"),
         *("clusterroles", "clusterrolebindings"),
     }
 )
@@ -78,6 +80,14 @@ class Registry:
         for key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"):
             metadata.pop(key, None)
         admit(plural, new, self.store, self.spec, self.sim)
+        self._admit_kind(plural, new)
+        if plural in _WITH_GENERATION:
+            metadata["generation"] = 1
+        if options.record:
+            options.record(None, new)
+        return self.store.create(plural, new, options.dry_run)
+
+    def _admit_kind(self, plural: str, new: Object) -> None:
         if plural == "jobs":
             admit_job(new, self.sim)
         elif plural == "services":
@@ -86,14 +96,11 @@ class Registry:
             admit_secret(new)
         elif plural in STORED:
             admit_stored(plural, new)
+        elif plural in STORAGE:
+            admit_storage(plural, new)
         elif plural in WORKLOADS:
             admit_workload(plural, new)
             new["status"] = new_status(plural)
-        if plural in _WITH_GENERATION:
-            metadata["generation"] = 1
-        if options.record:
-            options.record(None, new)
-        return self.store.create(plural, new, options.dry_run)
 
     def update(
         self,

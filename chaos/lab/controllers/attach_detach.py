@@ -1,8 +1,11 @@
-"""Attach-detach controller, with the CSI attacher of its VolumeAttachments. Facts 6 and 7; ADR, ADC."""
+"""Attach-detach controller, with the CSI attacher of its VolumeAttachments. Facts 6 and 7; ADR, ADC.
+
+One operation at a time per volume: while one is pending, the volume is neither attached, nor detached, nor reported
+(ADR reconcile and attachDesiredVolumes, IsOperationPending).
+"""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 
 from chaos.lab.apiserver.registry import Registry
@@ -19,14 +22,15 @@ from chaos.lab.objects.accessors import (
     taints_of,
 )
 from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.volumes import DRIVER, needs_volumes, unique_name, volumes_of
+from chaos.lab.objects.storage import is_attachable, may_attach_to_many
+from chaos.lab.objects.volumes import attachment_name, driver_of, needs_volumes, unique_name, volumes_of
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import ControllerSpec
 
 _PERIOD = 0.1
 _MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
-_CSI = (0.3, 1.2)  # seconds that the driver takes
-_FINALIZER = "external-attacher/csi-lab-nodefall-dev"
+_CSI = (0.02, 0.3)  # seconds that the external attacher and the driver take (recordings 31 and 33)
+_CHECK = (0.5, 0.55)  # until the controller looks: csi_attacher.go newBackoffManager, initBackoff and jitter
 AttachmentKey = tuple[str, str]  # volume, node
 
 
@@ -39,6 +43,8 @@ class AttachDetach:
         self._unneeded_since: dict[AttachmentKey, float] = {}
         self._in_use: dict[str, set[str]] = {}
         self._is_due = False
+        self._pending: Counter[AttachmentKey] = Counter()  # operations; the node is empty if only one may have it
+        self._process = 0  # number of the process: operations end with it
         self._multi_attach_errors: set[AttachmentKey] = set()
         self.forced_detaches: Counter[str] = Counter()
 
@@ -49,10 +55,22 @@ class AttachDetach:
     def restart(self) -> None:
         """Start a new process: the 6 min restart; volumes of deleted nodes count as mounted until reported."""
         self._unneeded_since.clear()
+        self._pending.clear()
+        self._process += 1
         self._multi_attach_errors.clear()
         self.forced_detaches.clear()
         self._is_due = True
+        self._resume_attaches()
         self._in_use = {name_of(node): _volumes_in_use(node) for node in self._store.list("nodes")}
+
+    def _resume_attaches(self) -> None:
+        """Attach again what the ended process had not yet reported as attached."""
+        for attachment in self._store.list("volumeattachments"):
+            volume, name = _attachment_key(attachment)
+            node = self._store.get("nodes", "", name)
+            reported = [item["name"] for item in node["status"].get("volumesAttached") or []] if node else []
+            if node and not is_deleting(attachment) and unique_name(self._store, volume) not in reported:
+                self._begin((volume, name), name_of(attachment))
 
     def _on_change(self, change: Change) -> None:
         """Schedule a pass, and record the volumes in use that a node reports; they outlive the node."""
@@ -76,15 +94,16 @@ class AttachDetach:
             unwanted = is_deleting(pod) and self._registry.spec.has_breakage("detach-clock-from-deletion")
             if node_of(pod) and needs_volumes(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
-                    desired.setdefault((volume, node_of(pod)), []).append(pod)
+                    if is_attachable(self._store, volume):
+                        desired.setdefault((volume, node_of(pod)), []).append(pod)
         attached = {_attachment_key(item): item for item in self._store.list("volumeattachments")}
         for key in [key for key in self._unneeded_since if key in desired or key not in attached]:
             del self._unneeded_since[key]
         for key, attachment in attached.items():
-            if key not in desired and not is_deleting(attachment):
+            if key not in desired and not is_deleting(attachment) and not self._pending[self._operation(*key)]:
                 self._detach(key, attachment)
         for key, pods in desired.items():
-            if key not in attached:
+            if key not in attached and not self._pending[self._operation(*key)]:
                 self._attach(key, pods, desired, [other for other in attached if other[0] == key[0]])
 
     def _pods_with_claims(self) -> list[Object]:
@@ -104,7 +123,7 @@ class AttachDetach:
         expired = elapsed > limit and not self._settings.disable_force_detach_on_timeout
         out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
         out = out and not spec.has_breakage("out-of-service-ignored")
-        mounted = name not in self._in_use or unique_name(volume) in self._in_use[name]
+        mounted = name not in self._in_use or unique_name(self._store, volume) in self._in_use[name]
         mounted = mounted and not spec.has_breakage("volume-detached-while-mounted")
         if mounted and not out and not (expired and not healthy):
             return
@@ -112,9 +131,28 @@ class AttachDetach:
             self.forced_detaches["timeout" if expired else "out-of-service"] += 1
         self._set_attached(name, volume, False)
         self._registry.delete("volumeattachments", "", name_of(attachment))
-        self._sim.after(self._sim.rng.uniform(*_CSI), self._finish_detach, name_of(attachment))
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._release, name_of(attachment))
+        self._begin(key)
 
-    def _finish_detach(self, name: str) -> None:
+    def _operation(self, volume: str, node: str) -> AttachmentKey:
+        return volume, node if may_attach_to_many(self._store, volume) else ""
+
+    def _begin(self, key: AttachmentKey, attachment: str = "") -> None:
+        """Begin a detach, or the attach of ``attachment``, whose end the controller sees a little later."""
+        operation = self._operation(*key)
+        self._pending[operation] += 1
+        self._sim.after(self._sim.rng.uniform(*_CHECK), self._end, self._process, operation, key, attachment)
+
+    def _end(self, process: int, operation: AttachmentKey, key: AttachmentKey, attachment: str) -> None:
+        """End an operation of this process."""
+        if process != self._process:
+            return
+        self._pending[operation] -= 1
+        self._is_due = True
+        if attachment:
+            self._report_attached(attachment, *key)
+
+    def _release(self, name: str) -> None:
         attachment = self._store.get("volumeattachments", "", name)
         if attachment is not None:
             metadata = {key: value for key, value in attachment["metadata"].items() if key != "finalizers"}
@@ -128,7 +166,7 @@ class AttachDetach:
         others: list[AttachmentKey],
     ) -> None:
         volume, node = key
-        if others:
+        if others and not may_attach_to_many(self._store, volume):
             if key not in self._multi_attach_errors:
                 self._multi_attach_errors.add(key)
                 users = [pod for other in others for pod in desired.get(other, [])]
@@ -137,27 +175,33 @@ class AttachDetach:
         self._multi_attach_errors.discard(key)
         if self._store.get("nodes", "", node) is None:
             return
-        digest = hashlib.sha256(f"{volume}{DRIVER}{node}".encode()).hexdigest()
+        name, driver = attachment_name(self._store, volume, node), driver_of(self._store, volume)[0]
         source = {"persistentVolumeName": volume}
         self._store.create(
             "volumeattachments",
             {
-                "metadata": {"name": f"csi-{digest}", "finalizers": [_FINALIZER]},
-                "spec": {"attacher": DRIVER, "nodeName": node, "source": source},
+                "metadata": {"name": name, "finalizers": [f"external-attacher/{driver.replace('.', '-')}"]},
+                "spec": {"attacher": driver, "nodeName": node, "source": source},
                 "status": {"attached": False},
             },
         )
-        self._sim.after(self._sim.rng.uniform(*_CSI), self._finish_attach, f"csi-{digest}", key)
+        self._sim.after(self._sim.rng.uniform(*_CSI), self._mark_attached, name)
+        self._begin(key, name)
 
-    def _finish_attach(self, name: str, key: AttachmentKey) -> None:
+    def _mark_attached(self, name: str) -> None:
+        """Report the volume as attached, as the external attacher does."""
+        attachment = self._store.get("volumeattachments", "", name)
+        if attachment is not None and not is_deleting(attachment):
+            self._store.patch("volumeattachments", "", name, lambda obj: obj.update(status={"attached": True}))
+
+    def _report_attached(self, name: str, volume: str, node: str) -> None:
         attachment = self._store.get("volumeattachments", "", name)
         if attachment is None or is_deleting(attachment):
             return
-        self._store.patch("volumeattachments", "", name, lambda obj: obj.update(status={"attached": True}))
-        self._set_attached(key[1], key[0], True)
-        for pod in self._store.pods_on(key[1]):
-            if key[0] in volumes_of(self._store, pod):
-                text = f'AttachVolume.Attach succeeded for volume "{key[0]}" '
+        self._set_attached(node, volume, True)
+        for pod in self._store.pods_on(node):
+            if volume in volumes_of(self._store, pod):
+                text = f'AttachVolume.Attach succeeded for volume "{volume}" '
                 self._recorder.emit("Pod", pod, "SuccessfulAttachVolume", text)
 
     def _report_multi_attach(self, volume: str, pods: list[Object], users: list[Object]) -> None:
@@ -172,7 +216,7 @@ class AttachDetach:
 
     def _set_attached(self, node: str, volume: str, attached: bool) -> None:
         """Write volumesAttached of the Node: before a detach, after an attach."""
-        name = unique_name(volume)
+        name = unique_name(self._store, volume)
 
         def change(obj: Object) -> None:
             known = [item for item in obj["status"].get("volumesAttached") or [] if item["name"] != name]

@@ -12,7 +12,7 @@ from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of, uid_of
 from chaos.lab.sim.clock import SimClock
 
-_OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices")
+_OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices", "persistentvolumeclaims")
 
 
 class GarbageCollector:

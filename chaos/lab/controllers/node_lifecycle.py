@@ -139,6 +139,7 @@ class NodeLifecycle:
             self._health[name] = _Health(self._sim.now if condition(node, "Ready") else _creation_time(node))
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
+            self._taints.remove_no_execute(name)  # NLC markNodeAsReachable, of every node that a new process sees
         self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
         self.evictions[zone_of(node)] += 0  # creates the counter: NLC addPodEvictorForNewZone
         observed = condition_status(node, "Ready")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store.store import clone
+from chaos.lab.controllers.claim_retention import claim_name, sync_claim_owners
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of, template_of
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of
@@ -28,6 +29,8 @@ class StatefulSets(WorkloadController):
         named = {name_of(item): item for item in self._revisions.all(owner)}
         current = named.get(owner["status"].get("currentRevision", ""), update)
         pods = {_ordinal(pod): pod for pod in self._list_owned(owner)}
+        for ordinal, pod in pods.items():
+            sync_claim_owners(self._store, owner, ordinal, pod)
         if self._process_replicas(owner, pods, current, update):
             self._roll_out(owner, pods, name_of(update))
         remaining = self._list_owned(owner)
@@ -87,9 +90,9 @@ class StatefulSets(WorkloadController):
                 return
 
     def _create_claims(self, owner: Object, ordinal: int) -> None:
-        """Create the claims of an ordinal, which outlive its pods."""
+        """Create the claims of an ordinal, which by default outlive its pods."""
         for template in owner["spec"].get("volumeClaimTemplates") or []:
-            name = _claim_name(owner, template, ordinal)
+            name = claim_name(owner, template, ordinal)
             if self._store.get("persistentvolumeclaims", namespace_of(owner), name) is None:
                 labels = dict(owner["spec"]["selector"]["matchLabels"])
                 metadata = {"name": name, "namespace": namespace_of(owner), "labels": labels}
@@ -107,7 +110,7 @@ class StatefulSets(WorkloadController):
         pod["metadata"]["name"] = name
         pod["spec"].update(hostname=name, subdomain=owner["spec"]["serviceName"])
         for template in owner["spec"].get("volumeClaimTemplates") or []:
-            claim = {"claimName": _claim_name(owner, template, ordinal)}
+            claim = {"claimName": claim_name(owner, template, ordinal)}
             volume = {"name": template["metadata"]["name"], "persistentVolumeClaim": claim}
             pod["spec"].setdefault("volumes", []).append(volume)
         return pod
@@ -127,10 +130,6 @@ class StatefulSets(WorkloadController):
         optional = {"readyReplicas": len(ready), "updatedReplicas": updated}
         optional["currentReplicas"] = revisions.count(current)
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
-
-
-def _claim_name(owner: Object, template: Object, ordinal: int) -> str:
-    return f"{template['metadata']['name']}-{name_of(owner)}-{ordinal}"
 
 
 def _ordinal(pod: Object) -> int:

@@ -51,6 +51,7 @@ class TaintEviction:
         self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
         self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
         self._pending: dict[_PodKey, _Pending] = {}
+        self._survivors: set[_PodKey] = set()  # of a restart, by a breakage: not cancelled by the untaint that follows
         self.deletions = 0
         self._nodes: WorkQueue[str] = WorkQueue(sim, self._on_node_change, 0.002, 0.01)
         self._pods: WorkQueue[_PodKey] = WorkQueue(sim, self._on_pod_change, 0.002, 0.01)
@@ -62,6 +63,7 @@ class TaintEviction:
         """Start a new process: it handles every taint again, so countdowns restart, without an event."""
         self.deletions = 0
         if self._spec.has_breakage("countdown-survives-restart"):
+            self._survivors = set(self._pending)
             return
         for pending in self._pending.values():
             pending.timer.cancel()
@@ -102,7 +104,7 @@ class TaintEviction:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
         limit = toleration_seconds(pod, taints) if taints else None
         if limit is None:
-            if not self._spec.has_breakage("countdown-survives-untaint"):
+            if key not in self._survivors and not self._spec.has_breakage("countdown-survives-untaint"):
                 self._cancel(key, pod)
             return
         if self._spec.has_breakage("eviction-missing"):

@@ -1,9 +1,11 @@
 """Claims and volumes of pods: lookups for controllers, scheduler and kubelets. Facts 7.
 
-Volumes are provisioned by the lab, single-attach (ReadWriteOnce) and bound at once.
+Access modes, classes and topology: module storage.
 """
 
 from __future__ import annotations
+
+import hashlib
 
 from chaos.lab.apiserver.store.store import Store
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting, is_terminal, namespace_of
@@ -17,22 +19,22 @@ def volumes_of(store: Store, pod: Object) -> list[str]:
     return [claim["spec"]["volumeName"] for claim in found if claim is not None and claim["spec"].get("volumeName")]
 
 
-def unbound_reason(store: Store, pod: Object) -> str:
-    """Reason why the pod's claims make it unschedulable; empty if they do not."""
-    for name in claims_of(pod):
-        claim = store.get("persistentvolumeclaims", namespace_of(pod), name)
-        if claim is None:
-            return f'persistentvolumeclaim "{name}" not found'
-        if is_deleting(claim):
-            return f'persistentvolumeclaim "{name}" is being deleted'
-        if not claim["spec"].get("volumeName"):
-            return "pod has unbound immediate PersistentVolumeClaims"
-    return ""
+def driver_of(store: Store, volume: str) -> tuple[str, str]:
+    """CSI driver and volume handle of a PersistentVolume."""
+    found = store.get("persistentvolumes", "", volume)
+    csi = found["spec"].get("csi") if found is not None else None
+    return (csi["driver"], csi["volumeHandle"]) if csi else (DRIVER, volume)
 
 
-def unique_name(volume: str) -> str:
+def unique_name(store: Store, volume: str) -> str:
     """Name of the volume in volumesInUse and volumesAttached of a Node."""
-    return f"kubernetes.io/csi/{DRIVER}^{volume}"
+    return "kubernetes.io/csi/{}^{}".format(*driver_of(store, volume))
+
+
+def attachment_name(store: Store, volume: str, node: str) -> str:
+    """Name of the VolumeAttachment. pkg/volume/csi/csi_attacher.go getAttachmentName."""
+    driver, handle = driver_of(store, volume)
+    return f"csi-{hashlib.sha256(f'{handle}{driver}{node}'.encode()).hexdigest()}"
 
 
 def needs_volumes(pod: Object) -> bool:
@@ -44,14 +46,3 @@ def needs_volumes(pod: Object) -> bool:
         return False
     statuses = pod.get("status", {}).get("containerStatuses") or []
     return not is_deleting(pod) or any("running" in item["state"] for item in statuses)
-
-
-def can_mount(store: Store, pod: Object, node: str) -> bool:
-    """Whether the kubelet may mount the pod's volumes: in volumesInUse, and attached."""
-    required = {unique_name(volume) for volume in volumes_of(store, pod)}
-    if not claims_of(pod):
-        return True
-    found = store.get("nodes", "", node)
-    status = found["status"] if found is not None else {}
-    attached = {item["name"] for item in status.get("volumesAttached") or []}
-    return len(required) == len(set(claims_of(pod))) and required <= attached & set(status.get("volumesInUse") or [])

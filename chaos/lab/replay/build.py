@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.admission.defaults import PREFIX, default_pod_spec
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.revisions import new_revision, revision_of
@@ -25,6 +25,8 @@ from chaos.lab.objects.accessors import (
 from chaos.lab.replay import locks
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
 from chaos.lab.replay.states import owner_of
+from chaos.lab.replay.templates import TEMPLATE_KINDS, create_priority_classes, with_template
+from chaos.lab.replay.volumes import load_volumes, mount_volumes
 from chaos.lab.spec import (
     DEFAULT_NAMESPACES,
     ControllerSpec,
@@ -37,11 +39,10 @@ from chaos.lab.spec import (
 
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
-_TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
-_SIGNAL_POLL = (
-    0.5  # seconds; recorded containers check for signals once a second, so the mean delay (meta.behaviourNote)
-)
+_API_VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Node": "v1"}
+_NEVER = 1e9  # seconds
+_NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
 _ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
 _FINAL_DELETION_DELAY = 0.1
 _CAPACITY_RESOURCES = ("cpu", "memory", "pods")
@@ -104,21 +105,16 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
 
 
 def load_objects(cluster: Cluster, recording: Recording) -> None:
-    """Create the initial objects in a cluster that has just started: owners first, then pods and their containers.
+    """Create the initial objects in a cluster that has just started: volumes and owners, then pods with containers.
 
     Call before the kubelets sync their pods: they adopt running containers, as after a kubelet restart.
     """
     for obj in recording.initial_objects("priorityclasses"):
         if cluster.store.get("priorityclasses", "", name_of(obj)) is None:
             cluster.store.create("priorityclasses", clone(obj))
-    scaled_up = {uid_of(obj) for obj in recording.initial_objects("deployments") if obj["spec"].get("replicas")}
-    for plural in _OWNERS:
-        for obj in recording.initial_objects(plural):
-            if plural == "replicasets" and not _is_current(obj, scaled_up):
-                continue  # a revision of an earlier roll-out
-            created = cluster.store.create(plural, add_behaviour(plural, obj, recording))
-            if plural in _REVISION_KINDS:
-                _create_revision(cluster, created, _REVISION_KINDS[plural], recording.initial_objects("pods"))
+    create_priority_classes(cluster, recording)
+    load_volumes(cluster, recording)
+    _create_owners(cluster, recording)
     for (owner, node), times in recording.daemon_failures().items():
         cluster.controllers.daemon_sets.record_failures(owner, node, times)
     for pod in recording.initial_objects("pods"):
@@ -127,6 +123,22 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
         machine = cluster.machines.get(node_of(new))
         if machine is not None and new["status"].get("phase") == "Running":
             machine.runtime.start(new)
+            mount_volumes(cluster, new)
+
+
+def _create_owners(cluster: Cluster, recording: Recording) -> None:
+    """Create workloads and budgets, without those that have no pods and whose templates are not known."""
+    scaled_up = {uid_of(obj) for obj in recording.initial_objects("deployments") if obj["spec"].get("replicas")}
+    for plural in _OWNERS:
+        for obj in recording.initial_objects(plural):
+            if plural == "replicasets" and not _is_current(obj, scaled_up):
+                continue  # a revision of an earlier roll-out
+            known = with_template(plural, obj, recording)
+            if known is None:
+                continue  # it has no pods
+            created = cluster.store.create(plural, add_behaviour(plural, known, recording))
+            if plural in _REVISION_KINDS:
+                _create_revision(cluster, created, _REVISION_KINDS[plural], recording.initial_objects("pods"))
 
 
 def resume_deletions(cluster: Cluster, recording: Recording) -> None:
@@ -164,20 +176,28 @@ def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
 def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
     """Copy of a recorded object, with annotations for the recorded behaviour of its containers."""
     new: Object = clone(obj)
+    for reference in new["metadata"].get("ownerReferences") or []:
+        reference.setdefault("apiVersion", _API_VERSIONS.get(reference["kind"], "apps/v1"))  # not in runs of nodefall
     behaviour = recording.meta.get("behaviour") or {}
-    if plural in _TEMPLATE_KINDS and "template" not in new["spec"]:
-        subject = f"{plural} {namespace_of(new)}/{name_of(new)}"
-        raise ReplayError(f"{subject}: recorded without its template")
-    if plural in _TEMPLATE_KINDS:
+    if plural in TEMPLATE_KINDS:
         name = owner_of({"metadata": {**new["metadata"]}}) if plural == "replicasets" else ""
         rules = _behaviour_rules(behaviour, name or f"{namespace_of(new)}/{name_of(new)}")
         _annotate_pod(new["spec"]["template"], rules)
     elif plural == "pods":
         new.setdefault("status", {})
+        default_pod_spec(new["spec"])  # runs of nodefall record no images
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             new["metadata"].pop(key, None)
         _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
+        if _lacks_image(new):
+            new["metadata"].setdefault("annotations", {})[f"{PREFIX}starts-after"] = str(_NEVER)
     return new
+
+
+def _lacks_image(pod: Object) -> bool:
+    """Whether a container waits for an image that the node does not get."""
+    states = [item.get("state") or {} for item in pod["status"].get("containerStatuses") or []]
+    return any((state.get("waiting") or {}).get("reason") in _NO_IMAGE for state in states)
 
 
 def _behaviour_rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:
@@ -189,7 +209,9 @@ def _annotate_pod(pod: Object, rules: dict[str, Any]) -> None:
     annotations = pod.setdefault("metadata", {}).get("annotations") or {}
     pod["metadata"]["annotations"] = annotations
     if "stopsAfter" in rules:
-        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + _SIGNAL_POLL)
+        # recorded containers check for signals once a second (meta.behaviourNote): the mean delay of the last one
+        number = len(pod["spec"]["containers"])
+        annotations[f"{PREFIX}stops-after"] = str(rules["stopsAfter"] + number / (number + 1))
     if rules.get("ignoresSIGTERM"):
         annotations[f"{PREFIX}ignores-sigterm"] = "true"
     elif rules.get("exit"):
@@ -197,3 +219,5 @@ def _annotate_pod(pod: Object, rules: dict[str, Any]) -> None:
     for container in pod["spec"]["containers"]:
         if (container.get("lifecycle") or {}).get("preStop") and rules.get("preStop") is not None:
             container["lifecycle"] = {"preStop": {"sleep": {"seconds": rules["preStop"]}}}
+    if not annotations:
+        del pod["metadata"]["annotations"]  # the API server drops empty maps, and a template must stay the same

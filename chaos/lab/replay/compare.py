@@ -9,6 +9,7 @@ from chaos.lab.replay.assignment import assign
 from chaos.lab.replay.recording import Observation, Operation, Recording
 from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
 from chaos.lab.replay.tolerances import Tolerances
+from chaos.lab.replay.volumes import volume_histories
 from chaos.lab.spec import ControllerSpec
 
 _MIN_TOLERANCE, _RELATIVE_TOLERANCE = 2.0, 0.1  # deterministic mechanisms: the greater of 2 s and 10 %
@@ -50,12 +51,13 @@ def count_states(recording: Recording) -> int:
 
 
 def compare(recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> Result:
-    """Compare with ``lab``: the observations of nodes and pods in the lab, at the recording's times."""
+    """Compare with ``lab``: the observations of nodes, pods and volumes in the lab, at the recording's times."""
     return _Comparison(recording, lab, settings).run()
 
 
 def _histories(observations: dict[str, list[Observation]]) -> dict[str, StateHistory]:
-    return {**node_histories(observations["nodes"]), **pod_histories(observations["pods"])}
+    pods = pod_histories(observations["pods"])
+    return {**node_histories(observations["nodes"]), **pods, **volume_histories(observations)}
 
 
 @dataclass

@@ -102,6 +102,7 @@ class _PodOperations:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._drains = [item for item in recording.operations if item.action == "drain"]
+        self._force_deleted: set[str] = set()
 
     def operations(self) -> Iterator[Operation]:
         """Creations, evictions, deletions, and changes of finalizers."""
@@ -117,6 +118,8 @@ class _PodOperations:
                 if not self._is_drained(pod, item.t):
                     yield _operation(item.t, "evict", "pods", pod)
             elif verb := self._deletion(item, before):
+                if _grace(pod, verb) == 0:
+                    self._force_deleted.add(uid_of(pod))
                 yield _operation(item.t, verb, "pods", pod, grace=_grace(pod, verb))
             if item.type != "DELETED" and _finalizers(pod) != _finalizers(before):
                 yield _operation(item.t, "finalizers", "pods", pod)
@@ -125,7 +128,8 @@ class _PodOperations:
         pod = item.object
         if item.type == "DELETED" and pod["status"].get("phase") == "Running":
             # a kubelet reports the end of a pod first, and pod GC writes Failed
-            return "force-delete" if self._has_api_operation(item.t) else ""
+            is_repeated = uid_of(pod) in self._force_deleted
+            return "force-delete" if self._has_api_operation(item.t) and not is_repeated else ""
         starts = not is_deleting(before) and (is_deleting(pod) or item.type == "DELETED")
         if starts and not _disruption_reason(pod) and not self._is_deleted_by_controller(pod, item.t):
             return "delete"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.drain import Drain
 from chaos.lab.node.logind import Kind, LogindError
-from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import FAMILIES
 from chaos.lab.objects.accessors import name_of
 from chaos.lab.replay import locks
+from chaos.lab.replay.recorded_choices import rejections_after
 from chaos.lab.replay.recording import Operation, Recording, ReplayError
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import USER_OPERATIONS
@@ -21,6 +22,8 @@ from chaos.lab.spec import parse_duration
 _OperationFunc = Callable[[ReplaySession, Operation], object]
 _POWER_ON_POLL = 0.2  # seconds between checks whether a machine is off and can be switched on
 _RESTART_WINDOW = 5.0  # seconds from a kubelet's restart to its return
+_Pressure = Literal["memory", "disk", "pid"]
+_PRESSURES: tuple[_Pressure, ...] = ("memory", "disk", "pid")
 _MINUTES = re.compile(r"\+(\d+)\b")
 
 
@@ -48,8 +51,12 @@ def execute(session: ReplaySession, operation: Operation) -> None:
         raise ReplayError(f"action {operation.action}: {error}") from error
 
 
-def _shut_down(machine: Machine, kind: Kind) -> None:
+def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None:
     """Shut down by logind, or by PID 1 where logind does not run. logind refuses during a shutdown."""
+    machine = session.machine(operation)
+    rejections = rejections_after(session.recording, operation)
+    if rejections is not None:
+        machine.kubelet.record_rejections(rejections)
     if not machine.logind.is_running:
         machine.shut_down(kind)
         return
@@ -92,10 +99,10 @@ def _hard_reboot(session: ReplaySession, operation: Operation) -> None:
 def _reboot(session: ReplaySession, operation: Operation) -> None:
     """Reboot such that the kubelet starts at the recorded time: the duration of a boot is not a mechanism."""
     if any(at > operation.t for at in session.recording.kubelet_starts(operation.node)):
-        _shut_down(session.machine(operation), "poweroff")
+        _shut_down(session, operation, "poweroff")
         _schedule_power_on(session, operation)
     else:
-        _shut_down(session.machine(operation), "reboot")
+        _shut_down(session, operation, "reboot")
 
 
 def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
@@ -142,12 +149,23 @@ def _thaw(session: ReplaySession, operation: Operation) -> None:
         machine.kubelet.thaw()
 
 
+def _set_pressure(kind: _Pressure, *, short: bool) -> _OperationFunc:
+    def apply(session: ReplaySession, operation: Operation) -> None:
+        pressure = session.machine(operation).pressure
+        if short:
+            pressure.add(kind)
+        else:
+            pressure.discard(kind)
+
+    return apply
+
+
 def _drain(session: ReplaySession, operation: Operation) -> None:
     Drain(session.cluster, operation.node, parse_duration(str(operation.params.get("timeout", "0"))), force=True)
 
 
 _HOST: dict[str, _OperationFunc] = {
-    "poweroff": lambda session, operation: _shut_down(session.machine(operation), "poweroff"),
+    "poweroff": lambda session, operation: _shut_down(session, operation, "poweroff"),
     "reboot": _reboot,
     "hard-reboot": _hard_reboot,
     "power-cut": lambda session, operation: session.machine(operation).power_off(),
@@ -166,6 +184,11 @@ _HOST: dict[str, _OperationFunc] = {
     "runtime-restart": _runtime_restart,
     "dbus-restart": lambda session, operation: session.machine(operation).logind.restart_bus(),
     "logind-restart": lambda session, operation: session.machine(operation).logind.restart(),
+    **{f"{kind}-pressure": _set_pressure(kind, short=True) for kind in _PRESSURES},
+    **{f"{kind}-available": _set_pressure(kind, short=False) for kind in _PRESSURES},
+    "network-unavailable": lambda session, operation: session.machine(operation).report_network(False),
+    "network-available": lambda session, operation: session.machine(operation).report_network(True),
+    "clock-skew": lambda _session, _operation: None,  # no controller reads a node's clock (facts 5.2)
     "partition": _partition,
     "heal": lambda session, operation: session.machine(operation).heal(),
 }

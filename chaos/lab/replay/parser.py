@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from chaos.lab.replay.behaviour import inferred_behaviour
 from chaos.lab.replay.external_writes import find_user_operations
 from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording
 from chaos.lab.replay.verbs import UNDO, verb_of
@@ -13,6 +14,7 @@ from chaos.lab.spec import SpecError, parse_duration
 _INHIBITORS = ("inhibitor-locks", "inhibitors")  # the latter in recordings of 0.1.0
 _CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")
 _START_OPERATIONS = ("power-on", "reboot", "hard-reboot", "kubelet-start", "kubelet-restart", "kubelet-kill")
+_SETUP_LEAD = 1.0  # seconds from the state that is restored to the first action of a run
 _RESTART_DURATION = 0.3  # seconds from a kubelet's restart to its event
 
 
@@ -32,10 +34,27 @@ def parse(entries: Iterable[dict[str, Any]]) -> Recording:
         raise NotARecordingError("the recording is empty")
     if not recording.initial_objects("nodes"):
         raise NotARecordingError("the recording does not start with a list of nodes")
+    if not recording.meta.get("behaviour"):
+        recording.meta = {**recording.meta, "behaviour": inferred_behaviour(recording)}
+    if recording.meta.get("nodefall") and recording.operations:
+        _skip_setup(recording)
     recording.operations += [*_implied_heals(recording), *find_user_operations(recording)]
     recording.operations += _implied_restarts(recording)
     recording.operations.sort(key=lambda item: item.t)
     return recording
+
+
+def _skip_setup(recording: Recording) -> None:
+    """Begin just before the first action: a run of nodefall applies its workload first, as slowly as images come."""
+    start = min(item.t for item in recording.operations) - _SETUP_LEAD
+    recording.start = max(recording.start, start)
+    for plural, observations in recording.observations.items():
+        last: dict[str, Observation] = {}
+        for item in observations:
+            if item.t <= start:
+                last[str(item.object["metadata"].get("uid"))] = item
+        first = [Observation(start, "LIST", item.object) for item in last.values() if item.type != "DELETED"]
+        recording.observations[plural] = [*first, *(item for item in observations if item.t > start)]
 
 
 def _add_entry(recording: Recording, entry: dict[str, Any], steps: dict[str, str]) -> None:

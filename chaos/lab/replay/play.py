@@ -8,6 +8,7 @@ from chaos.lab.replay import build, locks, operations, recorded_choices
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import apply_user_fields
+from chaos.lab.replay.volumes import VOLUME_KINDS
 
 _LEAD = 45.0  # simulated seconds from the lab's start to the recording's, in which the cluster settles
 _REGISTRATION_TIME = 0.5  # seconds after which nodes are registered, before kubelets sync their pods
@@ -18,7 +19,7 @@ _TAIL = 25.0  # seconds after the recording's end: its last transitions may be l
 
 
 def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
-    """Observations of nodes and pods in the lab. Raises ReplayError for an operation that is not simulated."""
+    """Observations of nodes, pods and volumes in the lab. Raises ReplayError for an operation that is not simulated."""
     spec = build.lab_spec(recording, recording.start - _LEAD, seed)
     recording.first_operation_time()  # raises ReplayError without operations
     operations.check_operations(recording)
@@ -80,7 +81,7 @@ def _record_changes(cluster: Cluster) -> dict[str, list[Observation]]:
     """Observations from now on, starting with a list, as in a recording."""
     observations = {
         plural: [Observation(cluster.sim.now, "LIST", obj) for obj in cluster.store.list(plural)]
-        for plural in ("nodes", "pods")
+        for plural in ("nodes", "pods", *VOLUME_KINDS)
     }
 
     def on_change(change: Change) -> None:

@@ -1,7 +1,7 @@
 """Random choices of a recorded cluster, which the lab repeats.
 
-The scheduler's choice among feasible nodes, the order in which nodes were tainted, and the times of pod GC. What a rule
-of Kubernetes decides is not taken from the recording.
+The scheduler's choice among feasible nodes, the order in which nodes were tainted, the times of pod GC, and how many
+pods a kubelet rejects before it is stopped. What a rule of Kubernetes decides is not taken from the recording.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
     untolerated,
 )
-from chaos.lab.replay.recording import Observation, Recording
+from chaos.lab.replay.recording import Observation, Operation, Recording
 from chaos.lab.replay.states import owner_of
 
 _CACHE_AGE = 0.25  # seconds by which the scheduler's view of a node may be old
@@ -101,6 +101,8 @@ def _rejection(pod: Object, node: Object) -> str:
 def apply_choices(cluster: Cluster, recording: Recording) -> None:
     """Make the controllers of a running lab repeat the recorded choices."""
     bindings = Bindings(recording.observations["pods"])
+    if recording.meta.get("nodefall"):  # its recordings lack the pods' constraints, so bindings alone show them
+        cluster.controllers.scheduler.may_schedule = lambda pod: bindings.next_binding_time(pod) < float("inf")
     cluster.controllers.scheduler.order, cluster.controllers.scheduler.pick = bindings.next_binding_time, bindings.pick
     taint_times = _taint_times(recording)
 
@@ -125,6 +127,20 @@ def _taint_times(recording: Recording) -> dict[str, list[float]]:
             result.setdefault(name, []).append(item.t)
         before[name] = is_tainted
     return result
+
+
+def rejections_after(recording: Recording, shutdown: Operation) -> int | None:
+    """Number of pods that the kubelet rejected between a shutdown and its stop; None if the machine stays up.
+
+    Chance: the node's DaemonSets create pods until it is tainted, and the kubelet is stopped at any time (facts 18).
+    """
+    later = [item for item in recording.operations if item.node == shutdown.node and item.t > shutdown.t]
+    if later and later[0].action == "cancel-shutdown":
+        return None
+    end = min([at for at in recording.kubelet_starts(shutdown.node) if at > shutdown.t], default=recording.end)
+    pods = [item for item in recording.observations["pods"] if item.type != "LIST" and shutdown.t <= item.t < end]
+    rejected = [item.object for item in pods if item.object["status"].get("reason") == "NodeShutdown"]
+    return len({uid_of(pod) for pod in rejected if node_of(pod) == shutdown.node})
 
 
 def _is_out_of_service(node: Object) -> bool:

@@ -12,7 +12,7 @@ from chaos.lab.objects.accessors import NOT_READY, UNREACHABLE, Object, conditio
 
 PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets",
-    "nodes", "pods", "leases", "events",
+    "nodes", "pods", "leases", "events", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 )  # fmt: skip
 _QUEUE_DELAY = 0.05  # seconds; mean delay of a node in the NoExecute queue
 _ON_NODE = re.compile(r"on node (\S+),")

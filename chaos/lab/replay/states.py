@@ -56,7 +56,26 @@ class PodState(NamedTuple):
         return " ".join(word for word in words if word)
 
 
-State = NodeState | PodState
+class VolumeState(NamedTuple):
+    """Compared part of a PersistentVolume or a claim."""
+
+    phase: str
+
+    def __str__(self) -> str:
+        return self.phase or "no phase"
+
+
+class AttachmentState(NamedTuple):
+    """Compared part of a VolumeAttachment."""
+
+    attached: bool
+    deleting: bool
+
+    def __str__(self) -> str:
+        return ("attached" if self.attached else "not attached") + (" deleting" if self.deleting else "")
+
+
+State = NodeState | PodState | VolumeState | AttachmentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +91,9 @@ class StateHistory:
     """All states of one subject, each different from its predecessor.
 
     Histories with the same ``equivalence_key`` are interchangeable, such as equal pods of one owner on one node: the
-    order in which they end leaves no trace. ``owner`` of a pod is :func:`owner_of`. ``replaced_key`` is the key of the
-    history that this one replaces, ``replaced_node`` the last node of that pod. ``removed_at`` is in epoch seconds.
+    order in which they end leaves no trace. ``owner`` of a pod is :func:`owner_of`, of an attachment its claim.
+    ``replaced_key`` is the key of the history that this one replaces, ``replaced_node`` the last node of that pod.
+    ``removed_at`` is in epoch seconds.
     """
 
     key: str
@@ -160,9 +180,12 @@ class _PodMatcher:
         self._lost: dict[str, list[_LostPod]] = {}
         self._lost_uids: set[str] = set()
         self._order: Counter[str] = Counter()
+        self._bound_to: dict[str, str] = {}  # node by uid, also of pods that are bound later
 
     def run(self, observations: Iterable[Observation]) -> dict[str, StateHistory]:
-        for item in observations:
+        items = list(observations)
+        self._bound_to = {uid_of(item.object): node_of(item.object) for item in items if node_of(item.object)}
+        for item in items:
             self._add(item)
         return self._histories
 
@@ -181,7 +204,7 @@ class _PodMatcher:
             self._lost_uids.add(uid)
             if item.type == "LIST" and (controller_of(item.object) or {}).get("kind") == "ReplicaSet":
                 return  # replaced before the recording began
-            lost = _LostPod(_target_node(item.object), name_of(item.object), history.key)
+            lost = _LostPod(self._target_node(item.object), name_of(item.object), history.key)
             self._lost.setdefault(owner_of(item.object), []).append(lost)
 
     def _new_history(self, item: Observation) -> str:
@@ -206,6 +229,10 @@ class _PodMatcher:
         self._histories[key] = history
         return key
 
+    def _target_node(self, pod: Object) -> str:
+        """Node that the pod is bound to, that a DaemonSet created it for, or that it will be bound to."""
+        return node_of(pod) or _required_node(pod) or self._bound_to.get(uid_of(pod), "")
+
     def _replaced_pod(self, pod: Object) -> _LostPod | None:
         """Pod that ``pod`` replaces: same name in a StatefulSet, same node in a DaemonSet, else the first lost."""
         lost = self._lost.get(owner_of(pod), [])
@@ -213,7 +240,7 @@ class _PodMatcher:
         for old in lost:
             if kind == "StatefulSet" and old.name != name_of(pod):
                 continue
-            if kind == "DaemonSet" and old.node != _target_node(pod):
+            if kind == "DaemonSet" and old.node != self._target_node(pod):
                 continue
             lost.remove(old)
             return old
@@ -232,10 +259,8 @@ def owner_of(pod: Object) -> str:
     return f"{namespace_of(pod)}/{name}"
 
 
-def _target_node(pod: Object) -> str:
-    """Node that the pod is bound to, or that a DaemonSet created it for."""
-    if node_of(pod):
-        return node_of(pod)
+def _required_node(pod: Object) -> str:
+    """Node that a DaemonSet created the pod for, as far as its affinity was recorded."""
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     for term in required.get("nodeSelectorTerms") or []:

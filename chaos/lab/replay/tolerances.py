@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from chaos.lab.replay.recording import Recording
-from chaos.lab.replay.states import NodeState, PodState, StateHistory
+from chaos.lab.replay.states import AttachmentState, NodeState, PodState, StateHistory
 from chaos.lab.spec import ControllerSpec
 
 _RENEW = 10.4  # period of Lease renewals and status syncs: 10 to 10.4 s (facts 5.1)
 _RUNTIME = 5.0  # period of the kubelet's container runtime checks (facts 5.1)
 _START = 2.0  # from schedulable to running
 _STATUS = 10.0  # period of the status manager: the longest upload delay (facts 1.6, 5.3)
+_SHUTDOWN = 3.0  # end of a bucket's containers to the terminal phase: 1 to 3 s (facts 13)
 _TOKEN = 0.1  # poll interval of the NoExecute queue (facts 5.2)
 _COLLECTOR = 20.0  # period of pod GC (facts 6)
 _ORPHANS = 40.0  # pods of a deleted Node are deleted after 40 to 80 s (facts 11)
@@ -39,6 +40,10 @@ class Tolerances:
         transition = history.transitions[index]
         if isinstance(transition.state, NodeState):
             return self._node_change_width(history, index)
+        if isinstance(transition.state, AttachmentState):
+            return self._attachment_width(history, transition.t)
+        if not isinstance(transition.state, PodState):
+            return 0.0
         width = self._pod_width(before, transition.state, history.node, transition.t)
         width = max(width, self._inherited_width(history))
         return max(width, self._queue_width(history)) if transition.state.disruption == _EVICTION_REASON else width
@@ -98,6 +103,8 @@ class Tolerances:
             return _STATUS  # the upload of a rejection and its consequences (facts 1.6; recording 27)
         by_taint = state.disruption == "DeletionByTaintManager"
         width = self._loss_width(node, t, by_taint)
+        if state.disruption == "TerminationByKubelet":
+            width = max(width, _SHUTDOWN)
         if state.disruption == "DeletionByPodGC":
             width = max(width, _ORPHANS)
         elif state.deleting and state.phase == "Failed" and not self._is_ready(node, t):
@@ -122,6 +129,15 @@ class Tolerances:
             is_lost = is_lost or state.ready == "Unknown"
             widths.append(self.width(self._histories[f"node {node}"], index))
         return max(widths) if is_lost or by_taint else 0.0
+
+    def _attachment_width(self, history: StateHistory, t: float) -> float:
+        """Width of a detach, which waits for the next status of the kubelet and the end of the pod, or of an attach.
+
+        An attach follows the detach from the node before, and inherits the width of its loss. Facts 7.
+        """
+        others = [other for other in self._histories.values() if other.owner == history.owner]
+        nodes = {other.node for other in others if isinstance(other.transitions[0].state, AttachmentState)}
+        return max(_RENEW, *(self._loss_width(node, t, by_taint=True) for node in nodes))
 
     def _transitions(self, node: str, t: float) -> list[tuple[float, int]]:
         history = self._histories.get(f"node {node}")

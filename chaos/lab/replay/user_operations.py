@@ -13,6 +13,7 @@ from chaos.lab.replay.external_writes import user_taints
 from chaos.lab.replay.recording import Operation
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.states import owner_of
+from chaos.lab.replay.templates import with_template
 
 
 def apply_user_fields(session: ReplaySession, obj: Object) -> None:
@@ -31,7 +32,10 @@ def apply_user_fields(session: ReplaySession, obj: Object) -> None:
 
 
 def _create(session: ReplaySession, operation: Operation) -> None:
-    cluster, plural, obj = session.cluster, operation.params["plural"], operation.params["object"]
+    cluster, plural = session.cluster, operation.params["plural"]
+    obj = with_template(plural, operation.params["object"], session.recording)
+    if obj is None:
+        return  # it never had pods
     new = add_behaviour(plural, obj, session.recording)
     if plural not in CLUSTER_WIDE and cluster.store.get("namespaces", "", namespace_of(obj)) is None:
         cluster.create_object("namespaces", {"metadata": {"name": namespace_of(obj)}})
@@ -40,7 +44,10 @@ def _create(session: ReplaySession, operation: Operation) -> None:
 
 
 def _update(session: ReplaySession, operation: Operation) -> None:
-    plural, obj = operation.params["plural"], operation.params["object"]
+    plural = operation.params["plural"]
+    obj = with_template(plural, operation.params["object"], session.recording)
+    if obj is None:
+        return
     current = session.cluster.store.get(plural, namespace_of(obj), name_of(obj))
     if current is not None:
         new = {**clone(current), "spec": add_behaviour(plural, obj, session.recording)["spec"]}

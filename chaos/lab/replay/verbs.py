@@ -29,12 +29,21 @@ _HOST = {
     "partition": "network-partition",
     "heal": "partition-heal heal-partition unpartition",
     "drain": "kubectl-drain",
+    "memory-pressure": "",
+    "memory-available": "",
+    "disk-pressure": "",
+    "disk-available": "",
+    "pid-pressure": "",
+    "pid-available": "",
+    "network-unavailable": "",
+    "network-available": "",
+    "clock-skew": "set-clock",
     "controller-manager-restart": "kcm-restart restart-controller-manager kube-controller-manager-restart",
 }
 _API = (
     "cordon uncordon taint untaint out-of-service in-service patch patch-budget scale rollout-restart preempt label "
     "unlabel annotate apply create create-pod delete delete-pod force-delete-pod evict evict-pod remove-finalizers "
-    "delete-node create-node workload"
+    "delete-node create-node mark-disruption workload"
 )
 _NAMES = {
     **{name: name for name in _HOST},
@@ -48,6 +57,10 @@ UNDO = {
     "runtime-stop": "runtime-start",
     "poweroff": "power-on",
     "power-cut": "power-on",
+    "memory-pressure": "memory-available",
+    "disk-pressure": "disk-available",
+    "pid-pressure": "pid-available",
+    "network-unavailable": "network-available",
 }
 _UNDO_NAMES = ("heal", "undo", "restore", "recover")  # ends of the step that params.of names
 

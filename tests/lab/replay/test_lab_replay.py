@@ -34,6 +34,8 @@ STATES = {
     "16-graceful-poweroff-exit-codes": 76,
     "25-two-nodes-of-a-zone": 52,
     "27-poweroff-cancelled-in-flight-systemd-257": 100,
+    "31-volume-force-deleted-pod": 29,
+    "33-volume-graceful-poweroff": 32,
 }
 
 
@@ -125,6 +127,10 @@ def never_healed(lines: Lines) -> None:
             line["object"]["params"].pop("duration", None)
 
 
+def without_claims(lines: Lines) -> None:
+    lines[:] = [line for line in lines if not line["kind"].startswith("persistentvolume")]
+
+
 def never_recovered(lines: Lines) -> None:
     """Drop the restart, and the kubelet's event about it."""
     without_operation("kubelet-restart")(lines)
@@ -147,6 +153,10 @@ def never_recovered(lines: Lines) -> None:
         ("16-graceful-poweroff-exit-codes", clean_exits),
         ("27-poweroff-cancelled-in-flight-systemd-257", old_systemd),
         ("27-poweroff-cancelled-in-flight-systemd-257", never_recovered),
+        ("31-volume-force-deleted-pod", without_claims),
+        ("31-volume-force-deleted-pod", without_operation("force-delete-pod")),
+        ("33-volume-graceful-poweroff", without_claims),
+        ("33-volume-graceful-poweroff", other_operation("power-cut")),
     ],
 )
 def test_a_changed_recording_does_not_match(name: str, change: Callable[[Lines], None]) -> None:

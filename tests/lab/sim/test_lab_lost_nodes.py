@@ -301,6 +301,26 @@ def test_restart_of_the_controller_manager_restarts_toleration_countdowns() -> N
     assert sum(event["count"] for event in names) == 2
 
 
+def test_restart_of_the_controller_manager_takes_the_no_execute_taint_off_and_on() -> None:
+    """NLC markNodeAsReachable: a new process registers every node as reachable, and then taints it again."""
+    cluster, history = _demo()
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 120.0)
+    (old,) = [taint for taint in node(cluster)["spec"]["taints"] if taint["effect"] == "NoExecute"]
+    begin = cluster.sim.now
+    cluster.controllers.restart()
+    run(cluster, 6.0)
+    rows = [
+        ("unreachable", "NoExecute") in taints(o)
+        for _, _, o in history.since(begin, "nodes")
+        if o["metadata"]["name"] == VICTIM
+    ]
+    assert rows == [False, True]
+    (new,) = [taint for taint in node(cluster)["spec"]["taints"] if taint["effect"] == "NoExecute"]
+    assert new["timeAdded"] > old["timeAdded"]
+    assert ("unreachable", "NoSchedule") in taints(node(cluster))
+
+
 def test_restart_of_the_controller_manager_delays_unknown_by_a_whole_grace_period() -> None:
     cluster, history = _demo()
     cluster.machines[VICTIM].power_off()

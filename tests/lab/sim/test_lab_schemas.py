@@ -88,6 +88,8 @@ def busy_cluster() -> Cluster:
     cluster.create_object("services", {"metadata": {"name": "web", "namespace": "demo"}, "spec": ports})
     for plural in ("configmaps", "secrets", "serviceaccounts"):
         cluster.create_object(plural, {"metadata": {"name": "some", "namespace": "demo"}})
+    cluster.create_object("storageclasses", {"metadata": {"name": "fast"}, "provisioner": "csi.example.com"})
+    cluster.create_object("csidrivers", {"metadata": {"name": "csi.example.com"}, "spec": {"attachRequired": False}})
     for plural, body in STORED_OBJECTS.items():
         cluster.create_object(plural, {"metadata": {"name": "some", "namespace": "demo"}, **body})
     return cluster

@@ -9,6 +9,7 @@ import pytest
 from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
+from chaos.lab.objects.accessors import is_ready
 from chaos.lab.spec import ControllerSpec
 from tests.kit.simkit import VICTIM, History, Object, events, node, run, spec, started, workload
 
@@ -243,6 +244,97 @@ def test_rebooted_node_keeps_its_volume() -> None:
     assert _attached(cluster) == {VICTIM: True}
 
 
+def _impatient() -> tuple[Cluster, History]:
+    """Lose the victim, whose pod tolerates that for 20 s, and bring it back while the pod is Terminating."""
+    cluster, history = _demo()
+    tolerations = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 20}]
+    tolerations[0]["effect"] = "NoExecute"
+    cluster.store.patch("pods", "demo", "db-0", lambda pod: pod["spec"].update(tolerations=tolerations))
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 100.0)
+    assert "deletionTimestamp" in _pod(cluster)["metadata"]
+    return cluster, history
+
+
+def test_returned_node_keeps_the_volume_until_its_second_status() -> None:
+    """Recorded: the Failed pod goes after 3.7 to 7.8 s, the volume after 10.1 and 10.3 s."""
+    cluster, history = _impatient()
+    _cordon(cluster, VICTIM, True)
+    cluster.machines[VICTIM].power_on()
+    begin = cluster.sim.now
+    run(cluster, 40.0)
+    started = max(t for t, _, o in history.since(begin, "events") if o["reason"] == "Starting")
+    pods = [(t, type_, o) for t, type_, o in history.since(begin, "pods") if o["spec"].get("nodeName") == VICTIM]
+    (removed,) = [t for t, type_, _ in pods if type_ == "DELETED"]
+    assert 3.0 <= removed - started <= 8.0
+    assert any(o["status"]["phase"] == "Failed" for t, _, o in pods if t < removed)
+    assert 9.5 <= _gone(history, begin) - started <= 11.5
+    assert not cluster.controllers.attach_detach.forced_detaches
+    assert _running(cluster) == ["ra-worker2"]
+
+
+def test_volume_is_not_detached_if_the_replacement_is_on_the_same_node() -> None:
+    cluster, history = _impatient()
+    _cordon(cluster, "ra-worker2", True)
+    cluster.machines[VICTIM].power_on()
+    begin = cluster.sim.now
+    run(cluster, 60.0)
+    assert _running(cluster) == [VICTIM]
+    assert not history.since(begin, "volumeattachments")
+
+
+def test_volume_of_a_pod_that_was_force_deleted_meanwhile_is_unmounted_on_return() -> None:
+    cluster, history = _impatient()
+    cluster.delete_object("pods", "demo", "db-0", 0)
+    run(cluster, 1.0)
+    cluster.machines[VICTIM].power_on()
+    begin = cluster.sim.now
+    run(cluster, 40.0)
+    started = max(t for t, _, o in history.since(begin, "events") if o["reason"] == "Starting")
+    assert 9.5 <= _gone(history, begin) - started <= 11.5
+    assert _running(cluster) == ["ra-worker2"]
+
+
+def test_forced_detach_leaves_nothing_in_use_on_return() -> None:
+    """Recording 31: the first status of the returned node has no volumes. reconstruct.go."""
+    cluster, _ = _impatient()
+    cluster.delete_object("pods", "demo", "db-0", 0)
+    run(cluster, 370.0)
+    cluster.machines[VICTIM].power_on()
+    while not is_ready(node(cluster)):
+        run(cluster, 0.01)
+    assert "volumesInUse" not in node(cluster)["status"]
+
+
+def test_no_multi_attach_event_while_a_detach_is_under_way() -> None:
+    """ADR attachDesiredVolumes: nothing is done while an operation is pending for the volume."""
+    cluster, history = _demo()
+    _cordon(cluster, VICTIM, True)
+    _cordon(cluster, "ra-worker2", True)
+    begin = cluster.sim.now
+    cluster.delete_object("pods", "demo", "db-0")
+    while not any("deletionTimestamp" in o["metadata"] for _, _, o in history.since(begin, "volumeattachments")):
+        run(cluster, 0.01)
+    _cordon(cluster, "ra-worker2", False)
+    run(cluster, 0.3)
+    assert _pod(cluster)["spec"]["nodeName"] == "ra-worker2"
+    run(cluster, 40.0)
+    assert _running(cluster) == ["ra-worker2"]
+    assert not events(cluster, "FailedAttachVolume")
+
+
+def test_restart_of_the_controller_manager_finishes_an_attach() -> None:
+    cluster, history = _demo()
+    _cordon(cluster, VICTIM, True)
+    begin = cluster.sim.now
+    cluster.delete_object("pods", "demo", "db-0")
+    while not any(type_ == "ADDED" for _, type_, _ in history.since(begin, "volumeattachments")):
+        run(cluster, 0.01)
+    cluster.controllers.restart()
+    run(cluster, 40.0)
+    assert _running(cluster) == ["ra-worker2"]
+
+
 def test_pod_waits_for_a_claim_that_is_missing() -> None:
     cluster, _ = _demo()
     volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "late"}}]}
@@ -269,7 +361,9 @@ def test_claim_outlives_its_stateful_set_until_no_pod_uses_it() -> None:
 @pytest.mark.parametrize(
     ("plural", "body"),
     [
-        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteMany"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteSometimes"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]}}),
+        ("persistentvolumeclaims", {"spec": {**CLAIM, "accessModes": []}}),
         ("persistentvolumeclaims", {"spec": {"accessModes": ["ReadWriteOnce"]}}),
         ("persistentvolumeclaims", {"spec": {**CLAIM, "volumeName": "mine"}}),
         ("persistentvolumes", {"spec": {}}),

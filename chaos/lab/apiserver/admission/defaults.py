@@ -52,17 +52,8 @@ def _admit_other(plural: str, obj: Object) -> None:
     if plural == "poddisruptionbudgets":
         check_budget(obj)
         obj["status"] = dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0)
-    elif plural == "persistentvolumeclaims":
-        check_claim(obj.setdefault("spec", {}))
-        if obj["spec"].get("volumeName"):
-            raise InvalidError("the lab binds claims only to volumes that it provisions")
-        metadata = obj["metadata"]
-        metadata["finalizers"] = [*metadata.get("finalizers", []), "kubernetes.io/pvc-protection"]
-        obj["status"] = {"phase": "Pending"}
     elif plural == "priorityclasses":
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    elif plural in ("persistentvolumes", "volumeattachments"):
-        raise InvalidError(f"{plural} cannot be created by clients: the lab creates them itself")
 
 
 def check_pod_spec(spec: Object, annotations: dict[str, str]) -> None:
@@ -188,18 +179,6 @@ def _priority(body: Object, store: Store) -> None:
 
 def _default_class(store: Store) -> Object | None:
     return next((item for item in store.list("priorityclasses") if item.get("globalDefault")), None)
-
-
-def check_claim(spec: Object) -> None:
-    """Check the spec of a PersistentVolumeClaim. Raises InvalidError."""
-    if spec.get("accessModes") != ["ReadWriteOnce"]:
-        raise InvalidError("the lab simulates no accessModes but ReadWriteOnce")
-    if spec.get("selector") or spec.get("dataSource") or spec.get("volumeMode", "Filesystem") != "Filesystem":
-        raise InvalidError("the lab simulates no selector, dataSource and volumeMode of claims")
-    try:
-        parse_quantity(((spec.get("resources") or {}).get("requests") or {})["storage"])
-    except (KeyError, ValueError) as error:
-        raise InvalidError("spec.resources.requests.storage: Required value") from error
 
 
 def check_budget(budget: Object) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import PERCENT, InvalidError, check_claim, check_pod_spec, default_pod_spec
+from chaos.lab.apiserver.admission.defaults import PERCENT, InvalidError, check_pod_spec, default_pod_spec
+from chaos.lab.apiserver.admission.storage import check_claim
 from chaos.lab.objects.accessors import Object
 
 WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
@@ -92,6 +93,11 @@ def _admit_stateful_set(spec: dict[str, Any]) -> None:
         partition = rolling.setdefault("partition", 0)
         if not isinstance(partition, int) or partition < 0:
             raise InvalidError(f"spec.updateStrategy.rollingUpdate.partition: Invalid value: {partition!r}")
+    policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    for key in ("whenDeleted", "whenScaled"):
+        if policy.setdefault(key, "Retain") not in ("Retain", "Delete"):
+            where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+            raise InvalidError(f"{where}: Unsupported value: {policy[key]!r}: supported values: Delete, Retain")
     for item in spec.get("volumeClaimTemplates") or []:
         if not (item.get("metadata") or {}).get("name"):
             raise InvalidError("spec.volumeClaimTemplates[0].metadata.name: Required value")

@@ -34,6 +34,7 @@ class Resource:
         return {"kind": self.kind, "apiVersion": self.group_version, **obj}
 
 
+_STORAGE = "storage.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
 RESOURCES = {
     (resource.group_version, resource.plural): resource
@@ -48,7 +49,9 @@ RESOURCES = {
         Resource("serviceaccounts", "ServiceAccount", has_status=False, short_name="sa"),
         Resource("persistentvolumeclaims", "PersistentVolumeClaim", short_name="pvc"),
         Resource("persistentvolumes", "PersistentVolume", namespaced=False, short_name="pv"),
-        Resource("volumeattachments", "VolumeAttachment", "storage.k8s.io/v1", namespaced=False, conditional=True),
+        Resource("volumeattachments", "VolumeAttachment", _STORAGE, namespaced=False, conditional=True),
+        Resource("storageclasses", "StorageClass", _STORAGE, namespaced=False, has_status=False, short_name="sc"),
+        Resource("csidrivers", "CSIDriver", _STORAGE, namespaced=False, has_status=False),
         Resource("endpointslices", "EndpointSlice", "discovery.k8s.io/v1", has_status=False),
         Resource("deployments", "Deployment", "apps/v1", short_name="deploy", in_all=True),
         Resource("statefulsets", "StatefulSet", "apps/v1", short_name="sts", in_all=True),

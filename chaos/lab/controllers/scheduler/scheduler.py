@@ -12,6 +12,7 @@ from chaos.lab.controllers.scheduler.preemption import select_candidate
 from chaos.lab.controllers.scheduler.ranking import RankingCache
 from chaos.lab.controllers.scheduler.scores import score
 from chaos.lab.controllers.scheduler.snapshot import Key, Snapshot
+from chaos.lab.controllers.scheduler.volume_binding import VolumeBinding
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
@@ -26,7 +27,6 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.volumes import unbound_reason
 from chaos.lab.sim.clock import SimClock
 
 _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
@@ -36,7 +36,8 @@ class Scheduler:
     """kube-scheduler. Readiness has no effect, only taints and spec.unschedulable.
 
     A replay can replace the arbitrary choices: ``order`` of pending pods with the same priority, and which of the
-    feasible nodes to ``pick``, None for the scheduler's own choice.
+    feasible nodes to ``pick``, None for the scheduler's own choice; and, where constraints of pods were not recorded,
+    which pods it ``may_schedule``.
     """
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
@@ -49,12 +50,14 @@ class Scheduler:
         self._dirty_nodes: set[str] = set()
         self._snapshot = Snapshot()
         self._rankings = RankingCache(self._snapshot)
+        self._volumes = VolumeBinding(registry.store)
         self._queue: WorkQueue[str] = WorkQueue(sim, self._run, 0.003, 0.012)
         self.order: Callable[[Object], float] = lambda _: 0.0
+        self.may_schedule: Callable[[Object], bool] = lambda _: True
         self.pick: Callable[[Object, Callable[[str], bool]], str | None] = lambda _pod, _is_feasible: None
 
     def start(self) -> None:
-        self._store.subscribe(self._on_change, "pods", "persistentvolumeclaims", "nodes")
+        self._store.subscribe(self._on_change, "pods", "persistentvolumeclaims", "persistentvolumes", "nodes")
 
     def _on_change(self, change: Change) -> None:
         if change.plural == "pods":
@@ -142,16 +145,27 @@ class Scheduler:
         return -pod["spec"].get("priority", 0), self.order(pod), self._queue_times.get(uid_of(pod), 0.0), uid_of(pod)
 
     def _schedule(self, pod: Object, snapshot: Snapshot) -> None:
-        if reason := unbound_reason(self._store, pod):
+        if not self.may_schedule(pod):
+            return
+        if reason := self._volumes.refusal(pod, len(snapshot.nodes)):
             self._mark_unschedulable(pod, f"0/{len(snapshot.nodes)} nodes are available: {reason}.")
             return
-        best = self._best(pod, snapshot)
+        if self._volumes.is_binding(pod):
+            return
+        placed = self._volumes.with_affinity(pod)
+        best = self._best(placed, snapshot)
         if not best:
             _, rejected = feasible_nodes(pod, snapshot.nodes.values(), snapshot)
+            rejected = self._volumes.explain(rejected, len(snapshot.nodes))
             self._mark_unschedulable(pod, fit_error_message(len(snapshot.nodes), rejected))
             self._preempt(pod, snapshot)
             return
-        node = self.pick(pod, lambda name: self._is_feasible(pod, name)) or self._sim.rng.choice(best)
+        assumed = self._volumes.assumed_node(pod)
+        if not self._is_feasible(placed, assumed):
+            assumed = ""
+        node = assumed or self.pick(pod, lambda name: self._is_feasible(placed, name)) or self._sim.rng.choice(best)
+        if self._volumes.select_node(pod, node):
+            return  # bound once its claims are
         bound = self._bind(pod, node)
         if bound is not None:
             snapshot.put(bound)

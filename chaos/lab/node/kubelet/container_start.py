@@ -11,9 +11,10 @@ from chaos.lab.node.kubelet.pod_status import PodStatuses
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import behaviour_of, should_restart
+from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
-from chaos.lab.objects.volumes import can_mount, unique_name, volumes_of
+from chaos.lab.objects.storage import can_mount
 
 SETTLE = (0.05, 0.6)  # exit of the containers to the kubelet's reaction
 _SANDBOX = (0.3, 0.7)
@@ -29,8 +30,10 @@ RETRY = (1.0, 2.0)  # without a container runtime
 class ContainerStarter:
     """Starts and restarts containers; calls ``ended`` with a worker when its pod ends."""
 
-    def __init__(self, process: Process, statuses: PodStatuses, ended: Callable[[Worker], object]) -> None:
-        self._process, self._statuses, self._on_end = process, statuses, ended
+    def __init__(
+        self, process: Process, statuses: PodStatuses, volumes: VolumeMounts, ended: Callable[[Worker], object]
+    ) -> None:
+        self._process, self._statuses, self._volumes, self._on_end = process, statuses, volumes, ended
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._addresses = 0
 
@@ -49,6 +52,7 @@ class ContainerStarter:
             self.start(worker)
         elif all(container.state == "running" for container in containers):
             worker.state, worker.has_sandbox = "running", True
+            self._volumes.keep(worker.uid)
             self._statuses.write(worker)
             self._watch(worker)
         else:
@@ -62,8 +66,8 @@ class ContainerStarter:
         if pod is None:
             return
         if claims_of(pod):
-            self._runtime.mounts[worker.uid] = [unique_name(item) for item in volumes_of(self._store, pod)]
-            if not can_mount(self._store, pod, self._process.node):
+            self._volumes.mount(pod)
+            if self._volumes.wait_for_driver() or not can_mount(self._store, pod, self._process.node):
                 self._process.after_jitter(*_VOLUMES, self._start_pod, worker)
                 return
         worker.has_sandbox = True

@@ -16,6 +16,7 @@ from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
 from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import Family
 from chaos.lab.objects.accessors import Object
 from chaos.lab.objects.events import Recorder
@@ -85,8 +86,9 @@ class Kubelet:
         was_shut_down = metrics.STATE_FILE in self._machine.files
         process.is_shutting_down = was_shut_down and self._spec.has_breakage("shutdown-flag-survives")
         pressure = Pressure(process)
-        reporter = NodeStatusReporter(process, pressure)
-        self._process, self._workers = process, PodWorkers(process, pressure)
+        volumes = VolumeMounts(process)
+        reporter = NodeStatusReporter(process, pressure, volumes)
+        self._process, self._workers = process, PodWorkers(process, pressure, volumes)
         pressure.start(self._workers)
         self._manager = self._make_manager(process, reporter, self._workers)
         reporter.start()
@@ -140,6 +142,11 @@ class Kubelet:
         """Whether the next cancellation loses the lock, as seen in a recording, instead of by chance."""
         if self._manager is not None:
             self._manager.recorded_lock_loss = lost
+
+    def record_rejections(self, number: int) -> None:
+        """How many pods the kubelet rejects before a shutdown stops it, as recorded, instead of by chance."""
+        if self._process is not None:
+            self._process.rejections_left = number
 
     def lose_lock(self) -> None:
         """Close the inhibitor's file descriptor by mistake, as after a cancelled shutdown (facts 2)."""

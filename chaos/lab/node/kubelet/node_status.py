@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
 from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.objects.accessors import Object, condition_status
 from chaos.lab.sim.clock import Timer
 
@@ -25,8 +26,8 @@ CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods":
 class NodeStatusReporter:
     """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long."""
 
-    def __init__(self, process: Process, pressure: Pressure) -> None:
-        self._process, self._pressure = process, pressure
+    def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:
+        self._process, self._pressure, self._volumes = process, pressure, volumes
         self._was_schedulable = True
         self._registry = process.registry
         self._report_at = 0.0
@@ -171,7 +172,7 @@ class NodeStatusReporter:
             )
         status["conditions"] = [*old.values(), *conditions]
         status.update(self._static_status())
-        in_use = sorted({name for names in self._process.machine.runtime.mounts.values() for name in names})
+        in_use = self._volumes.in_use(node)
         status.pop("volumesInUse", None)
         if in_use:
             status["volumesInUse"] = in_use

@@ -76,6 +76,10 @@ class Worker:
     last_written_inputs: tuple[object, ...] = ()
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)
 
+    def mark_unmounted(self) -> None:
+        """Record that no volume of the pod is mounted."""
+        self.is_unmounted = True
+
     @property
     def is_critical(self) -> bool:
         """Whether the pod is static or has a system priority. pkg/kubelet/types IsCriticalPod."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
 from chaos.lab.node.kubelet.admission import Admission
@@ -13,6 +14,7 @@ from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.static_pods import MirrorPods, is_mirror, read_manifests
 from chaos.lab.node.kubelet.status import PREEMPTED, SHUTDOWN, disruption_target
+from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.objects.accessors import (
     Object,
     condition,
@@ -25,7 +27,6 @@ from chaos.lab.objects.accessors import (
 )
 
 _WATCH = (0.003, 0.012)  # change to reaction
-_UNMOUNT = (0.1, 0.3)  # terminal status to unmounted volumes
 _CLEANUP = (0.3, 0.8)  # terminal status to the kubelet's DELETE
 _RECONCILE = 10.0  # SM syncPeriod
 _REMOVED_GRACE = 1
@@ -37,12 +38,12 @@ _LATE = 5.0  # of the breakage disruption-target-late
 class PodWorkers:
     """Runs the pods of the node, writes their status, and deletes their objects once their containers have exited."""
 
-    def __init__(self, process: Process, pressure: Pressure) -> None:
-        self._process, self._admission = process, Admission(process, pressure)
+    def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:
+        self._process, self._admission, self._volumes = process, Admission(process, pressure), volumes
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._workers: dict[str, Worker] = {}
         self._statuses = PodStatuses(process)
-        self._starter = ContainerStarter(process, self._statuses, self._on_stop)
+        self._starter = ContainerStarter(process, self._statuses, volumes, self._on_stop)
         self._mirrors = MirrorPods(process, self._statuses.write)
         self._is_synced = False
 
@@ -65,9 +66,9 @@ class PodWorkers:
         for pod in self._bound_pods():
             known.add(uid_of(pod))
             self._process.after_jitter(0.0, 0.3, self._adopt, namespace_of(pod), name_of(pod), uid_of(pod))
-        for uid in self._runtime.pods():
-            if uid not in known:
-                self._runtime.remove(uid)
+        for uid in sorted({*self._runtime.pods(), *self._runtime.mounts} - known):
+            self._runtime.remove(uid)
+            self._volumes.release(uid)
         self._process.after(_RECONCILE, self._reconcile)
 
     def _bound_pods(self) -> list[Object]:
@@ -162,10 +163,10 @@ class PodWorkers:
 
     def _admit(self, worker: Worker) -> None:
         result = self._admission.admit(worker, [other for other in self.active_pods() if other is not worker])
-        if result.reason:
+        if result.reason and self._process.may_reject(result.reason):
             worker.state = "ended"
             self._statuses.reject(worker, result.reason, result.message)
-        else:
+        elif not result.reason:
             self._preempt(list(result.victims), worker)
 
     def _preempt(self, victims: list[Worker], worker: Worker) -> None:
@@ -214,7 +215,7 @@ class PodWorkers:
         self._statuses.write(worker, final=True)
         if self._process.spec.has_breakage("disruption-target-late"):
             self._process.after(_LATE, self._statuses.write, worker, True)
-        self._process.after_jitter(*_UNMOUNT, self._unmount, worker)
+        self._volumes.release(worker.uid, worker.mark_unmounted)
         self._call_waiters(worker)
         pod = self._statuses.pod(worker)
         if pod is not None and is_deleting(pod):
@@ -225,19 +226,16 @@ class PodWorkers:
         for waiter in waiters:
             waiter(worker)
 
-    def _unmount(self, worker: Worker) -> None:
-        worker.is_unmounted = True
-        self._runtime.mounts.pop(worker.uid, None)
-
     def _schedule_delete(self, worker: Worker) -> None:
-        """Delete the object of a deleted pod, once."""
+        """Delete the object of a deleted pod, once, after its volumes are unmounted."""
         if not worker.is_removing:
             worker.is_removing = True
             late = self._process.spec.shift("pod-removal")
             self._process.after_jitter(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
 
     def _delete(self, worker: Worker) -> None:
-        self._process.link.send(("delete", worker.uid), self._delete_now, worker)
+        send = partial(self._process.link.send, ("delete", worker.uid), self._delete_now, worker)
+        self._volumes.when_released(worker.uid, send)
 
     def _delete_now(self, worker: Worker) -> None:
         if self._statuses.pod(worker) is None:
@@ -256,12 +254,14 @@ class PodWorkers:
         """Kill the containers of a removed pod with minimal grace (facts 10), while a shutdown waits for it."""
         self._workers.pop(worker.uid, None)
         running = any(item.state == "running" for item in self._runtime.containers(worker.uid))
-        mounted = worker.uid in self._runtime.mounts
-        self._process.after(float(_REMOVED_GRACE) if running else mounted * _UNMOUNT[1], self._forget, worker)
+        self._process.after(float(_REMOVED_GRACE) if running else 0.0, self._forget, worker)
 
     def _forget(self, worker: Worker) -> None:
         self._runtime.remove(worker.uid)
-        worker.is_unmounted = True
+        self._volumes.when_released(worker.uid, partial(self._end_forgotten, worker))
+
+    def _end_forgotten(self, worker: Worker) -> None:
+        worker.mark_unmounted()
         self._call_waiters(worker)
 
     def _adopt(self, namespace: str, name: str, uid: str) -> None:
@@ -286,6 +286,7 @@ class PodWorkers:
             self._statuses.write(worker, final=True)
         else:
             self._statuses.drop_address(worker)
+        self._volumes.when_released(worker.uid, worker.mark_unmounted)
         if is_deleting(pod):
             self._schedule_delete(worker)
 

@@ -5,6 +5,7 @@ A stopped process (SIGSTOP) defers its due timers until SIGCONT.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,10 @@ _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 
 @dataclass(slots=True, eq=False)
 class Process:
-    """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7)."""
+    """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7).
+
+    ``rejections_left``: number of pods that it still rejects for a shutdown before it is stopped, in a replay.
+    """
 
     sim: SimClock
     registry: Registry
@@ -35,6 +39,7 @@ class Process:
     is_alive: bool = True
     is_shutting_down: bool = False
     is_frozen: bool = False
+    rejections_left: float = math.inf
     start_time: float = field(default=0.0)
     link: ApiServerLink = field(init=False)
     _deferred_timers: list[Timer] = field(default_factory=list)
@@ -58,6 +63,12 @@ class Process:
         timer = self.sim.at(self.sim.now + self.sim.rng.uniform(low, high), call, *args)
         timer.guard = self._may_run
         return timer
+
+    def may_reject(self, reason: str) -> bool:
+        """Whether the process lives long enough to reject another pod for this reason."""
+        if reason == "NodeShutdown":
+            self.rejections_left -= 1
+        return self.rejections_left >= 0
 
     def freeze(self) -> None:
         """Handle SIGSTOP."""

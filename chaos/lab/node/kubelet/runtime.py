@@ -75,7 +75,10 @@ class Runtime:
         self._sim = sim
         self._pods: dict[str, list[Container]] = {}
         self.names: dict[str, tuple[str, str]] = {}  # namespace and name by pod uid
-        self.mounts: dict[str, list[str]] = {}  # unique names of volumes by pod uid, from the start of mounting
+        self.mounts: dict[
+            str, list[str]
+        ] = {}  # on disk: unique names of volumes by pod uid, from the start of mounting
+        self.plugins_lost = False  # the pods of CSI node plugins have ended with the power
         self._exit_waiters: dict[str, Callable[[], object]] = {}
 
     def stop_service(self) -> None:
@@ -127,7 +130,6 @@ class Runtime:
 
     def remove(self, uid: str) -> None:
         """Remove a pod; running containers are killed."""
-        self.mounts.pop(uid, None)
         self.names.pop(uid, None)
         for container in self._pods.pop(uid, []):
             _cancel(container)
@@ -153,7 +155,7 @@ class Runtime:
     def lose_power(self) -> None:
         """Mark running containers as exited, without a time: 255, Unknown (recording 05)."""
         self._exit_waiters.clear()
-        self.mounts.clear()
+        self.plugins_lost = True
         for containers in self._pods.values():
             for container in containers:
                 if container.state == "running":

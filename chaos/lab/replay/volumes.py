@@ -1,0 +1,80 @@
+"""Volumes of a recording: restored in the lab, and their states. Facts 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from chaos.lab.apiserver.store.store import clone
+from chaos.lab.cluster import Cluster
+from chaos.lab.objects.accessors import Object, claims_of, is_deleting, name_of, namespace_of, node_of, uid_of
+from chaos.lab.objects.storage import mounted_names
+from chaos.lab.replay.recording import Observation, Recording
+from chaos.lab.replay.states import AttachmentState, StateHistory, VolumeState
+
+VOLUME_KINDS = ("persistentvolumes", "persistentvolumeclaims", "volumeattachments")
+_STATUS_FIELDS = ("volumesAttached", "volumesInUse")
+
+
+def load_volumes(cluster: Cluster, recording: Recording) -> None:
+    """Create the initial volumes, claims and attachments; call before their pods and owners are created."""
+    for plural in VOLUME_KINDS:
+        for obj in recording.initial_objects(plural):
+            new: Object = clone(obj)
+            for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+                new["metadata"].pop(key, None)
+            cluster.store.create(plural, new)
+    for node in recording.initial_objects("nodes"):
+        status = {key: clone(node["status"][key]) for key in _STATUS_FIELDS if node["status"].get(key)}
+        cluster.store.patch("nodes", "", name_of(node), partial(_set_status, status))
+
+
+def mount_volumes(cluster: Cluster, pod: Object) -> None:
+    """Mount the volumes of a pod that is restored with running containers."""
+    if claims_of(pod):
+        cluster.machines[node_of(pod)].runtime.mounts[uid_of(pod)] = mounted_names(cluster.store, pod)
+
+
+def volume_histories(observations: dict[str, list[Observation]]) -> dict[str, StateHistory]:
+    """Histories of volumes, claims and attachments; volumes by claim, as the names of provisioned ones are random."""
+    histories: dict[str, StateHistory] = {}
+    claims = {
+        name_of(item.object): _claim_of(item.object)
+        for item in observations.get("persistentvolumes", [])
+        if item.object["spec"].get("claimRef")
+    }
+    for item, key, node, volume, state in _states(observations, claims):
+        history = histories.setdefault(key, StateHistory(key, key, node, key, volume))
+        history.removed_at = item.t if item.type == "DELETED" else None
+        if item.type != "DELETED":
+            history.add(item.t, state)
+    return {key: history for key, history in histories.items() if history.transitions}
+
+
+def _states(
+    observations: dict[str, list[Observation]], claims: dict[str, str]
+) -> Iterator[tuple[Observation, str, str, str, VolumeState | AttachmentState]]:
+    """Each observation with its history's key, the node, the volume's name or claim, and the state."""
+    for item in observations.get("persistentvolumes", []):
+        name = claims.get(name_of(item.object), name_of(item.object))
+        phase = (item.object.get("status") or {}).get("phase", "")
+        yield item, f"volume of {name}", "", name, VolumeState(phase)
+    for item in observations.get("persistentvolumeclaims", []):
+        name = f"{namespace_of(item.object)}/{name_of(item.object)}"
+        phase = (item.object.get("status") or {}).get("phase", "")
+        yield item, f"claim {name}", "", name, VolumeState(phase)
+    for item in observations.get("volumeattachments", []):
+        spec, status = item.object["spec"], item.object.get("status") or {}
+        volume = spec["source"].get("persistentVolumeName", "")
+        name, node = claims.get(volume, volume), spec["nodeName"]
+        state = AttachmentState(bool(status.get("attached")), is_deleting(item.object))
+        yield item, f"attachment of {name} to {node}", node, name, state
+
+
+def _set_status(status: Object, node: Object) -> None:
+    node["status"].update(status)
+
+
+def _claim_of(volume: Object) -> str:
+    reference = volume["spec"]["claimRef"]
+    return f"{reference['namespace']}/{reference['name']}"

@@ -1,0 +1,90 @@
+"""Replay of recordings that ``nodefall run`` made on real clusters, which were too busy for exact times."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.lab.replay.behaviour import inferred_behaviour
+from chaos.lab.replay.parser import parse
+from chaos.lab.replay.recording import Recording
+from chaos.lab.replay.verify import replay
+
+RUNS = Path(__file__).parents[2] / "recordings" / "runs"
+MATCHED = {  # of the recorded states, at least; the rest came later than the lab's tolerance, or by chance
+    "cancelled-in-flight-1": (26, 28),
+    "capacity-registered-1": (8, 10),
+    "eviction-rate-1": (40, 90),
+    "fast-reboot-1": (42, 50),
+    "fast-reboot-2": (31, 44),
+    "force-delete-partitioned-1": (16, 18),
+    "kubelet-preemption-1": (12, 21),
+    "kubelet-restart-in-window-1": (18, 35),
+    "kubelet-restart-in-window-2": (20, 35),
+    "network-unavailable-1": (11, 28),
+    "no-execute-removed-in-time-1": (24, 24),
+    "rolling-update-counts-1": (9, 33),
+    "rolling-update-counts-2": (23, 36),
+    "taint-swapped-1": (27, 36),
+}
+
+
+def _recording(name: str) -> Recording:
+    with gzip.open(RUNS / f"{name}.jsonl.gz", "rt") as file:
+        return parse(json.loads(line) for line in file)
+
+
+def test_every_run_is_in_the_table() -> None:
+    assert set(MATCHED) == {path.name.removesuffix(".jsonl.gz") for path in RUNS.glob("*.jsonl.gz")}
+
+
+@pytest.mark.parametrize("name", MATCHED)
+def test_a_run_is_replayed(name: str) -> None:
+    matched, total = MATCHED[name]
+    result = replay(_recording(name), 1)
+    assert result.total == total
+    assert result.matched >= matched, [str(item) for item in result.differences]
+
+
+def test_the_replay_begins_before_the_first_action() -> None:
+    recording = _recording("fast-reboot-1")
+    assert recording.start == pytest.approx(recording.first_operation_time() - 1.0)
+    assert {item.type for item in recording.observations["pods"] if item.t <= recording.start} == {"LIST"}
+    names = {pod["metadata"]["name"] for pod in recording.initial_objects("pods")}
+    assert "db-0" in names
+
+
+def _pod(at: float, ended: dict[str, Any] | None = None) -> dict[str, Any]:
+    state = {"terminated": ended} if ended else {"running": {}}
+    metadata = {"name": "one", "namespace": "demo", "uid": "u1"}
+    spec = {"containers": [{"name": "c"}], "nodeName": "n1"}
+    status = {"phase": "Running", "containerStatuses": [{"name": "c", "state": state}]}
+    body = {"metadata": metadata, "spec": spec, "status": status}
+    return {"t": at, "kind": "pods", "type": "MODIFIED", "object": body}
+
+
+@pytest.mark.parametrize(
+    ("ended", "rules"),
+    [
+        ({"exitCode": 3, "finishedAt": "2026-11-21T00:00:15Z"}, {"exit": 3, "stopsAfter": 4.5}),
+        ({"exitCode": 137, "finishedAt": "2026-11-21T00:00:40Z"}, {"ignoresSIGTERM": True}),
+        ({"exitCode": 255, "reason": "Unknown", "finishedAt": "2026-11-21T00:00:40Z"}, None),
+    ],
+)
+def test_how_containers_end_is_read_from_events_and_exits(ended: dict[str, Any], rules: dict[str, Any] | None) -> None:
+    about = {"kind": "Pod", "namespace": "demo", "name": "one", "uid": "u1"}
+    killing = {"reason": "Killing", "involvedObject": about, "firstTimestamp": "2026-11-21T00:00:10Z"}
+    killing |= {"metadata": {"name": "e", "uid": "e"}}
+    node = {"metadata": {"name": "n1", "uid": "n"}, "spec": {}, "status": {}}
+    entries = [
+        {"t": 1.0, "kind": "meta", "type": "recording", "object": {}},
+        {"t": 2.0, "kind": "nodes", "type": "LIST", "object": node},
+        {"t": 3.0, "kind": "events", "type": "ADDED", "object": killing},
+        _pod(4.0),
+        _pod(5.0, ended),
+    ]
+    assert inferred_behaviour(parse(entries)) == ({"demo/one": rules} if rules else {})
