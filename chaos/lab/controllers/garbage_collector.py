@@ -24,7 +24,7 @@ class GarbageCollector:
         self._pending_owners: dict[str, tuple[str, Object]] = {}  # by uid: owners with a finalizer for their dependents
 
     def start(self) -> None:
-        self._store.subscribe(self._on_change)
+        self._store.subscribe(self._on_change, deferred=False)
 
     def _on_change(self, change: Change) -> None:
         obj = change.object

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from chaos.lab.apiserver.store.deferred import Deferred, Stub, StubbedObjects, uuid4
 from chaos.lab.apiserver.store.index import Indexer, Key, Objects, Value, owner_values, pod_values, service_values
 from chaos.lab.objects.accessors import (
     Object,
@@ -37,13 +38,6 @@ def clone(value: Any) -> Any:
     return value
 
 
-def _uuid4(bits: int) -> str:
-    """Same as ``str(uuid.UUID(int=bits, version=4))``; several times faster."""
-    text = f"{bits:032x}"
-    variant = "89ab"[int(text[16], 16) & 3]
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
-
-
 class Change(NamedTuple):
     """A change of an object. ``type``: ADDED, MODIFIED or DELETED; ``before``: None for ADDED; ``at``: simulated time.
 
@@ -57,6 +51,19 @@ class Change(NamedTuple):
     before: Object | None
     at: float = 0.0
     key: Key = ("", "")
+
+
+class DeferredChange(Change):
+    """Creation of a deferred event, which is built when it is read."""
+
+    __slots__ = ()
+
+    @property
+    def object(self) -> Object:
+        """The object."""
+        stub: Any = tuple.__getitem__(self, 3)
+        built: Object = stub.object()
+        return built
 
 
 Listener = Callable[[Change], None]
@@ -86,18 +93,21 @@ class Store:
         self.sim = sim
         self.version = 1
         self._indexers: dict[str, Indexer] = {}
-        self._subscribers: list[tuple[Listener, tuple[str, ...], str]] = []
+        self._subscribers: list[tuple[Listener, tuple[str, ...], str, bool]] = []
         self._listener_cache: dict[tuple[str, ...], Listeners] = {}  # by plural and owner kinds
+        self._event_listeners: Listeners | None = None  # to deferred events
         self._node_listeners: dict[str, Listener] = {}
 
-    def subscribe(self, call: Listener, *plurals: str, owner: str = "") -> None:
+    def subscribe(self, call: Listener, *plurals: str, owner: str = "", deferred: bool = True) -> None:
         """Call ``call`` with every change of these kinds, by default of all, at once and in order.
 
         With ``owner``, a kind: only changes of objects whose controller is, or was, of that kind.
+        With ``deferred=False``: not the creation of deferred events, which have neither owners nor finalizers.
         Controllers should queue the change and act later.
         """
-        self._subscribers.append((call, plurals, owner))
+        self._subscribers.append((call, plurals, owner, deferred))
         self._listener_cache.clear()
+        self._event_listeners = None
 
     def subscribe_node(self, node: str, call: Listener) -> None:
         """Call ``call`` with every change of a pod bound to the node, before other subscribers. One per node."""
@@ -163,11 +173,34 @@ class Store:
         key = (metadata.get("namespace", ""), metadata["name"])
         if self.get(plural, *key) is not None:
             raise ExistsError(f'{plural} "{metadata["name"]}" already exists')
-        metadata.setdefault("uid", _uuid4(self.sim.rng.getrandbits(128)))
+        metadata.setdefault("uid", uuid4(self.sim.rng.getrandbits(128)))
         metadata.setdefault("creationTimestamp", self.sim.timestamp())
         if not dry_run:
             self._commit("ADDED", plural, key, obj, None)
         return obj
+
+    def defer_event(self, key: Key, deferred: Deferred) -> None:
+        """Store a new event, which is built when it is read. Its key must be new."""
+        plural = "events"
+        indexer = self._indexers.get(plural) or self._add_indexer(plural)
+        self.version += 1
+        stub = Stub(deferred, self.sim.rng.getrandbits(128), self.version)
+        indexer.put_stub(key, stub)
+        fields: Any = (self.version, "ADDED", plural, stub, None, self.sim.now, key)
+        change = DeferredChange(*fields)
+        if self._event_listeners is None:
+            self._event_listeners = [
+                call
+                for call, plurals, owner, wanted in self._subscribers
+                if wanted and not owner and (not plurals or plural in plurals)
+            ]
+        for call in self._event_listeners:
+            call(change)
+
+    def exists(self, plural: str, key: Key) -> bool:
+        """Whether there is an object with this key; builds no deferred one."""
+        table = self._indexers.get(plural)
+        return table is not None and key in table.objects
 
     def update(self, plural: str, obj: Object, expect: str | None = None, dry_run: bool = False) -> Object:
         """Replace an object if it differs. Raises NotFoundError, ConflictError."""
@@ -218,24 +251,28 @@ class Store:
     def _commit(self, type_: str, plural: str, key: Key, obj: Object, before: Object | None) -> None:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
-        if plural not in self._indexers:
-            self._indexers[plural] = Indexer(_INDEXES.get(plural, owner_values))
+        indexer = self._indexers.get(plural) or self._add_indexer(plural)
         if type_ == "DELETED":
-            self._indexers[plural].drop(key)
+            indexer.drop(key)
         else:
-            self._indexers[plural].put(key, obj)
+            indexer.put(key, obj)
         change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
         if plural == "pods" and (kubelet := self._node_listeners.get(node_of(obj))):
             kubelet(change)
         for call in self._listeners(change):
             call(change)
 
+    def _add_indexer(self, plural: str) -> Indexer:
+        index_func, objects = _INDEXES.get(plural, owner_values), StubbedObjects() if plural == "events" else {}
+        indexer = self._indexers[plural] = Indexer(index_func, objects)
+        return indexer
+
     def _listeners(self, change: Change) -> Listeners:
         topics = (change.plural, *_owner_kinds(change))
         if (found := self._listener_cache.get(topics)) is None:
             found = self._listener_cache[topics] = [
                 call
-                for call, plurals, owner in self._subscribers
+                for call, plurals, owner, _ in self._subscribers
                 if (not plurals or change.plural in plurals) and (not owner or owner in topics[1:])
             ]
         return found
