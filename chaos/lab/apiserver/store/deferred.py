@@ -1,4 +1,4 @@
-"""Objects that are built when somebody reads them: most events of a large cluster are read by nobody."""
+"""Objects that are built when they are read: no client reads most events of a large cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class StubbedObjects(dict[Key, Object]):
 
     def get(self, key: Key, default: Any = None) -> Any:
         """The object, ``default`` if there is none."""
-        return self[key] if key in self else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
 
 def uuid4(bits: int) -> str:

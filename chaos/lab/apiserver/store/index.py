@@ -100,6 +100,10 @@ class Indexer:
         bucket = self._buckets.get(value)
         return [self.objects[key] for key in bucket.list()] if bucket is not None else []
 
+    def values(self) -> Iterable[Value]:
+        """Values that any object has."""
+        return self._buckets
+
     def _index(self, key: Key, values: Values) -> None:
         known = self._values.pop(key, _NONE)
         for value in known - values:

@@ -6,7 +6,7 @@ place: change a copy and pass it to :meth:`Store.update`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from chaos.lab.apiserver.store.deferred import Deferred, Stub, StubbedObjects, uuid4
@@ -134,6 +134,11 @@ class Store:
         """Pods bound to the node, in order of key."""
         return self._list_by_value("pods", ("node", node))
 
+    def nodes_with_pods(self) -> Iterator[str]:
+        """Names of all nodes that pods are bound to."""
+        table = self._indexers.get("pods")
+        return (value[1] for value in (table.values() if table is not None else ()) if value[0] == "node")
+
     def pods_using(self, namespace: str, claim: str) -> Objects:
         """Pods that use the PersistentVolumeClaim, in order of key."""
         return self._list_by_value("pods", ("claim", namespace, claim))
@@ -239,6 +244,14 @@ class Store:
         change(obj)
         return self._replace(plural, (namespace, name), obj, before)
 
+    def replace_spec(self, plural: str, namespace: str, name: str, spec: Object) -> Object | None:
+        """Store a copy with another spec. None if the object does not exist."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            return None
+        obj = {**before, "metadata": {**before["metadata"]}, "spec": spec}
+        return self._replace(plural, (namespace, name), obj, before)
+
     def remove(self, plural: str, namespace: str, name: str) -> Object:
         """Remove an object at once. Raises NotFoundError."""
         before = self.get(plural, namespace, name)
@@ -263,9 +276,8 @@ class Store:
             call(change)
 
     def _add_indexer(self, plural: str) -> Indexer:
-        index_func, objects = _INDEXES.get(plural, owner_values), StubbedObjects() if plural == "events" else {}
-        indexer = self._indexers[plural] = Indexer(index_func, objects)
-        return indexer
+        objects = StubbedObjects() if plural == "events" else {}
+        return self._indexers.setdefault(plural, Indexer(_INDEXES.get(plural, owner_values), objects))
 
     def _listeners(self, change: Change) -> Listeners:
         topics = (change.plural, *_owner_kinds(change))

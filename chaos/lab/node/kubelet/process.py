@@ -23,7 +23,10 @@ _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 
 @dataclass(slots=True, eq=False)
 class Process:
-    """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7)."""
+    """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7).
+
+    ``has_pod_changes``: since the last sync of all pods, one of the node's pods has changed, or a worker runs again.
+    """
 
     sim: SimClock
     registry: Registry
@@ -35,6 +38,7 @@ class Process:
     is_alive: bool = True
     is_shutting_down: bool = False
     is_frozen: bool = False
+    has_pod_changes: bool = True
     start_time: float = field(default=0.0)
     link: ApiServerLink = field(init=False)
     _deferred_timers: list[Timer] = field(default_factory=list)
