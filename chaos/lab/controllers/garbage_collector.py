@@ -38,7 +38,7 @@ class GarbageCollector:
             if uid_of(obj) not in self._pending_owners:
                 self._queue.add(uid_of(obj))
             self._pending_owners[uid_of(obj)] = (change.plural, obj)
-        else:
+        elif self._pending_owners:
             self._pending_owners.pop(uid_of(obj), None)
 
     def _collect(self, owner: str) -> None:

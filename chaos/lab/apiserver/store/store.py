@@ -17,7 +17,6 @@ from chaos.lab.objects.accessors import (
     labels_of,
     name_of,
     namespace_of,
-    node_of,
     selector_matches,
 )
 from chaos.lab.sim.clock import SimClock
@@ -270,7 +269,7 @@ class Store:
         else:
             indexer.put(key, obj)
         change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
-        if plural == "pods" and (kubelet := self._node_listeners.get(node_of(obj))):
+        if plural == "pods" and (kubelet := self._node_listeners.get(obj["spec"].get("nodeName"))):
             kubelet(change)
         for call in self._listeners(change):
             call(change)
@@ -294,7 +293,9 @@ def _owner_kinds(change: Change) -> tuple[str, ...]:
     """Kinds of the controllers that the object has or had, if any."""
     references = change.object["metadata"].get("ownerReferences")
     before = change.before["metadata"].get("ownerReferences") if change.before is not None else references
+    if not references and before is references:
+        return ()
     owners = (controller_of(change.object),) if references else ()
     if before is not references and change.before is not None:
         owners = (*owners, controller_of(change.before))
-    return tuple(owner["kind"] for owner in owners if owner is not None)
+    return tuple([owner["kind"] for owner in owners if owner is not None])
