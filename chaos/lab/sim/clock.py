@@ -92,7 +92,7 @@ class SimClock:
 
     def run_until(self, end: float) -> None:
         """Run all callbacks due up to ``end`` (inclusive) and set ``now`` to ``end``."""
-        while (entry := self._first()) is not None and entry[0] <= end:
+        while (entry := self._soon[0] if self._soon else self._first()) is not None and entry[0] <= end:
             due, _, timer = heappop(self._soon)
             if not timer.cancelled:
                 self.now = max(self.now, due)
