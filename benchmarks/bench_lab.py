@@ -64,7 +64,7 @@ def resident() -> int:
 
 
 def large(nodes: int) -> None:
-    """Start of the cluster, and quiet minutes; in a process of its own, for its memory."""
+    """Start of the cluster, and quiet minutes; in a separate process, for its memory."""
     pods, memory, cpu = nodes * PODS_PER_NODE, resident(), time.process_time()
     cluster = Cluster(lab_spec(nodes))
     GcTuner(cluster.store)  # as in the process of the lab
