@@ -7,7 +7,7 @@ place: change a copy and pass it to :meth:`Store.update`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from chaos.lab.apiserver.store.deferred import Deferred, Stub, StubbedObjects, uuid4
 from chaos.lab.apiserver.store.index import Indexer, Key, Objects, Value, owner_values, pod_values, service_values
@@ -60,9 +60,7 @@ class DeferredChange(Change):
     @property
     def object(self) -> Object:
         """The object."""
-        stub: Any = tuple.__getitem__(self, 3)
-        built: Object = stub.object()
-        return built
+        return cast("Stub", tuple.__getitem__(self, 3)).object()
 
 
 Listener = Callable[[Change], None]
