@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,11 +56,17 @@ def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterato
     with ExitStack() as stack:
         pid = None
         if inventory.lab is not None:
-            from chaos.app.labs import start_lab
+            from chaos.app.labs import LabServeOptions, start_lab
 
-            lab = stack.enter_context(start_lab(inventory.lab, seed))
+            lab = stack.enter_context(start_lab(inventory.lab, seed, LabServeOptions(meanwhile=_import_clients)))
             inventory, pid = with_lab_cluster(inventory, lab.inventory), lab.facts["pid"]
         yield stack.enter_context(_connect(inventory, pid))
+
+
+def _import_clients() -> None:
+    """Import what is slow to import and needed as soon as the lab is ready."""
+    for name in ("chaos.kube.client", "chaos.hosts.pool", "chaos.app.nodes", "kubernetes.config", "paramiko"):
+        import_module(name)
 
 
 def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:

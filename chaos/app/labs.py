@@ -37,7 +37,7 @@ class LabServeOptions:
 
     ``speed``: simulated seconds per second of a free-running lab; None for lockstep. ``directory``: a temporary one by
     default. ``lock_fd``: a descriptor that the process keeps open. ``mark``: the value of MARK in its environment.
-    ``on_start`` is called with the process ID.
+    ``on_start`` is called with the process ID, ``meanwhile`` while the lab starts.
     """
 
     name: str = "lab"
@@ -47,10 +47,11 @@ class LabServeOptions:
     lock_fd: int | None = None
     mark: str = ""
     on_start: Callable[[int], None] = lambda _: None
+    meanwhile: Callable[[], None] = lambda: None
 
     def arguments(self, lab: Lab) -> list[str]:
         """The command-line arguments of ``chaos.lab``."""
-        pace = ["--pace", f"{lab.speed:g}"] if self.speed is None else ["--speed", f"{self.speed:g}"]
+        pace = ["--careful", "--pace", f"{lab.speed:g}"] if self.speed is None else ["--speed", f"{self.speed:g}"]
         directory = [f"--directory={self.directory}"] if self.directory else []
         return [*pace, "--name", f"nodefall-{self.name}", "--port", str(self.port), *directory]
 
@@ -107,7 +108,11 @@ def start_lab(lab: Lab, seed: int | None = None, options: LabServeOptions | None
             with defer_signals():  # interrupted within Popen, the process would be leaked
                 process = _start(lab, options, stderr)
             options.on_start(process.pid)
-            facts = _wait_until_ready(process, _spec(lab, seed, clock.now()), stderr)
+            spec = _spec(lab, seed, clock.now())
+            with contextlib.suppress(BrokenPipeError):  # the process has died: its output is reported below
+                _write_stdin(process, json.dumps(spec).encode() + b"\n")
+            options.meanwhile()
+            facts = _wait_until_ready(process, len(spec["nodes"]), stderr)
             running = RunningLab(process, facts, stderr, options.name)
             yield running
         finally:
@@ -227,12 +232,10 @@ def _user(rights: Sequence[Rule]) -> dict[str, Any]:
     return {"name": "nodefall", "rules": [rule.model_dump(by_alias=True) for rule in rights]}
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], spec: dict[str, Any], stderr: IO[bytes]) -> dict[str, Any]:
-    """Send the spec to the process, and return its ready line. Raises NodefallError."""
+def _wait_until_ready(process: subprocess.Popen[bytes], nodes: int, stderr: IO[bytes]) -> dict[str, Any]:
+    """The ready line of the process. Raises NodefallError."""
     assert process.stdout is not None  # noqa: S101 - a pipe
-    with contextlib.suppress(BrokenPipeError):  # the process has died: its output is reported below
-        _write_stdin(process, json.dumps(spec).encode() + b"\n")
-    timeout = _READY_TIMEOUT + _READY_PER_NODE * len(spec["nodes"])
+    timeout = _READY_TIMEOUT + _READY_PER_NODE * nodes
     line = _read_line(process.stdout.fileno(), timeout)
     if line.endswith(b"\n"):
         facts: dict[str, Any] = json.loads(line)

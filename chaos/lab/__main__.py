@@ -50,7 +50,9 @@ def main(argv: list[str] | None = None) -> int:
         return _USAGE
     free = arguments.speed is not None
     speed = arguments.speed if free else arguments.pace
-    options = ServeOptions(speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port)
+    options = ServeOptions(
+        speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port, arguments.careful
+    )
     _allow_files(len(spec.nodes))
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
     failed = True
@@ -79,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos.lab", description="a simulated cluster on loopback")
     parser.add_argument("--spec", type=Path, help="file with the LabSpec; default: the first line of stdin")
     parser.add_argument("--pace", type=float, default=20.0, help="lockstep: maximum of simulated seconds a second")
+    parser.add_argument("--careful", action="store_true", help="a pace above 20 only while the machine is not busy")
     parser.add_argument("--speed", type=float, help="free-running: simulated seconds a second, no lockstep")
     parser.add_argument(
         "--linger", type=float, default=120.0, help="seconds without clients after which a lab without owner ends"

@@ -37,7 +37,10 @@ from chaos.report.summary import summary
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of the command; ``plan`` is the file of a saved plan, instead of an experiment."""
+    """The options of the command; ``plan`` is the file of a saved plan, instead of an experiment.
+
+    ``pace``: the speed of a lab, instead of the inventory's.
+    """
 
     experiment: Path | None
     inventory: str | None
@@ -49,6 +52,7 @@ class RunOptions:
     yes: bool = False
     anyway: bool = False
     serve: str | None = None
+    pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,10 @@ def load_inputs(options: RunOptions) -> tuple[Plan | LoadedExperiment, Inventory
         raise UsageError(f"--record: no directory {options.record.parent}")
     plan = _load_plan(options)
     experiment = plan or load(_experiment(options)).with_max_duration(options.max_duration)
-    return experiment, load_inventory(inventory_path(options.inventory))
+    inventory = load_inventory(inventory_path(options.inventory))
+    if inventory.lab and options.pace:
+        inventory = inventory.model_copy(update={"lab": inventory.lab.model_copy(update={"speed": options.pace})})
+    return experiment, inventory
 
 
 def run_once(

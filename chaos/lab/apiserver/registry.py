@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError, admit, check_budget
+from chaos.lab.apiserver.admission.defaults import InvalidError, PodAdmission, admit, check_budget
 from chaos.lab.apiserver.admission.deployment import STORED, admit_stored
 from chaos.lab.apiserver.admission.jobs import admit_job, check_job_update
 from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
@@ -68,10 +68,11 @@ class Registry:
 
     def __init__(self, sim: SimClock, store: Store, spec: LabSpec) -> None:
         self.sim, self.store, self.spec = sim, store, spec
+        self._pods = PodAdmission(store, spec)
 
     def create(self, plural: str, obj: Object, options: WriteOptions = _DEFAULT_OPTIONS) -> Object:
         """Admit and store an object. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
-        new: Object = clone(obj)
+        new = {**obj, "metadata": clone(obj.get("metadata", {}))} if plural == "pods" else clone(obj)
         metadata = new.setdefault("metadata", {})
         if plural in CLUSTER_WIDE:
             metadata.pop("namespace", None)
@@ -79,7 +80,7 @@ class Registry:
             self._check_namespace(metadata.setdefault("namespace", "default"))
         for key in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"):
             metadata.pop(key, None)
-        admit(plural, new, self.store, self.spec, self.sim)
+        admit(plural, new, self._pods, self.sim)
         self._admit_kind(plural, new)
         if plural in _WITH_GENERATION:
             metadata["generation"] = 1

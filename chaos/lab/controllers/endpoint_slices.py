@@ -7,6 +7,7 @@ Facts 1.6.
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
+from chaos.lab.apiserver.store.index import Key
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
@@ -33,6 +34,7 @@ class EndpointSlices:
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._registry, self._store = registry, registry.store
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
+        self._endpoints: dict[Key, tuple[Object, Object | None, bool, Object]] = {}  # and what they were made from
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "services", "pods")
@@ -41,7 +43,9 @@ class EndpointSlices:
         obj = change.object
         if change.plural == "services" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)))
-        elif change.plural == "pods" and (change.type != "MODIFIED" or _differs(change.before, obj)):
+        if change.plural == "pods" and change.type == "DELETED":
+            self._endpoints.pop(change.key, None)
+        if change.plural == "pods" and (change.type != "MODIFIED" or _differs(change.before, obj)):
             names = {name_of(service) for service in self._store.services_selecting(obj)}
             if change.before is not None and labels_of(change.before) != labels_of(obj):
                 names.update(name_of(service) for service in self._store.services_selecting(change.before))
@@ -71,18 +75,26 @@ class EndpointSlices:
             return  # the namespace is being terminated
 
     def _endpoint(self, pod: Object, publish: bool) -> Object:
-        node = self._store.get("nodes", "", node_of(pod))
-        zone = labels_of(node).get(_ZONE) if node is not None else None
-        serving, terminating = is_ready(pod), is_deleting(pod)
-        conditions = {"ready": publish or (serving and not terminating), "serving": serving, "terminating": terminating}
-        reference = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
-        return {
-            "addresses": [pod["status"]["podIP"]],
-            "conditions": conditions,
-            "nodeName": node_of(pod),
-            "targetRef": reference,
-            **({"zone": zone} if zone else {}),
-        }
+        """Endpoint of the pod: the last one if it was made from the same objects."""
+        key, node = (namespace_of(pod), name_of(pod)), self._store.get("nodes", "", node_of(pod))
+        known = self._endpoints.get(key)
+        if known is None or known[0] is not pod or known[1] is not node or known[2] != publish:
+            known = self._endpoints[key] = (pod, node, publish, _endpoint(pod, node, publish))
+        return known[3]
+
+
+def _endpoint(pod: Object, node: Object | None, publish: bool) -> Object:
+    zone = labels_of(node).get(_ZONE) if node is not None else None
+    serving, terminating = is_ready(pod), is_deleting(pod)
+    conditions = {"ready": publish or (serving and not terminating), "serving": serving, "terminating": terminating}
+    reference = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
+    return {
+        "addresses": [pod["status"]["podIP"]],
+        "conditions": conditions,
+        "nodeName": node_of(pod),
+        "targetRef": reference,
+        **({"zone": zone} if zone else {}),
+    }
 
 
 def _differs(before: Object | None, after: Object) -> bool:

@@ -24,7 +24,7 @@ class GarbageCollector:
         self._pending_owners: dict[str, tuple[str, Object]] = {}  # by uid: owners with a finalizer for their dependents
 
     def start(self) -> None:
-        self._store.subscribe(self._on_change)
+        self._store.subscribe(self._on_change, deferred=False)
 
     def _on_change(self, change: Change) -> None:
         obj = change.object
@@ -38,7 +38,7 @@ class GarbageCollector:
             if uid_of(obj) not in self._pending_owners:
                 self._queue.add(uid_of(obj))
             self._pending_owners[uid_of(obj)] = (change.plural, obj)
-        else:
+        elif self._pending_owners:
             self._pending_owners.pop(uid_of(obj), None)
 
     def _collect(self, owner: str) -> None:

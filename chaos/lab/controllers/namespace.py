@@ -17,7 +17,7 @@ class Namespaces:
         self._queue: WorkQueue[str] = WorkQueue(sim, self._sync, 0.02, 0.1)
 
     def start(self) -> None:
-        self._store.subscribe(self._on_change)
+        self._store.subscribe(self._on_change, deferred=False)
 
     def _on_change(self, change: Change) -> None:
         if change.plural == "namespaces" and is_deleting(change.object) and change.type != "DELETED":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.store import Change
+from chaos.lab.controllers.node_pass import CONDITIONS, Health, View, Zone, view_of
 from chaos.lab.controllers.node_taints import NodeTaints, desired_no_schedule
 from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.controllers.zones import Limiter, by_zone, ready_counts, zone_of, zone_rate, zone_state
+from chaos.lab.controllers.zones import Limiter, zone_of, zone_rate, zone_state
 from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,
@@ -32,37 +32,8 @@ _POLL = 0.1
 _PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass
 _STATUS_UNKNOWN = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 _NEVER_UPDATED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
-_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _STARTUP_GRACE = 60.0
 _TAINT_OF = {"False": NOT_READY, "Unknown": UNREACHABLE}
-
-
-@dataclass(slots=True)
-class _Health:
-    """``probe_time``: last time of a new observation, by the controller's clock."""
-
-    probe_time: float
-    renew_time: str = ""
-    heartbeat: str = ""
-
-
-@dataclass(slots=True)
-class _Zone:
-    """``queue`` in order; ``known`` includes nodes that were handled (RLQ)."""
-
-    limiter: Limiter
-    queue: list[str] = field(default_factory=list)
-    known: set[str] = field(default_factory=set)
-
-    def add(self, name: str) -> None:
-        if name not in self.known:
-            self.known.add(name)
-            self.queue.append(name)
-
-    def remove(self, name: str) -> None:
-        self.known.discard(name)
-        if name in self.queue:
-            self.queue.remove(name)
 
 
 class NodeLifecycle:
@@ -76,8 +47,9 @@ class NodeLifecycle:
         self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
         self._recorder = Recorder(sim, registry.store, "node-controller")
         self._taints = NodeTaints(sim, registry)
-        self._health: dict[str, _Health] = {}
-        self._zones: dict[str, _Zone] = {}
+        self._health: dict[str, Health] = {}
+        self._zones: dict[str, Zone] = {}
+        self._views: dict[str, View] = {}
         self._is_full_disruption = False
         self._nodes_seen_ready: set[str] = set()
         self.evictions: Counter[str] = Counter()
@@ -126,6 +98,7 @@ class NodeLifecycle:
     def _forget(self, names: set[str]) -> None:
         for name in [name for name in self._health if name not in names]:
             del self._health[name]
+            self._views.pop(name, None)
             for zone in self._zones.values():
                 zone.remove(name)
             self._recorder.emit(
@@ -133,53 +106,60 @@ class NodeLifecycle:
                 f"Node {name} event: Removing Node {name} from Controller",
             )  # fmt: skip
 
-    def _check_node(self, node: Object) -> None:
+    def _view(self, node: Object) -> View:
+        """View of the node: that of the last pass if the node has not changed, as most have not."""
         name = name_of(node)
+        view = self._views.get(name)
+        if view is None or view.node is not node:
+            view = self._views[name] = view_of(node)
+        return view
+
+    def _check_node(self, node: Object) -> None:
+        name, view = name_of(node), self._view(node)
         if name not in self._health:
-            self._health[name] = _Health(self._sim.now if condition(node, "Ready") else _creation_time(node))
+            self._health[name] = Health(self._sim.now if condition(node, "Ready") else _creation_time(node))
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
             self._taints.remove_no_execute(name)  # NLC markNodeAsReachable, of every node that a new process sees
-        self._zones.setdefault(zone_of(node), _Zone(Limiter(self._settings.node_eviction_rate, self._sim.now)))
-        self.evictions[zone_of(node)] += 0  # creates the counter: NLC addPodEvictorForNewZone
-        observed = condition_status(node, "Ready")
-        self._probe(node)
-        if self._is_expired(node, observed):
+        if view.zone not in self._zones:
+            self._zones[view.zone] = Zone(Limiter(self._settings.node_eviction_rate, self._sim.now))
+        self.evictions[view.zone] += 0  # creates the counter: NLC addPodEvictorForNewZone
+        observed = view.ready
+        self._probe(name, view)
+        if self._is_expired(name, observed) and not view.is_unknown:
             node = self._mark_unknown(node)
-        current = condition_status(node, "Ready")
-        self._evict(node, current)
-        if observed == "True" and current != "True":
+            view = self._view(node)
+        self._evict(name, view)
+        if observed == "True" and view.ready != "True":
             self._recorder.emit("Node", node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
             if not self._spec.has_breakage("pods-stay-ready"):
                 self._mark_pods(name)
-        elif current == "False" and self._spec.has_breakage("pods-unready-on-not-ready"):
+        elif view.ready == "False" and self._spec.has_breakage("pods-unready-on-not-ready"):
             self._mark_pods(name)
 
-    def _probe(self, node: Object) -> None:
+    def _probe(self, name: str, view: View) -> None:
         """Set the probe time after a newer Lease or another Ready heartbeat, whatever the node's clock.
 
         NLC tryUpdateNodeHealth. Another heartbeat also discards the Lease, which the next pass then counts as newer.
         """
-        health = self._health[name_of(node)]
-        lease = self._store.get("leases", "kube-node-lease", name_of(node))
+        health = self._health[name]
+        lease = self._store.get("leases", "kube-node-lease", name)
         renew_time = lease["spec"]["renewTime"] if lease else ""
-        ready = condition(node, "Ready")
-        heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # missing in a new Node object of that name
-        renewed, reported = renew_time > health.renew_time, heartbeat != health.heartbeat
+        renewed, reported = renew_time > health.renew_time, view.heartbeat != health.heartbeat
         if (renewed or reported) and not self._spec.has_breakage("heartbeats-ignored"):
             health.probe_time = self._sim.now
         if renewed or reported:
             health.renew_time = renew_time if renewed else ""
-        health.heartbeat = heartbeat
+        health.heartbeat = view.heartbeat
 
-    def _is_expired(self, node: Object, observed: str) -> bool:
+    def _is_expired(self, name: str, observed: str) -> bool:
         grace = self._settings.node_monitor_grace_period if observed else _STARTUP_GRACE
-        end = self._health[name_of(node)].probe_time + grace + self._spec.shift("unknown")
+        end = self._health[name].probe_time + grace + self._spec.shift("unknown")
         return self._sim.now > end and not self._spec.has_breakage("unknown-missing")
 
     def _mark_unknown(self, node: Object) -> Object:
         def change(obj: Object) -> None:
-            for type_ in _CONDITIONS:
+            for type_ in CONDITIONS:
                 old = condition(obj, type_)
                 if old is not None and old["status"] == "Unknown":
                     continue
@@ -190,14 +170,15 @@ class NodeLifecycle:
 
         return self._store.patch_status("nodes", "", name_of(node), change) or node
 
-    def _evict(self, node: Object, ready: str) -> None:
+    def _evict(self, name: str, view: View) -> None:
         """Queue a node for NoExecute, swap its taint, or remove it. NLC processTaintBaseEviction."""
-        name, zone = name_of(node), self._zones[zone_of(node)]
-        if ready == "True":
+        node, zone = view.node, self._zones[view.zone]
+        if view.ready == "True":
             zone.remove(name)
-            self._taints.remove_no_execute(name)
-        elif ready in _TAINT_OF and not self._is_full_disruption:
-            taint = _TAINT_OF[ready]
+            if view.may_untaint:
+                self._taints.remove_no_execute(name)
+        elif view.ready in _TAINT_OF and not self._is_full_disruption:
+            taint = _TAINT_OF[view.ready]
             other = NOT_READY if taint == UNREACHABLE else UNREACHABLE
             if has_taint(node, other, "NoExecute"):
                 self._taints.swap_no_execute(name, taint, other)
@@ -210,8 +191,8 @@ class NodeLifecycle:
         """Taint queued nodes every 100 ms; a token is taken before a node is evaluated."""
         for zone in self._zones.values():
             while zone.queue and (zone.limiter.take(self._sim.now) or self._spec.has_breakage("limiter-missing")):
-                name = self.select_next(zone.queue) if len(zone.queue) > 1 else zone.queue[0]
-                zone.queue.remove(name)
+                name = self.select_next(list(zone.queue)) if len(zone.queue) > 1 else next(iter(zone.queue))
+                del zone.queue[name]
                 if late := self._spec.shift("no-execute-taint"):
                     self._sim.after(late, self._taint, name)
                 elif not self._spec.has_breakage("no-execute-taint-missing"):
@@ -229,7 +210,7 @@ class NodeLifecycle:
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Evaluate zone states at the end of a pass, and set rates and taints. NLC handleDisruption."""
-        numbers = {zone: ready_counts(members) for zone, members in by_zone(nodes).items() if zone in self._zones}
+        numbers = self._ready_counts(nodes)
         self.zones = dict.fromkeys(self.zones, (0, 0)) | {zone: both for zone, both in numbers.items() if any(both)}
         threshold = self._settings.unhealthy_zone_threshold
         states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
@@ -252,6 +233,16 @@ class NodeLifecycle:
             for key, state in states.items():
                 self._zones[key].limiter.set_rate(zone_rate(state, sum(numbers[key]), self._settings), now)
         self._is_full_disruption = all_full
+
+    def _ready_counts(self, nodes: list[Object]) -> dict[str, tuple[int, int]]:
+        """Number of Ready and of unready nodes by known zone, without excluded nodes."""
+        found: dict[str, tuple[int, int]] = {}
+        for view in map(self._view, nodes):
+            if view.zone in self._zones:
+                ready, unready = found.setdefault(view.zone, (0, 0))
+                if view.counts:
+                    found[view.zone] = (ready + 1, unready) if view.ready == "True" else (ready, unready + 1)
+        return found
 
     def _mark_pods(self, node: str) -> None:
         """Set Ready=False on the node's pods, one after the other, with unchanged reason and message (facts 5.3)."""

@@ -34,6 +34,13 @@ def desired_no_schedule(node: Object) -> set[str]:
     return keys
 
 
+def may_remove_no_execute(node: Object) -> bool:
+    """Whether :meth:`NodeTaints.remove_no_execute` changes the node."""
+    return "taints" in node["spec"] and (
+        not taints_of(node) or has_taint(node, NOT_READY, "NoExecute") or has_taint(node, UNREACHABLE, "NoExecute")
+    )
+
+
 class NodeTaints:
     """Adds and removes taints in separate writes, as SwapNodeControllerTaint."""
 

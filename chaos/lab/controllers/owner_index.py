@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from chaos.lab.apiserver.store.store import Change
-from chaos.lab.objects.accessors import Object, controller_of, is_active, is_ready, is_terminating
+from chaos.lab.objects.accessors import TERMINAL, Object, controller_of, is_ready
 
 
 @dataclass(slots=True)
@@ -32,21 +32,37 @@ class OwnerIndex:
 
     def on_change(self, change: Change) -> None:
         """Handle a change of a pod."""
-        if change.before is not None:
-            self._count(change.before, -1)
-        if change.type != "DELETED":
-            self._count(change.object, 1)
+        before, after = change.before, change.object if change.type != "DELETED" else None
+        if before is not None and after is not None and _has_same_owner(before, after):
+            old, new = _classes(before), _classes(after)
+            if old == new:
+                return
+        if before is not None:
+            self._count(before, -1)
+        if after is not None:
+            self._count(after, 1)
 
     def _count(self, pod: Object, by: int) -> None:
         owner = controller_of(pod)
         if owner is None or owner["kind"] != self._kind:
             return
-        counts = self._by_owner[owner["uid"]]
+        counts, (active, ready, terminating) = self._by_owner[owner["uid"]], _classes(pod)
         counts.pods += by
-        if is_active(pod):
-            counts.active += by
-            counts.ready += by * is_ready(pod)
-        elif is_terminating(pod):
-            counts.terminating += by
+        counts.active += by * active
+        counts.ready += by * ready
+        counts.terminating += by * terminating
         if not counts.pods:
             del self._by_owner[owner["uid"]]
+
+
+def _has_same_owner(before: Object, after: Object) -> bool:
+    return before["metadata"].get("ownerReferences") is after["metadata"].get("ownerReferences")
+
+
+def _classes(pod: Object) -> tuple[bool, bool, bool]:
+    """Whether the pod is active, active and ready, terminating."""
+    if pod.get("status", {}).get("phase") in TERMINAL:
+        return False, False, False
+    if "deletionTimestamp" in pod["metadata"]:
+        return False, False, True
+    return True, is_ready(pod), False

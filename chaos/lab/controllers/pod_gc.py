@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError
+from chaos.lab.apiserver.store.index import Key
+from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
 from chaos.lab.objects.accessors import (
     OUT_OF_SERVICE,
     Object,
@@ -36,11 +37,31 @@ class PodGarbageCollector:
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
         self._quarantine_ends: dict[str, float] = {}
         self._timer = Timer(0.0, self._loop, ())
+        self._terminal_keys: set[Key] = set()  # kept current, as a loop over all pods of a large cluster takes long
+        self._deleting_keys: set[Key] = set()
         self.deletions: Counter[tuple[str, str]] = Counter()
         self.errors: Counter[tuple[str, str]] = Counter()
 
     def start(self) -> None:
+        self._store.subscribe(self._on_change, "pods")
+        for pod in self._store.list("pods"):
+            self._classify((namespace_of(pod), name_of(pod)), pod)
         self._timer = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
+
+    def _on_change(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self._terminal_keys.discard(change.key)
+            self._deleting_keys.discard(change.key)
+        else:
+            self._classify(change.key, change.object)
+
+    def _classify(self, key: Key, pod: Object) -> None:
+        if is_terminal(pod):
+            self._terminal_keys.add(key)
+        else:
+            self._terminal_keys.discard(key)
+        if is_deleting(pod):
+            self._deleting_keys.add(key)
 
     def run_next_at(self, when: float) -> None:
         """Set the time of the next loop."""
@@ -54,48 +75,54 @@ class PodGarbageCollector:
         self.errors.clear()
 
     def _loop(self) -> None:
-        pods = self._store.list("pods")
-        self._collect_terminated(pods)
-        self._collect_out_of_service(pods)
-        self._collect_orphans(pods)
-        for pod in pods:
-            if is_deleting(pod) and not node_of(pod):
+        """Run all steps on the pods as they are at its start."""
+        absent = [name for name in self._store.nodes_with_pods() if self._store.get("nodes", "", name) is None]
+        orphans = self._pods(
+            {(namespace_of(pod), name_of(pod)) for name in absent for pod in self._store.pods_on(name)}
+        )
+        deleting, terminal = self._pods(self._deleting_keys), self._pods(self._terminal_keys)
+        self._collect_terminated(terminal)
+        self._collect_out_of_service(deleting)
+        self._collect_orphans(set(absent), orphans)
+        for pod in deleting:
+            if not node_of(pod):
                 self._remove(pod, "unscheduled")
         self._timer = self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
 
-    def _collect_terminated(self, pods: list[Object]) -> None:
+    def _pods(self, keys: set[Key]) -> list[Object]:
+        """Pods with these keys, in order of key."""
+        return [pod for key in sorted(keys) if (pod := self._store.get("pods", *key)) is not None]
+
+    def _collect_terminated(self, finished: list[Object]) -> None:
         """Delete terminated pods beyond the threshold: evicted ones first, then the oldest. 0 disables this."""
         threshold = self._settings.terminated_pod_gc_threshold
-        finished = [pod for pod in pods if is_terminal(pod)]
         if threshold <= 0 or len(finished) <= threshold:
             return
         finished.sort(key=lambda pod: (pod["status"].get("reason") != "Evicted", *_age(pod)))
         for pod in finished[: len(finished) - threshold]:
             self._remove(pod, "terminated")
 
-    def _collect_out_of_service(self, pods: list[Object]) -> None:
-        for pod in pods:
-            node = self._store.get("nodes", "", node_of(pod)) if is_deleting(pod) and node_of(pod) else None
+    def _collect_out_of_service(self, deleting: list[Object]) -> None:
+        for pod in deleting:
+            node = self._store.get("nodes", "", node_of(pod)) if node_of(pod) else None
             if node is None or condition_status(node, "Ready") == "True":
                 continue
             if any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")
 
-    def _collect_orphans(self, pods: list[Object]) -> None:
+    def _collect_orphans(self, absent: set[str], orphans: list[Object]) -> None:
         """Delete pods of nodes that are missing in this loop and were missing 40 s before, whatever was in between.
 
-        PGC gcOrphaned, discoverDeletedNodes.
+        ``orphans``: pods of the nodes that are missing. PGC gcOrphaned, discoverDeletedNodes.
         """
         now, quarantine = self._sim.now, _QUARANTINE + self._registry.spec.shift("orphan-removal")
-        absent = {node_of(pod) for pod in pods if node_of(pod)}
-        absent = {name for name in absent if self._store.get("nodes", "", name) is None}
         for name in absent:
             self._quarantine_ends.setdefault(name, now + quarantine)
         expired = {name for name, end in self._quarantine_ends.items() if end <= now}
         for name in expired:
             del self._quarantine_ends[name]
-        for pod in pods:
-            if node_of(pod) in expired & absent:
+        for pod in orphans:
+            if node_of(pod) in expired:
                 self._remove(pod, "orphaned")
 
     def _remove(self, pod: Object, reason: str) -> None:

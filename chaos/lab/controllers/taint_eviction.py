@@ -77,12 +77,10 @@ class TaintEviction:
             before = change.before
             if before is None or _no_execute_taints(before) != _no_execute_taints(obj):
                 self._nodes.add(name_of(obj))
-        elif change.plural == "pods":
-            pod = (*change.key, uid_of(obj))
-            if change.type == "DELETED":
-                self._cancel(pod, obj)
-            elif change.before is None or _differs(change.before["spec"], obj["spec"]):
-                self._pods.add(pod)
+        elif change.type == "DELETED":
+            self._cancel((*change.key, uid_of(obj)), obj)
+        elif change.before is None or _differs(change.before["spec"], obj["spec"]):
+            self._pods.add((*change.key, uid_of(obj)))
 
     def _on_node_change(self, name: str) -> None:
         node = self._store.get("nodes", "", name)

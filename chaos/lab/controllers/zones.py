@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from chaos.lab.objects.accessors import Object, condition_status, labels_of
+from chaos.lab.objects.accessors import Object, labels_of
 from chaos.lab.spec import ControllerSpec
 
 ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
@@ -20,19 +20,9 @@ def zone_of(node: Object) -> str:
     return f"{region}:\x00:{zone}" if region or zone else ""
 
 
-def by_zone(nodes: list[Object]) -> dict[str, list[Object]]:
-    """Nodes by zone."""
-    zones: dict[str, list[Object]] = {}
-    for node in nodes:
-        zones.setdefault(zone_of(node), []).append(node)
-    return zones
-
-
-def ready_counts(nodes: list[Object]) -> tuple[int, int]:
-    """Number of Ready and of unready nodes, without excluded ones."""
-    included = [node for node in nodes if _EXCLUDED not in labels_of(node)]
-    ready = sum(condition_status(node, "Ready") == "True" for node in included)
-    return ready, len(included) - ready
+def is_counted(node: Object) -> bool:
+    """Whether the node counts for the state of its zone."""
+    return _EXCLUDED not in labels_of(node)
 
 
 def zone_state(ready: int, not_ready: int, threshold: float) -> ZoneState:

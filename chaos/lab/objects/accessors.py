@@ -15,7 +15,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-_TERMINAL = ("Succeeded", "Failed")
+TERMINAL = ("Succeeded", "Failed")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand
 
 
@@ -79,7 +79,7 @@ def set_condition(obj: Object, new: Object, now: str) -> None:
 
 def is_terminal(pod: Object) -> bool:
     """Whether the pod's phase is Succeeded or Failed."""
-    return pod.get("status", {}).get("phase") in _TERMINAL
+    return pod.get("status", {}).get("phase") in TERMINAL
 
 
 def is_deleting(obj: Object) -> bool:
@@ -89,7 +89,7 @@ def is_deleting(obj: Object) -> bool:
 
 def is_active(pod: Object) -> bool:
     """Whether the pod is neither terminal nor deleted. pkg/controller/controller_utils.go IsPodActive."""
-    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in _TERMINAL
+    return "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in TERMINAL
 
 
 def is_terminating(pod: Object) -> bool:

@@ -64,7 +64,7 @@ class Lab:
             for node in spec.nodes
         ]
         self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
-        self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free)
+        self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free, options.careful)
         self._time_source = TimeSource(self.lockstep)
         self._client_key = asyncssh.generate_private_key("ssh-ed25519", comment="nodefall lab")
         self._kubelets: list[KubeletServer] = []

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class ServeOptions:
     """Options of a lab's servers.
 
-    ``speed``: maximum of simulated seconds per wall second; with ``free``, time runs at that speed without lockstep.
-    ``linger``: wall seconds without a client after which a lab without owner ends. ``watch_cache_size``: maximum number
-    of changes per resource from which a watch can continue. ``name``: context of the kubeconfig. ``port`` of the API
-    server, 0 for any free port.
+    ``speed``: maximum of simulated seconds per wall second; with ``free``, time runs at that speed without lockstep;
+    ``careful``: as of Lockstep. ``linger``: wall seconds without a client after which a lab without owner ends.
+    ``watch_cache_size``: maximum number of changes per resource from which a watch can continue. ``name``: context of
+    the kubeconfig. ``port`` of the API server, 0 for any free port.
     """
 
     speed: float = 20.0
@@ -21,3 +21,4 @@ class ServeOptions:
     watch_cache_size: int = 10_000
     name: str = "nodefall-lab"
     port: int = 0
+    careful: bool = False

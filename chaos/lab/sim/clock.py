@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import count
+from math import modf
 from typing import Any
 
 _SLOTS = 64  # per simulated second
@@ -91,7 +92,7 @@ class SimClock:
 
     def run_until(self, end: float) -> None:
         """Run all callbacks due up to ``end`` (inclusive) and set ``now`` to ``end``."""
-        while (entry := self._first()) is not None and entry[0] <= end:
+        while (entry := self._soon[0] if self._soon else self._first()) is not None and entry[0] <= end:
             due, _, timer = heappop(self._soon)
             if not timer.cancelled:
                 self.now = max(self.now, due)
@@ -111,4 +112,8 @@ class SimClock:
 
     def micro_timestamp(self) -> str:
         """Format ``now`` as metav1.MicroTime."""
-        return datetime.fromtimestamp(self.now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        fraction, seconds = modf(self.now)
+        micros = round(fraction * 1e6)  # as datetime.fromtimestamp rounds
+        if micros == 1_000_000:
+            micros, seconds = 0, seconds + 1
+        return f"{_format(int(seconds))[:-1]}.{micros:06}Z"

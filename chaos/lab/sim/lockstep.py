@@ -27,6 +27,9 @@ from chaos.lab.sim.clock import SimClock
 TICK = 0.002  # wall seconds between two steps of time
 LINGER = 0.05
 SETTLE = 0.004  # wall seconds without a step of time after a watch event was written, so that it is received
+CALM = 20.0  # highest speed on a busy machine; the two above are for this speed
+_BUSY = 0.005  # wall seconds by which a step is late on a busy machine
+_RECOVERY = 1.0  # wall seconds until a busy machine counts as idle again
 _REQUEST: ContextVar[object] = ContextVar("request")  # of the current task
 _MAX_LAG = 5 * TICK  # a stalled loop must not make time jump
 
@@ -54,14 +57,19 @@ class Sleeper:
 
     def blocks_time(self, wall: float) -> bool:
         """Whether time must not move because of this participant."""
-        return self.until is None and (self.strict or wall - self.awake_since < LINGER)
+        return self.until is None and (self.strict or wall - self.awake_since < self._lockstep.margin * LINGER)
 
 
 class Lockstep:
-    """Moves ``sim`` by at most ``speed`` simulated seconds per wall second; without conditions if ``free``."""
+    """Moves ``sim`` by at most ``speed`` simulated seconds per wall second; without conditions if ``free``.
 
-    def __init__(self, sim: SimClock, speed: float = 20.0, free: bool = False) -> None:
-        self.sim, self.speed, self.free = sim, speed, free
+    ``careful``: above CALM, clients get more wall time to respond, by the factor ``margin``, and the speed is CALM
+    while the machine is busy, so that what a client observes is hardly later than at CALM.
+    """
+
+    def __init__(self, sim: SimClock, speed: float = CALM, free: bool = False, careful: bool = False) -> None:
+        self.sim, self.speed, self.free, self._careful = sim, speed, free, careful
+        self.margin, self._calm_until = max(1.0, speed / CALM) if careful else 1.0, float("-inf")
         self.sleepers: set[Sleeper] = set()
         self._in_flight = 0
         self._waiters: list[tuple[float, asyncio.Future[None], object]] = []  # no request: of no participant
@@ -140,8 +148,8 @@ class Lockstep:
         self.notify()
 
     def on_event_written(self) -> None:
-        """Stop time for :data:`SETTLE` seconds after a watch event was written."""
-        self._hold_until = self.wall() + SETTLE
+        """Stop time for :data:`SETTLE` seconds, or longer at a higher speed, after a watch event was written."""
+        self._hold_until = self.wall() + self.margin * SETTLE
 
     def may_move(self) -> bool:
         """Whether time may move: every awake participant waits for a request, and at least one waits for time."""
@@ -164,11 +172,18 @@ class Lockstep:
                         await self._wakeup.wait()
                 last = self.wall()
                 continue
-            await asyncio.sleep(max(TICK, self._hold_until - self.wall()))
+            end = max(self.wall() + TICK, self._hold_until)
+            await asyncio.sleep(end - self.wall())
             wall = self.wall()
+            if self._careful and wall - end > _BUSY:
+                self._calm_until = wall + _RECOVERY
             passed, last = min(wall - max(last, self._hold_until), _MAX_LAG), wall
             if passed > 0 and self.may_move():
-                self.step(self.sim.now + passed * self.speed)
+                self.step(self.sim.now + passed * self.speed_at(wall))
+
+    def speed_at(self, wall: float) -> float:
+        """Highest speed, lower for some time after a late step."""
+        return self.speed if wall >= self._calm_until else min(self.speed, CALM)
 
     def step(self, limit: float) -> None:
         """Move to ``limit``, but not beyond the end of any sleep nor beyond the first watch event."""

@@ -15,18 +15,18 @@ import pytest
 
 from chaos.clock import RemoteClock
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.lockstep import Lockstep, TimeSource
+from chaos.lab.sim.lockstep import CALM, LINGER, Lockstep, TimeSource
 
 START = 1000.0
 Scene = Callable[[Lockstep], Awaitable[None]]
 
 
-def play(scene: Scene, speed: float = 1000.0, free: bool = False) -> SimClock:
+def play(scene: Scene, speed: float = 1000.0, free: bool = False, careful: bool = False) -> SimClock:
     """Run ``scene`` while the lockstep moves time."""
     sim = SimClock(START, 1)
 
     async def run() -> None:
-        lockstep = Lockstep(sim, speed, free)
+        lockstep = Lockstep(sim, speed, free, careful)
         mover = asyncio.get_running_loop().create_task(lockstep.run())
         try:
             await asyncio.wait_for(scene(lockstep), 20)
@@ -142,6 +142,31 @@ def test_speed_limit() -> None:
         assert loop.time() - begin >= 10 / lockstep.speed * 0.95
 
     play(scene, speed=50)
+
+
+@pytest.mark.parametrize(("careful", "expected"), [(True, 20.0), (False, 1000.0)])
+def test_a_busy_machine_is_given_a_calm_speed_for_a_second(careful: bool, expected: float) -> None:
+    async def scene(lockstep: Lockstep) -> None:
+        lockstep.join(strict=True).sleep(START + 1e6, lambda _: None)
+        await asyncio.sleep(0.05)
+        threading.Event().wait(0.05)  # the loop is late
+        await asyncio.sleep(0.02)
+        wall = lockstep.wall()
+        assert lockstep.speed_at(wall) == expected
+        assert lockstep.speed_at(wall + 1.0) == 1000.0
+
+    play(scene, careful=careful)
+
+
+@pytest.mark.parametrize(("careful", "blocks"), [(True, True), (False, False)])
+def test_a_higher_speed_leaves_a_sleeper_more_time_to_respond(careful: bool, blocks: bool) -> None:
+    async def scene(lockstep: Lockstep) -> None:
+        sleeper = lockstep.join(strict=False)
+        sleeper.awake_since = 10.0
+        assert sleeper.blocks_time(10.0 + 2 * LINGER) == blocks
+        assert not sleeper.blocks_time(10.0 + 4 * LINGER)
+
+    play(scene, speed=3 * CALM, careful=careful)
 
 
 def test_time_stops_at_a_watch_event() -> None:

@@ -9,8 +9,10 @@ import math
 import re
 from typing import Any
 
+import msgspec
+
 from chaos.lab.apiserver.admission.metadata import check_new
-from chaos.lab.apiserver.store.store import Store
+from chaos.lab.apiserver.store.store import Store, clone
 from chaos.lab.objects.accessors import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name
 from chaos.lab.objects.quantity import parse_quantity
 from chaos.lab.sim.clock import SimClock
@@ -20,6 +22,8 @@ PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("starts-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
+_Priority = tuple[int, str] | None
+_MAX_ADMITTED = 512  # specs in the cache
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
 
 
@@ -27,7 +31,7 @@ class InvalidError(ValueError):
     """Error 422 of the API server, or a field that the lab does not simulate."""
 
 
-def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: SimClock) -> None:
+def admit(plural: str, obj: Object, pods: PodAdmission, sim: SimClock) -> None:
     """Check and default a new object in place. Raises InvalidError."""
     metadata = obj["metadata"]
     if not metadata.get("name"):
@@ -37,7 +41,7 @@ def admit(plural: str, obj: Object, store: Store, spec: LabSpec, sim: SimClock) 
     if problems := check_new(plural, metadata):
         raise InvalidError(*problems)
     if plural == "pods":
-        _admit_pod(obj, store, spec)
+        pods.admit(obj)
     elif plural == "nodes":
         _admit_node(obj, sim)
     elif plural == "namespaces":
@@ -120,23 +124,43 @@ def _check_behaviour(key: str, value: str) -> None:
         raise InvalidError(f"{key}: {value} is out of range")
 
 
-def _admit_pod(pod: Object, store: Store, spec: LabSpec) -> None:
-    body = pod.setdefault("spec", {})
-    check_pod_spec(body, pod["metadata"].get("annotations") or {})
-    default_pod_spec(body)
-    _priority(body, store)
-    tolerations = body.setdefault("tolerations", [])
-    settings = spec.controllers
-    for key, seconds in (
-        (NOT_READY, settings.default_not_ready_toleration_seconds),
-        (UNREACHABLE, settings.default_unreachable_toleration_seconds),
-    ):
-        if not any(_covers(item, key) for item in tolerations):
-            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
-    quality = qos_class(body["containers"])
-    if quality != "BestEffort" and spec.has_breakage("memory-pressure-tolerated"):
-        tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
-    pod["status"] = {"phase": "Pending", "qosClass": quality}
+class PodAdmission:
+    """Admission of pods. Those with equal specs share what is within their specs, and are checked once."""
+
+    def __init__(self, store: Store, spec: LabSpec) -> None:
+        self._store, self._spec = store, spec
+        self._admitted: dict[tuple[object, ...], tuple[Object, str]] = {}  # spec and QoS class by what they follow from
+
+    def admit(self, pod: Object) -> None:
+        """Check a new pod, and replace its spec by one with defaults. Raises InvalidError."""
+        body, annotations = pod.get("spec") or {}, pod["metadata"].get("annotations") or {}
+        priority = _priority(body, self._store)
+        key = (msgspec.json.encode(body), msgspec.json.encode(annotations), priority)
+        if (admitted := self._admitted.get(key)) is None:
+            if len(self._admitted) >= _MAX_ADMITTED:
+                self._admitted.clear()
+            admitted = self._admitted[key] = self._admit(clone(body), annotations, priority)
+        pod["spec"], pod["status"] = admitted[0], {"phase": "Pending", "qosClass": admitted[1]}
+
+    def _admit(self, body: Object, annotations: dict[str, str], priority: _Priority) -> tuple[Object, str]:
+        check_pod_spec(body, annotations)
+        default_pod_spec(body)
+        if priority is None:
+            raise InvalidError(f"no PriorityClass with name {body['priorityClassName']} was found")
+        body["priority"], body["preemptionPolicy"] = priority
+        tolerations = body.setdefault("tolerations", [])
+        settings = self._spec.controllers
+        for key, seconds in (
+            (NOT_READY, settings.default_not_ready_toleration_seconds),
+            (UNREACHABLE, settings.default_unreachable_toleration_seconds),
+        ):
+            if not any(_covers(item, key) for item in tolerations):
+                item = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+                tolerations.append(item)
+        quality = qos_class(body["containers"])
+        if quality != "BestEffort" and self._spec.has_breakage("memory-pressure-tolerated"):
+            tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
+        return body, quality
 
 
 def _covers(toleration: Object, key: str) -> bool:
@@ -168,13 +192,13 @@ def qos_class(containers: list[Object]) -> str:
     return "Guaranteed"
 
 
-def _priority(body: Object, store: Store) -> None:
+def _priority(body: Object, store: Store) -> _Priority:
+    """Priority and preemption policy of a pod; None if its PriorityClass does not exist."""
     name = body.get("priorityClassName")
     found = store.get("priorityclasses", "", name) if name else _default_class(store)
     if name and found is None:
-        raise InvalidError(f"no PriorityClass with name {name} was found")
-    body["priority"] = found["value"] if found else 0
-    body["preemptionPolicy"] = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
+        return None
+    return (found["value"] if found else 0), (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
 
 
 def _default_class(store: Store) -> Object | None:

@@ -91,6 +91,7 @@ def label_value_problems(value: str) -> Problems:
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)
 def subdomain_problems(name: str) -> Problems:
     """Problems of an RFC 1123 subdomain."""
     what = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -15,13 +15,21 @@ from chaos.lab.apiserver.http.selectors import Predicate, parse_field_selector, 
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object
 
+_LARGE, _PIECE = 1 << 22, 1 << 18  # bytes
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    """Response with a JSON body."""
-    headers = {"Content-Type": "application/json", **(headers or {})}
-    return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
+    """Response with a JSON body; a large one is written in pieces, as each layer copies what is written at once."""
+    headers, data = {"Content-Type": "application/json", **(headers or {})}, msgspec.json.encode(body)
+    if len(data) <= _LARGE:
+        return web.Response(body=data, status=status, headers=headers)
+    return web.Response(body=_pieces(data), status=status, headers={**headers, "Content-Length": str(len(data))})
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), _PIECE):
+        yield data[start : start + _PIECE]
 
 
 async def read_body(request: web.Request) -> Any:

@@ -18,11 +18,10 @@ _TTL, _REUSE, _MAX_ATTACHED = 3600.0, 60.0, 1000
 
 @dataclass(slots=True, eq=False)
 class _Lease:
-    """An etcd lease. ``attached_count`` includes events that have moved to another lease."""
+    """An etcd lease. ``attached``: events, also those that were deleted or have moved to another lease."""
 
     expires: float
-    keys: set[Key] = field(default_factory=set)
-    attached_count: int = 0
+    attached: list[Key] = field(default_factory=list)
 
 
 class EventTtl:
@@ -37,23 +36,22 @@ class EventTtl:
         self._store.subscribe(self._on_change, "events")
 
     def _on_change(self, change: Change) -> None:
-        key = change.key
-        if (lease := self._lease_by_key.pop(key, None)) is not None:
-            lease.keys.discard(key)
-        if change.type != "DELETED":
+        if change.type == "DELETED":
+            self._lease_by_key.pop(change.key, None)
+        else:
             lease = self._current_lease()
-            lease.keys.add(key)
-            lease.attached_count += 1
-            self._lease_by_key[key] = lease
+            lease.attached.append(change.key)
+            self._lease_by_key[change.key] = lease
 
     def _current_lease(self) -> _Lease:
         last = self._leases[-1] if self._leases else None
-        if last is None or self._sim.now + _TTL >= last.expires or last.attached_count >= _MAX_ATTACHED:
+        if last is None or self._sim.now + _TTL >= last.expires or len(last.attached) >= _MAX_ATTACHED:
             last = _Lease(self._sim.now + _TTL + _REUSE)
             self._leases.append(last)
             self._sim.at(last.expires, self._expire)
         return last
 
     def _expire(self) -> None:
-        for key in sorted(self._leases.popleft().keys):
+        lease = self._leases.popleft()
+        for key in sorted({key for key in lease.attached if self._lease_by_key.get(key) is lease}):
             self._store.remove("events", *key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from chaos.lab.objects.accessors import Object, claims_of, labels_of, namespace_of, node_of
 
@@ -58,13 +59,13 @@ class SortedKeys:
 
 
 class Indexer:
-    """``objects`` by key, and by the values that ``index_func`` returns for them."""
+    """``objects``, empty at first, by key and by the values that ``index_func`` returns for them."""
 
     __slots__ = ("_buckets", "_index_func", "_keys", "_values", "objects")
 
-    def __init__(self, index_func: Callable[[Object], Values]) -> None:
+    def __init__(self, index_func: Callable[[Object], Values], objects: dict[Key, Object]) -> None:
         self._index_func = index_func
-        self.objects: dict[Key, Object] = {}
+        self.objects = objects
         self._keys = SortedKeys()
         self._buckets: dict[Value, SortedKeys] = {}
         self._values: dict[Key, Values] = {}  # of objects that have any
@@ -80,6 +81,11 @@ class Indexer:
         if values or key in self._values:
             self._index(key, values)
 
+    def put_stub(self, key: Key, stub: Any) -> None:
+        """Add what ``objects`` builds a new object from, which has no values."""
+        self.objects[key] = stub
+        self._keys.add(key)
+
     def drop(self, key: Key) -> None:
         del self.objects[key]
         self._keys.drop(key)
@@ -93,6 +99,10 @@ class Indexer:
         """Objects with this value, in order of key."""
         bucket = self._buckets.get(value)
         return [self.objects[key] for key in bucket.list()] if bucket is not None else []
+
+    def values(self) -> Iterable[Value]:
+        """Values that any object has."""
+        return self._buckets
 
     def _index(self, key: Key, values: Values) -> None:
         known = self._values.pop(key, _NONE)

@@ -6,9 +6,10 @@ place: change a copy and pass it to :meth:`Store.update`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, cast
 
+from chaos.lab.apiserver.store.deferred import Deferred, Stub, StubbedObjects, uuid4
 from chaos.lab.apiserver.store.index import Indexer, Key, Objects, Value, owner_values, pod_values, service_values
 from chaos.lab.objects.accessors import (
     Object,
@@ -16,7 +17,6 @@ from chaos.lab.objects.accessors import (
     labels_of,
     name_of,
     namespace_of,
-    node_of,
     selector_matches,
 )
 from chaos.lab.sim.clock import SimClock
@@ -37,13 +37,6 @@ def clone(value: Any) -> Any:
     return value
 
 
-def _uuid4(bits: int) -> str:
-    """Same as ``str(uuid.UUID(int=bits, version=4))``; several times faster."""
-    text = f"{bits:032x}"
-    variant = "89ab"[int(text[16], 16) & 3]
-    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
-
-
 class Change(NamedTuple):
     """A change of an object. ``type``: ADDED, MODIFIED or DELETED; ``before``: None for ADDED; ``at``: simulated time.
 
@@ -57,6 +50,17 @@ class Change(NamedTuple):
     before: Object | None
     at: float = 0.0
     key: Key = ("", "")
+
+
+class DeferredChange(Change):
+    """Creation of a deferred event, which is built when it is read."""
+
+    __slots__ = ()
+
+    @property
+    def object(self) -> Object:
+        """The object."""
+        return cast("Stub", tuple.__getitem__(self, 3)).object()
 
 
 Listener = Callable[[Change], None]
@@ -86,18 +90,21 @@ class Store:
         self.sim = sim
         self.version = 1
         self._indexers: dict[str, Indexer] = {}
-        self._subscribers: list[tuple[Listener, tuple[str, ...], str]] = []
+        self._subscribers: list[tuple[Listener, tuple[str, ...], str, bool]] = []
         self._listener_cache: dict[tuple[str, ...], Listeners] = {}  # by plural and owner kinds
+        self._event_listeners: Listeners | None = None  # to deferred events
         self._node_listeners: dict[str, Listener] = {}
 
-    def subscribe(self, call: Listener, *plurals: str, owner: str = "") -> None:
+    def subscribe(self, call: Listener, *plurals: str, owner: str = "", deferred: bool = True) -> None:
         """Call ``call`` with every change of these kinds, by default of all, at once and in order.
 
         With ``owner``, a kind: only changes of objects whose controller is, or was, of that kind.
+        With ``deferred=False``: not the creation of deferred events, which have neither owners nor finalizers.
         Controllers should queue the change and act later.
         """
-        self._subscribers.append((call, plurals, owner))
+        self._subscribers.append((call, plurals, owner, deferred))
         self._listener_cache.clear()
+        self._event_listeners = None
 
     def subscribe_node(self, node: str, call: Listener) -> None:
         """Call ``call`` with every change of a pod bound to the node, before other subscribers. One per node."""
@@ -123,6 +130,11 @@ class Store:
     def pods_on(self, node: str) -> Objects:
         """Pods bound to the node, in order of key."""
         return self._list_by_value("pods", ("node", node))
+
+    def nodes_with_pods(self) -> Iterator[str]:
+        """Names of all nodes that pods are bound to."""
+        table = self._indexers.get("pods")
+        return (value[1] for value in (table.values() if table is not None else ()) if value[0] == "node")
 
     def pods_using(self, namespace: str, claim: str) -> Objects:
         """Pods that use the PersistentVolumeClaim, in order of key."""
@@ -163,11 +175,34 @@ class Store:
         key = (metadata.get("namespace", ""), metadata["name"])
         if self.get(plural, *key) is not None:
             raise ExistsError(f'{plural} "{metadata["name"]}" already exists')
-        metadata.setdefault("uid", _uuid4(self.sim.rng.getrandbits(128)))
+        metadata.setdefault("uid", uuid4(self.sim.rng.getrandbits(128)))
         metadata.setdefault("creationTimestamp", self.sim.timestamp())
         if not dry_run:
             self._commit("ADDED", plural, key, obj, None)
         return obj
+
+    def defer_event(self, key: Key, deferred: Deferred) -> None:
+        """Store a new event, which is built when it is read. Its key must be new."""
+        plural = "events"
+        indexer = self._indexers.get(plural) or self._add_indexer(plural)
+        self.version += 1
+        stub = Stub(deferred, self.sim.rng.getrandbits(128), self.version)
+        indexer.put_stub(key, stub)
+        fields: Any = (self.version, "ADDED", plural, stub, None, self.sim.now, key)
+        change = DeferredChange(*fields)
+        if self._event_listeners is None:
+            self._event_listeners = [
+                call
+                for call, plurals, owner, wanted in self._subscribers
+                if wanted and not owner and (not plurals or plural in plurals)
+            ]
+        for call in self._event_listeners:
+            call(change)
+
+    def exists(self, plural: str, key: Key) -> bool:
+        """Whether there is an object with this key; builds no deferred one."""
+        table = self._indexers.get(plural)
+        return table is not None and key in table.objects
 
     def update(self, plural: str, obj: Object, expect: str | None = None, dry_run: bool = False) -> Object:
         """Replace an object if it differs. Raises NotFoundError, ConflictError."""
@@ -206,6 +241,14 @@ class Store:
         change(obj)
         return self._replace(plural, (namespace, name), obj, before)
 
+    def replace_spec(self, plural: str, namespace: str, name: str, spec: Object) -> Object | None:
+        """Store a copy with another spec. None if the object does not exist."""
+        before = self.get(plural, namespace, name)
+        if before is None:
+            return None
+        obj = {**before, "metadata": {**before["metadata"]}, "spec": spec}
+        return self._replace(plural, (namespace, name), obj, before)
+
     def remove(self, plural: str, namespace: str, name: str) -> Object:
         """Remove an object at once. Raises NotFoundError."""
         before = self.get(plural, namespace, name)
@@ -218,24 +261,27 @@ class Store:
     def _commit(self, type_: str, plural: str, key: Key, obj: Object, before: Object | None) -> None:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
-        if plural not in self._indexers:
-            self._indexers[plural] = Indexer(_INDEXES.get(plural, owner_values))
+        indexer = self._indexers.get(plural) or self._add_indexer(plural)
         if type_ == "DELETED":
-            self._indexers[plural].drop(key)
+            indexer.drop(key)
         else:
-            self._indexers[plural].put(key, obj)
+            indexer.put(key, obj)
         change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
-        if plural == "pods" and (kubelet := self._node_listeners.get(node_of(obj))):
+        if plural == "pods" and (kubelet := self._node_listeners.get(obj["spec"].get("nodeName"))):
             kubelet(change)
         for call in self._listeners(change):
             call(change)
+
+    def _add_indexer(self, plural: str) -> Indexer:
+        objects = StubbedObjects() if plural == "events" else {}
+        return self._indexers.setdefault(plural, Indexer(_INDEXES.get(plural, owner_values), objects))
 
     def _listeners(self, change: Change) -> Listeners:
         topics = (change.plural, *_owner_kinds(change))
         if (found := self._listener_cache.get(topics)) is None:
             found = self._listener_cache[topics] = [
                 call
-                for call, plurals, owner in self._subscribers
+                for call, plurals, owner, _ in self._subscribers
                 if (not plurals or change.plural in plurals) and (not owner or owner in topics[1:])
             ]
         return found
@@ -245,7 +291,9 @@ def _owner_kinds(change: Change) -> tuple[str, ...]:
     """Kinds of the controllers that the object has or had, if any."""
     references = change.object["metadata"].get("ownerReferences")
     before = change.before["metadata"].get("ownerReferences") if change.before is not None else references
+    if not references and before is references:
+        return ()
     owners = (controller_of(change.object),) if references else ()
     if before is not references and change.before is not None:
         owners = (*owners, controller_of(change.before))
-    return tuple(owner["kind"] for owner in owners if owner is not None)
+    return tuple([owner["kind"] for owner in owners if owner is not None])

@@ -53,6 +53,7 @@ class Snapshot:
         self._pods_by_node: defaultdict[str, set[Key]] = defaultdict(set)
         self._domains: dict[bytes, _DomainCounts] = {}
         self._by_term: defaultdict[_Term, list[_DomainCounts]] = defaultdict(list)
+        self._keys_by_term: defaultdict[_Term, set[Key]] = defaultdict(set)  # of pods with this label
 
     def put_node(self, node: Object) -> None:
         """Add or replace a node."""
@@ -110,8 +111,8 @@ class Snapshot:
                 self._by_term.clear()
             counts = self._domains[key] = _DomainCounts(pod, constraint, self.nodes)
             self._by_term[counts.term].append(counts)
-            for other, _ in self._pods.values():
-                counts.adjust(other, 1)
+            for other in self._keys_by_term.get(counts.term, ()) if counts.term[1] else self._pods:
+                counts.adjust(self._pods[other][0], 1)
         return self._domains[key].counts
 
     def _adjust(self, pod: Object, requests: dict[str, int], by: int) -> None:
@@ -123,8 +124,19 @@ class Snapshot:
         for label in (None, *labels_of(pod).items()):
             for domains in self._by_term.get((namespace, label), ()):
                 domains.adjust(pod, by)
+            if label is not None:
+                self._index((namespace, label), (namespace, name_of(pod)), by)
         for listener in self.listeners:
             listener.on_load_change(node)
+
+    def _index(self, term: _Term, key: Key, by: int) -> None:
+        keys = self._keys_by_term[term]
+        if by > 0:
+            keys.add(key)
+        else:
+            keys.discard(key)
+            if not keys:
+                del self._keys_by_term[term]
 
     def _clear_caches(self) -> None:
         self._domains.clear()

@@ -78,11 +78,8 @@ class Admission:
 
 
 def _usage(workers: list[Worker]) -> ResourceRequests:
-    used = dict.fromkeys(_RESOURCES, 0)
-    for worker in workers:
-        for name, amount in worker_requests(worker).items():
-            used[name] += amount
-    return used
+    requests = [worker_requests(worker) for worker in workers]
+    return {name: sum([amounts[name] for amounts in requests]) for name in _RESOURCES}
 
 
 def _preempt(worker: Worker, others: list[Worker], needs: ResourceRequests) -> AdmitResult:

@@ -53,6 +53,7 @@ class ContainerStarter:
         elif all(container.state == "running" for container in containers):
             worker.state, worker.has_sandbox = "running", True
             self._volumes.keep(worker.uid)
+            self._process.has_pod_changes = True
             self._statuses.write(worker)
             self._watch(worker)
         else:
@@ -98,6 +99,7 @@ class ContainerStarter:
             self._statuses.emit(pod, "Created", "Container created")
             self._statuses.emit(pod, "Started", "Container started")
         worker.state, worker.crash_backoff = "running", 0.0
+        self._process.has_pod_changes = True
         self._watch(worker)
         self._process.after_jitter(*_RUNNING, self._statuses.write, worker)
 

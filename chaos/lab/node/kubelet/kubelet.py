@@ -205,5 +205,6 @@ class Kubelet:
             self.start()
 
     def _on_change(self, change: Change) -> None:
-        if self._workers is not None:
+        if self._process is not None and self._workers is not None:
+            self._process.has_pod_changes = True
             self._workers.on_change(change)

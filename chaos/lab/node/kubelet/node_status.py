@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
@@ -23,6 +25,15 @@ _SYSTEMS = {
 CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
+class _Inputs(NamedTuple):
+    """All that a status is made from, but for the time. ``machine``: of which few values ever change."""
+
+    errors: list[str]
+    short_resources: list[str]
+    volumes_in_use: list[str]
+    machine: tuple[str | int, ...]
+
+
 class NodeStatusReporter:
     """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long."""
 
@@ -33,6 +44,8 @@ class NodeStatusReporter:
         self._report_at = 0.0
         self._runtime_seen_at = process.sim.now
         self._give_up_timer: Timer | None = None
+        self._unchanged_node: Object | None = None  # whose status equals one of these inputs, but for heartbeats
+        self._unchanged_inputs: _Inputs | None = None
         self._is_starting = False  # set by the breakage reboot-unready: the first status after a reboot is not ready
 
     def start(self) -> None:
@@ -73,10 +86,10 @@ class NodeStatusReporter:
 
     def _renew_for(self, node: Object) -> None:
         store, sim, name = self._registry.store, self._process.sim, self._process.node
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
         spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": sim.micro_timestamp()}
-        metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
-        if store.patch("leases", "kube-node-lease", name, lambda lease: lease.update(spec=spec)) is None:
+        if store.replace_spec("leases", "kube-node-lease", name, spec) is None:
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+            metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
             self._registry.create("leases", {"metadata": metadata, "spec": spec})
 
     def _sync(self) -> None:
@@ -123,11 +136,14 @@ class NodeStatusReporter:
         node = self._registry.store.get("nodes", "", self._process.node)
         if node is None:
             return
-        sim = self._process.sim
+        sim, inputs = self._process.sim, self._inputs(node)
+        if node is self._unchanged_node and inputs == self._unchanged_inputs and sim.now < self._report_at:
+            return
         new = {**node, "metadata": {**node["metadata"]}, "status": {**node["status"]}}
-        self._fill(new)
+        self._fill(new, inputs)
         self._emit_cordon_event(node)
         changed = _without_heartbeats(new) != _without_heartbeats(node)
+        self._unchanged_node, self._unchanged_inputs = None if changed else node, inputs
         if not changed and sim.now < self._report_at:
             return
         self._report_at = sim.now + _REPORT + (sim.rng.uniform(-0.5, 0.5) * _REPORT if changed else 0.0)
@@ -148,12 +164,17 @@ class NodeStatusReporter:
             reason = "NodeSchedulable" if schedulable else "NodeNotSchedulable"
             self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
 
-    def _fill(self, node: Object) -> None:
+    def _inputs(self, node: Object) -> _Inputs:
+        machine, in_use = self._process.machine, self._volumes.in_use(node)
+        identity = (machine.machine_id, machine.system_uuid, machine.boot_id, machine.address, machine.kubelet_port)
+        return _Inputs(self._errors(), self._pressure.short_resources(), in_use, (*identity, machine.swap))
+
+    def _fill(self, node: Object, inputs: _Inputs) -> None:
         ready = ("True", "KubeletReady", "kubelet is posting ready status")
-        if errors := self._errors():
+        if errors := inputs.errors:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             ready = ("False", "KubeletNotReady", text)
-        short = self._pressure.short_resources()
+        short = inputs.short_resources
         desired = {
             item.condition: ("True", *item.under_pressure[:2]) if kind in short else ("False", *item.no_pressure[:2])
             for kind, item in SIGNALS.items()
@@ -172,10 +193,9 @@ class NodeStatusReporter:
             )
         status["conditions"] = [*old.values(), *conditions]
         status.update(self._static_status())
-        in_use = self._volumes.in_use(node)
         status.pop("volumesInUse", None)
-        if in_use:
-            status["volumesInUse"] = in_use
+        if inputs.volumes_in_use:
+            status["volumesInUse"] = inputs.volumes_in_use
 
     def _static_status(self) -> Object:
         machine = self._process.machine

@@ -292,6 +292,10 @@ class PodWorkers:
 
     def _reconcile(self) -> None:
         """Rewrite statuses that other writers changed, such as Ready=False of the node controller (facts 5.3)."""
-        running = [worker for worker in self._workers.values() if worker.state == "running"]
-        self._statuses.write_changed(running)
+        running = (worker for worker in self._workers.values() if worker.state == "running")
+        if self._process.has_pod_changes or not self._process.link.is_up:
+            self._process.has_pod_changes = False  # until one is written
+            self._statuses.write_changed(list(running))
+        elif any(running):
+            self._process.link.on_frame()
         self._process.after(_RECONCILE, self._reconcile)

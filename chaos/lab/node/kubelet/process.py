@@ -27,6 +27,7 @@ class Process:
     """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7).
 
     ``rejections_left``: number of pods that it still rejects for a shutdown before it is stopped, in a replay.
+    ``has_pod_changes``: since the last sync of all pods, one of the node's pods has changed, or a worker runs again.
     """
 
     sim: SimClock
@@ -40,6 +41,7 @@ class Process:
     is_shutting_down: bool = False
     is_frozen: bool = False
     rejections_left: float = math.inf
+    has_pod_changes: bool = True
     start_time: float = field(default=0.0)
     link: ApiServerLink = field(init=False)
     _deferred_timers: list[Timer] = field(default_factory=list)

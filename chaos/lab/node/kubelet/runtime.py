@@ -53,9 +53,14 @@ class Behaviour:
     ignores_sigterm: bool
 
 
+_DEFAULT = Behaviour(0.0, None, 0.0, 0, ignores_sigterm=False)
+
+
 def behaviour_of(pod: Object) -> Behaviour:
     """Read the annotations lab.nodefall.dev/starts-after, runs-for, stops-after, exit-code and ignores-sigterm."""
-    annotations = pod["metadata"].get("annotations") or {}
+    annotations = pod["metadata"].get("annotations")
+    if not annotations:
+        return _DEFAULT
     runs_for = annotations.get(PREFIX + "runs-for")
     return Behaviour(
         float(annotations.get(PREFIX + "starts-after", 0)),
