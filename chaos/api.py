@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from chaos.model.currency_log import CurrencyLog
     from chaos.model.document import Metadata
     from chaos.model.driver import PowerSettings
+    from chaos.model.entry_log import EntryLog
     from chaos.model.errors import (
         Aborted,
         BadInput,
@@ -57,9 +58,10 @@ if TYPE_CHECKING:
         Unsupported,
         UsageError,
     )
+    from chaos.model.event_log import EventLog
     from chaos.model.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
     from chaos.model.field_types import Secret
-    from chaos.model.indexes import EventLog, PodHistories
+    from chaos.model.indexes import PodHistories
     from chaos.model.inventory import (
         Cluster,
         Connection,
@@ -88,11 +90,12 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
-    "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EventLog", "Exit",
-    "Expectation", "Experiment", "Fact", "FactCheck", "FailsafeTimer", "ForeignFault", "Host", "HostCommand",
-    "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Metadata",
-    "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError", "PodHistories",
-    "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb", "PriorityGrace", "Probe",
+    "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EntryLog", "EventLog",
+    "Exit", "Expectation", "Experiment", "Fact", "FactCheck", "FailsafeTimer", "ForeignFault", "Host",
+    "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment",
+    "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError",
+    "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb",
+    "PriorityGrace", "Probe",
     "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus", "ProtectedNodes", "Query",
     "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "RunWatcher",
     "Scrape", "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand",

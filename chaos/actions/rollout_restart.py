@@ -48,10 +48,10 @@ def _check_new_pods(timeline: Timeline, step: StepRun) -> ProofResult:
     uids = {workload.metadata.uid} if workload else set()
     for (resource, _, _), history in timeline.workloads.items():
         owners = {owner.uid for owner in history.last.object.metadata.owner_references or ()}
-        if resource == "replicasets" and owners & uids and history.versions[0].t >= step.begin:
+        if resource == "replicasets" and owners & uids and history.times[0] >= step.begin:
             uids = {*uids, history.last.object.metadata.uid}
     for pods in timeline.pods.values():
-        first = pods.versions[0]
+        first = pods.first
         owner = controller_of(first.object)
         if step.begin <= first.t <= step.until and owner and owner.uid in uids:
             because = f"its pods are replaced, the first by {first.object.metadata.name}"

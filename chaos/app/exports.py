@@ -17,13 +17,15 @@ _NAMES = {
     "chaos.model.currency_log": "CurrencyLog",
     "chaos.model.document": "Metadata",
     "chaos.model.driver": "PowerSettings",
+    "chaos.model.entry_log": "EntryLog",
     "chaos.model.errors": (
         "Aborted BadInput Exit NodefallError PluginError Problem Refused RequirementUnmet UndoPending "
         "Unreachable Unsupported UsageError"
     ),
+    "chaos.model.event_log": "EventLog",
     "chaos.model.experiment": "Expectation Experiment Recovery Spec Step TargetSpec Until Workload",
     "chaos.model.field_types": "Secret",
-    "chaos.model.indexes": "EventLog PodHistories",
+    "chaos.model.indexes": "PodHistories",
     "chaos.model.inventory": (
         "Cluster Connection ControllerManager Defaults Host Inventory Limits NodeTaint PriorityGrace Prometheus "
         "ProtectedNodes Rule TimeSource"

@@ -113,7 +113,7 @@ class Pods:
             frozen = selection.freeze()
             if not frozen:
                 raise NothingToJudge(selection.empty_reason)
-            replacements = Replacements(view.timeline, frozen, selection.moment)
+            replacements = Replacements(view, frozen, selection.moment)
             subjects = [
                 _subject(view, h, _match_and_replacement_signal(view, h, pod_filter, replacements)) for h in frozen
             ]
@@ -133,7 +133,7 @@ def _subject_of_set(view: View, memo: Memo, history: History[Pod], pod_filter: F
 
     def make() -> tuple[Subject, str]:
         uid = history.last.object.metadata.uid
-        signal = mask_unseen_pods(pod_signal(history, pod_filter, selection), view.timeline, uid)
+        signal = mask_unseen_pods(pod_signal(history, pod_filter, selection), view.timeline, uid).without_repetitions()
         return _subject(view, history, signal.with_shape()), uid
 
     subject, uid = memo.recall(view.timeline, history, make)
@@ -157,7 +157,7 @@ def _match_and_replacement_signal(
 
 
 def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
-    latest = history.at(view.anchor) or history.versions[0]
+    latest = history.at(view.anchor) or history.first
     return Subject(full_name(latest.object.metadata), signal, pod_facts(latest.object))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
 from pydantic import Field
 
 from chaos.judge.container_termination import end_of, finished_version
@@ -126,7 +126,7 @@ def _with_pod_names(sample: Sample, pods: list[Subject]) -> Sample:
         return sample
     states = [(pod.name, pod.signal.at(sample.t)) for pod in pods]
     running = [f"{name}: {state.observation}" for name, state in states if state.value is not False]
-    return replace(sample, observation="; ".join(running))
+    return structs.replace(sample, observation="; ".join(running))
 
 
 class AtMostOne:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from itertools import chain
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -17,6 +18,7 @@ from chaos.judge.signals import mask, mask_late, mask_pods
 from chaos.model.assertion import NothingToJudge, View
 from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
+from chaos.model.indexes import LabelGroup
 from chaos.model.kube import LabelSelector, Pod, PodDisruptionBudget
 from chaos.model.memo import Memo
 from chaos.model.recording import BlindWindow
@@ -49,6 +51,28 @@ def _cause(version: Version[Pod]) -> str:
     return _VOLUNTARY.get(reason, reason)
 
 
+class _Change(NamedTuple):
+    """A pod that becomes healthy, or is no longer; ``cause``: why not."""
+
+    seq: int
+    t: float
+    uid: str
+    is_healthy: bool
+    cause: str
+
+
+def _changes(selector: LabelSelector | None, history: History[Pod]) -> tuple[_Change, ...]:
+    """The changes of one pod, which is not healthy before its first version."""
+    found: list[_Change] = []
+    for version in history:
+        pod = version.object
+        healthy = selects(selector, pod) and not version.is_deleted and is_healthy(pod)
+        if healthy is not bool(found and found[-1].is_healthy):
+            cause = _UNKNOWN if version.final_state_unknown else _cause(version)
+            found.append(_Change(version.seq, version.t, pod.metadata.uid, healthy, "" if healthy else cause))
+    return tuple(found)
+
+
 @dataclass
 class _HealthyCount:
     """Healthy pods of one budget, updated with each version of the budget and of its pods."""
@@ -68,22 +92,18 @@ class _HealthyCount:
         )
         return self._sample(version.t, version.seq)
 
-    def apply_pod(self, uid: str, version: Version[Pod], matches: bool) -> Sample | None:
-        """Apply a version of a pod; None if the number of healthy pods stays the same."""
-        healthy = matches and not version.is_deleted and is_healthy(version.object)
-        if healthy is (uid in self.healthy):
-            return None
-        if healthy:
-            self.healthy.add(uid)
+    def apply_pod(self, change: _Change) -> Sample:
+        """Apply a change of a pod."""
+        if change.is_healthy:
+            self.healthy.add(change.uid)
         else:
-            self.healthy.discard(uid)
-            cause = _cause(version) if not version.final_state_unknown else _UNKNOWN
-            self.losses[cause] += 1
+            self.healthy.discard(change.uid)
+            self.losses[change.cause] += 1
             if self.desired is not None and len(self.healthy) < self.desired:
-                uncertain = cause == _UNKNOWN or any(_is_blind_at(blind, version.t) for blind in self.blinds)
-                if cause in self.by or uncertain:
+                uncertain = change.cause == _UNKNOWN or any(_is_blind_at(blind, change.t) for blind in self.blinds)
+                if change.cause in self.by or uncertain:
                     self.is_respected = None if uncertain and self.is_respected else False
-        return self._sample(version.t, version.seq)
+        return self._sample(change.t, change.seq)
 
     def _sample(self, t: float, seq: int) -> Sample:
         if self.desired is None:
@@ -104,30 +124,33 @@ def _counted(view: View, memo: Memo, namespace: str, budget: History[PodDisrupti
     timeline = view.timeline
     spec = budget.last.object.spec
     selector: LabelSelector | None = spec.selector if spec else None
-    histories = timeline.pods.with_labels(namespace, partial(matches, selector)) if selector else []
+    groups = timeline.pods.label_groups(namespace)
+
+    def select() -> list[LabelGroup]:
+        return [group for group in groups if matches(selector, group[0])] if selector else []
+
+    selected = view.memo("labels").recall(timeline, budget, select, len(groups))
+    histories = timeline.pods.in_groups(selected)
     late = [timeline.currency.late_windows(source) for source in _SOURCES]
 
     def make() -> Signal:
-        return mask_late(Signal(tuple(_samples(timeline, selector, histories, budget, by))), timeline, *_SOURCES)
+        known = view.memo("changes", budget.last.object.metadata.name)
+        pods = (known.recall(timeline, pod, partial(_changes, selector, pod), selector) for pod in histories)
+        return mask_late(Signal(tuple(_samples(timeline, pods, budget, by))), timeline, *_SOURCES)
 
     return memo.recall(timeline, budget, make, [history.revision for history in histories], late)
 
 
 def _samples(
     timeline: Timeline,
-    selector: LabelSelector | None,
-    histories: Sequence[History[Pod]],
+    pods: Iterable[tuple[_Change, ...]],
     budget: History[PodDisruptionBudget],
     by: list[str],
 ) -> Iterator[Sample]:
-    pods = [(version, version.object.metadata.uid) for history in histories for version in history]
     count = _HealthyCount(tuple(by), timeline.uncertain_windows("pods"))
-    versions: list[tuple[Version[Pod] | Version[PodDisruptionBudget], str]] = [*pods, *((v, "") for v in budget)]
-    for version, uid in sorted(versions, key=lambda item: item[0].seq):
-        if isinstance(version.object, PodDisruptionBudget):
-            yield count.apply_budget(version)
-        elif sample := count.apply_pod(uid, version, selects(selector, version.object)):
-            yield sample
+    changes: list[_Change | Version[PodDisruptionBudget]] = [*chain.from_iterable(pods), *budget]
+    for change in sorted(changes, key=lambda change: change.seq):
+        yield count.apply_pod(change) if isinstance(change, _Change) else count.apply_budget(change)
 
 
 class BudgetRespected:

@@ -53,7 +53,7 @@ class _Starts:
         """Signal that is false until the start of a container of the pod is observed, and true from then on."""
         before = history.at(self.anchor)
         known = {_identity(c) for c in _started_containers(before.object)} if before else set()
-        new_pod = before is None and self._is_new(history.versions[0])
+        new_pod = before is None and self._is_new(history.first)
         samples = [Sample(float("-inf"), False, before.seq if before else None, "no container started")]
         value: bool | None = False
         for version in history:

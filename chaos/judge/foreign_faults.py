@@ -7,16 +7,19 @@ A machine that others cordon, drain, delete, upgrade or take down during a run m
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 
 from chaos.judge.controller_restarts import restart_faults
 from chaos.judge.foreign_case import Case, ForeignKind, fault
-from chaos.judge.foreign_node import node_faults
+from chaos.judge.foreign_node import node_faults, state_changes
 from chaos.judge.foreign_power import power_faults
 from chaos.judge.own_changes import OwnChanges
 from chaos.judge.pods import node_of
 from chaos.judge.writers import describe_manager, event_author, field_owner
+from chaos.model.entry_log import EntryLog
 from chaos.model.kube import Pod, pod_condition
 from chaos.model.labels import FIELD_MANAGER
+from chaos.model.memo import Memo
 from chaos.model.node_change import NodeChange
 from chaos.model.recording import ADDED, ActionPhase
 from chaos.model.registry import PluginRegistry
@@ -27,20 +30,28 @@ _EVICTION = "EvictionByEvictionAPI"  # reason of DisruptionTarget
 
 
 def foreign_faults(
-    timeline: Timeline, registry: PluginRegistry, targets: Collection[str], namespace: str
+    timeline: Timeline,
+    registry: PluginRegistry,
+    targets: Collection[str],
+    namespace: str,
+    memo: Memo | None = None,
 ) -> tuple[ForeignFault, ...]:
     """All in the order of their observation, each once per node.
 
-    ``targets``: the nodes whose pods count, besides the pods in ``namespace``, the workload's, on any node.
+    ``targets``: the nodes whose pods count, besides the pods in ``namespace``, the workload's, on any node. ``memo``:
+    of the judgement before.
     """
+    memo = memo or Memo()
     case = Case(timeline, OwnChanges(timeline, registry))
     begin = next((e.t for e, record in timeline.actions if record.phase == ActionPhase.BEGIN), None)
     read = {node for node, _ in timeline.host}
     found = [
         each
         for name, history in timeline.nodes.items()
-        if (len(history.versions) > 1 or name in read) and _is_original(timeline, history.versions[0].seq, begin)
-        for each in (*node_faults(case, name, history), *power_faults(case, name))
+        if (len(history.times) > 1 or name in read) and _is_original(timeline.entries, history.first_seq, begin)
+        for changes in (memo.recall(timeline, history, partial(state_changes, history)),)
+        if changes or name in read
+        for each in (*node_faults(case, name, changes), *power_faults(case, name))
     ]
     found += _evictions(case, targets, namespace)
     found += restart_faults(case, begin)
@@ -50,13 +61,12 @@ def foreign_faults(
     return tuple(first.values())
 
 
-def _is_original(timeline: Timeline, seq: int, begin: float | None) -> bool:
+def _is_original(entries: EntryLog, seq: int, begin: float | None) -> bool:
     """Whether a Node, first observed in entry ``seq``, did not join during the run: others set up the ones that do.
 
     ``begin``: of the first step.
     """
-    entry = timeline.entries[seq]
-    return entry.type != ADDED and (begin is None or entry.t <= begin)
+    return entries.type(seq) != ADDED and (begin is None or entries.time(seq) <= begin)
 
 
 def _evictions(case: Case, targets: Collection[str], namespace: str) -> Iterator[ForeignFault]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from chaos.judge.foreign_case import Case, ForeignKind, fault
@@ -20,12 +20,26 @@ _CLOUD_LIFECYCLE, _DELETING_NODE = "cloud-node-lifecycle-controller", "DeletingN
 _SILENT_SECONDS = 20.0  # without renewal of the Lease, twice its period: so the kubelet is gone
 _SOFTWARE = (("kubelet", "kubelet_version"), ("operating system", "os_image"), ("kernel", "kernel_version"))
 NodeVersion = Version[Node]
+Change = tuple[NodeVersion, NodeVersion]
 
 
-def node_faults(case: Case, name: str, history: History[Node]) -> Iterator[ForeignFault]:
-    """All of one node, in order of time."""
+def state_changes(history: History[Node]) -> list[Change]:
+    """The versions, each with the one before, that differ in more than a heartbeat."""
+    return [(before, after) for before, after in pairwise(history) if _state(before) != _state(after)]
+
+
+def _state(version: NodeVersion) -> tuple[object, ...]:
+    """All that a fault may show in."""
+    node = version.object
+    ready = node_condition(node, "Ready")
+    health = (ready.status, ready.message) if ready else None
+    return version.is_deleted, node.metadata.uid, node.spec, _info(node), health
+
+
+def node_faults(case: Case, name: str, changes: Iterable[Change]) -> Iterator[ForeignFault]:
+    """All of one node, by its :func:`state_changes`, in order of time."""
     reactions: set[str] = set()  # taints that a controller set in reaction to a fault of the run
-    for before, after in pairwise(history):
+    for before, after in changes:
         if before.is_deleted or case.own.explains_everything(name, after.t):
             continue
         if after.is_deleted or before.object.metadata.uid != after.object.metadata.uid:
@@ -170,7 +184,7 @@ def _is_control_plane_hit(case: Case, t: float) -> bool:
     """Whether the run has changed a machine of the control plane, which may make other nodes silent."""
     for node in case.own.nodes:
         history = case.timeline.nodes.get(node)
-        labels = (history.versions[0].object.metadata.labels or {}) if history else {}
+        labels = (history.first.object.metadata.labels or {}) if history else {}
         if any(label in labels for label in CONTROL_PLANE_LABELS) and case.own.began(node, NodeChange.REPORTING, t):
             return True
     return False

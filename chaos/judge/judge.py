@@ -105,7 +105,8 @@ def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
 
 def _foreign_effect(context: JudgeContext) -> ForeignEffect:
     nodes, namespace = context.match_result.nodes, context.namespace
-    return ForeignEffect(context, foreign_faults(context.timeline, context.registry, nodes, namespace), evaluate)
+    memo = context.memos.of("foreign faults")
+    return ForeignEffect(context, foreign_faults(context.timeline, context.registry, nodes, namespace, memo), evaluate)
 
 
 def _headline(context: JudgeContext, judged: _Verdicts) -> Headline:
@@ -207,7 +208,7 @@ def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) ->
         return tuple(Verdict(f"recovery: {n}", "recovery", status, because) for n in names)
     undone = [entry.t for entry, record in context.timeline.actions if record.phase == ActionPhase.UNDONE]
     base = max([*known, *undone])
-    proofs = [context.timeline.entries[seq].t for s in steps for seq in s.evidence[-1:]]
+    proofs = [context.timeline.entries.time(seq) for s in steps for seq in s.evidence[-1:]]
     start = max([base, *proofs])
     seconds = parse_duration(spec.recovery.within)
     slack = recorded_slack(context.timeline) if spec.recovery.timing == "loose" else 1.0

@@ -30,8 +30,8 @@ def is_member(
     """Whether the object belongs to the set at the moment. Raises Undecidable if it may have joined or left late."""
     version = history.at(moment)
     result = version is not None and not version.is_deleted and includes(version)
-    for late in history:
-        if late.earliest < moment < late.t and late.t - late.earliest > USUAL_LAG:
+    for late in history.after(moment):
+        if late.earliest < moment and late.t - late.earliest > USUAL_LAG:
             later = not late.is_deleted and includes(late)
             if later is not result:
                 name = full_name(late.object.metadata)

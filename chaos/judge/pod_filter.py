@@ -9,7 +9,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.judge.pods import container_statuses, disruption, finished_versions, is_ready, node_of
 from chaos.judge.selection import Selection
-from chaos.judge.signals import Observation, Pattern, from_history, mask_pods, matches, version_sample
+from chaos.judge.signals import (
+    Observation,
+    Pattern,
+    from_history,
+    mask_unproven,
+    mask_unseen_pods,
+    matches,
+    version_sample,
+)
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, phase
@@ -143,7 +151,7 @@ def pod_signal(history: History[Pod], pod_filter: Filter, selection: Selection |
 def unobservable(view: View, number: int) -> list[Subject]:
     """``number`` subjects for pods that may exist, or have come and gone, without having been observed."""
     no_pod = Signal((Sample(float("-inf"), False, None, "no matching pod was observed"),))
-    hidden = mask_pods(no_pod, view.timeline)
+    hidden = mask_unproven(mask_unseen_pods(no_pod, view.timeline).with_shape(), view.timeline, "pods")
     later = [sample for sample in hidden.samples if sample.t > view.anchor]
     if all(sample.value is False for sample in (hidden.at(view.anchor), *later)):
         return []

@@ -102,7 +102,7 @@ def _phases(run: StepRun, result: ProofResult, timeline: Timeline) -> Phases:
     """Times of the phases; None where another recorder wrote something else than a number."""
     known = {name: run.phases.get(name) for name in ("armed", "fired", "began")}
     times = {name: t if is_number(t) else None for name, t in known.items()}
-    proven = [timeline.entries[seq].t for seq in result.evidence if seq < len(timeline.entries)]
+    proven = [timeline.entries.time(seq) for seq in result.evidence if seq < len(timeline.entries)]
     return Phases(**times, proven=max(proven, default=None) if result.status is ProofStatus.PROVEN else None)
 
 

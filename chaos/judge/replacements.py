@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from functools import partial
 from typing import Literal
 
+from msgspec import structs
 from pydantic import Field
 
 from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
 from chaos.judge.signals import Observation, from_history
+from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.indexes import controller_key
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_condition
+from chaos.model.memo import Memo
 from chaos.model.recording import USUAL_LAG
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.model.timeline import History, Timeline, Version
+from chaos.model.timeline import History, Version
 
 _NOT_REPLACED = "not replaced"
 ZONE = "topology.kubernetes.io/zone"
@@ -36,10 +39,10 @@ class Replacements:
     A pod of a StatefulSet is replaced by one of the same name, any other pod by one of the same controller.
     """
 
-    def __init__(self, timeline: Timeline, frozen: Iterable[History[Pod]], moment: float) -> None:
-        self.timeline = timeline
+    def __init__(self, view: View, frozen: Iterable[History[Pod]], moment: float) -> None:
+        self.view, self.timeline = view, view.timeline
         self.moment = moment
-        self.frozen_uids = {history.last.object.metadata.uid for history in frozen}
+        self.frozen = set(frozen)
         self.ranks: dict[tuple[str, str], int] = {}
 
     def signal(self, history: History[Pod], replacement: Replacement) -> Signal:
@@ -49,27 +52,33 @@ class Replacements:
             return Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
         rank = self.ranks[key] = self.ranks.get(key, 0) + 1
         none = Subject("", Signal((Sample(float("-inf"), False, None, _NOT_REPLACED),)))
-        new = (
-            Subject(full_name(h.last.object.metadata), self._candidate_signal(h, history, replacement))
-            for h in self._candidates(key)
-        )
+        new = self._candidates(key, node_of(history.last.object), replacement)
         count = combine(SubjectSet("", (none, *new), Quantifier.COUNT, rank))
         return Signal(
-            tuple(replace(s, observation=_NOT_REPLACED if s.value is False else s.observation) for s in count.samples)
+            tuple(
+                structs.replace(s, observation=_NOT_REPLACED if s.value is False else s.observation)
+                for s in count.samples
+            )
         )
 
-    def _candidates(self, key: tuple[str, str]) -> Iterator[History[Pod]]:
+    def _candidates(self, key: tuple[str, str], before: str, replacement: Replacement) -> Iterator[Subject]:
+        """The pods that may replace one that was on the node ``before``."""
+        memo = Memo() if replacement.zone else self.view.memo("replaces", before, self.moment)  # zones are of nodes
         for history in self.timeline.pods.of_controller(key[0]):
-            if (
-                history.last.object.metadata.uid not in self.frozen_uids
-                and history.times[0] > self.moment
-                and _controller_key(history.last.object) == key
-            ):
-                yield history
+            if history not in self.frozen and history.times[0] > self.moment:
+                make = partial(self._candidate, history, before, replacement)
+                its_key, subject = memo.recall(self.timeline, history, make)
+                if its_key == key:
+                    yield subject
 
-    def _candidate_signal(self, history: History[Pod], old: History[Pod], replacement: Replacement) -> Signal:
-        before = node_of(old.last.object)
+    def _candidate(
+        self, history: History[Pod], before: str, replacement: Replacement
+    ) -> tuple[tuple[str, str] | None, Subject]:
+        pod = history.last.object
+        subject = Subject(full_name(pod.metadata), self._candidate_signal(history, before, replacement))
+        return _controller_key(pod), subject
 
+    def _candidate_signal(self, history: History[Pod], before: str, replacement: Replacement) -> Signal:
         def observe(version: Version[Pod]) -> Observation:
             pod, node = version.object, node_of(version.object)
             ready = pod_condition(pod, "Ready")
@@ -85,10 +94,10 @@ class Replacements:
 
         first = Sample(float("-inf"), False, None, _NOT_REPLACED)
         signal = from_history(history, observe)
-        created = history.versions[0]
+        created = history.first
         if created.earliest < self.moment and created.t - created.earliest > USUAL_LAG:  # it may be from before
             text = "a pod that may be its replacement was received late"
-            unsure = (replace(s, value=None, observation=text) if s.value else s for s in signal.samples)
+            unsure = (structs.replace(s, value=None, observation=text) if s.value else s for s in signal.samples)
             return Signal((first, *unsure))
         return Signal((first, *signal.samples))
 

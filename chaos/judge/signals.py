@@ -123,7 +123,8 @@ def history_signal(
 
     def make() -> tuple[Signal, str]:
         uid = uid_of(history)
-        return mask_blind(from_history(history, observe), timeline, source, uid=uid).with_shape(), uid
+        signal = mask_blind(from_history(history, observe), timeline, source, uid=uid)
+        return signal.without_repetitions().with_shape(), uid
 
     signal, uid = memo.recall(timeline, history, make)
     return mask_unproven(signal, timeline, source, uid=uid)

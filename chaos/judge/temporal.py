@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from msgspec import structs
+
 from chaos.judge.runs import Run, runs_of
 from chaos.model.signal import Sample, Signal, Span
 from chaos.model.verdict import Status
@@ -168,7 +170,7 @@ def negate(signal: Signal) -> Signal:
 
 
 def _uncertain(sample: Sample) -> Sample:
-    return replace(sample, value=None, observation=f"it is not known when this changed: {sample.observation}")
+    return structs.replace(sample, value=None, observation=f"it is not known when this changed: {sample.observation}")
 
 
 def _undecided(doubts: list[Run], start: float, end: float, horizon: float) -> Answer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -69,7 +71,7 @@ class CurrencyLog:
         self._sources: dict[str, _Source] = {}
         self._late: dict[str, list[BlindWindow]] = {}
         self._unsettled: dict[str, deque[tuple[int, float, float]]] = {}  # late versions: order, earliest, receipt
-        self._event_earliest: dict[int, float] = {}  # by seq
+        self._event_seqs, self._event_earliest = array("q"), array("d")  # of each Event
         self._shared = OrderBounds()  # of all resources but Events
         self._slowest = 0.0  # seconds that an answer has taken
         self._clock_ahead = 0.0  # the most by which the clock of any node is ahead, as far as that is known
@@ -130,7 +132,7 @@ class CurrencyLog:
             return []
         pending = []
         for history, index in versions:
-            version = history.versions[index]
+            version = history.version(index)
             earliest, _ = self._shared.interval(version.order)
             if earliest > version.earliest:
                 history.replace(index, structs.replace(version, earliest=min(earliest, version.latest)))
@@ -141,7 +143,8 @@ class CurrencyLog:
     def note_event(self, seq: int, event: Event, t: float) -> None:
         """Remember how late an Event may be: its entry is no version."""
         order = int(event.metadata.resource_version) if event.metadata.resource_version.isdecimal() else 0
-        self._event_earliest[seq], _ = self.interval(_EVENTS, event, order, t)
+        self._event_seqs.append(seq)
+        self._event_earliest.append(self.interval(_EVENTS, event, order, t)[0])
 
     def note_renewal(self, lease: Lease, t: float) -> None:
         """Learn from a Lease, received at ``t``, how far the clock of a node is ahead at least.
@@ -158,7 +161,9 @@ class CurrencyLog:
 
     def event_earliest(self, seq: int) -> float:
         """The moment after which an Event happened, by the seq of its entry."""
-        return self._event_earliest.get(seq, math.inf)
+        index = bisect_left(self._event_seqs, seq)
+        is_known = index < len(self._event_seqs) and self._event_seqs[index] == seq
+        return self._event_earliest[index] if is_known else math.inf
 
     def until(self, source: str, uid: str = "") -> float:
         """The moment up to which everything about the object, or without ``uid`` about all, is known.

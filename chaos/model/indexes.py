@@ -1,11 +1,13 @@
-"""Histories of pods and Events of a timeline, with indexes that grow with them: few questions are about all."""
+"""Histories of the pods of a timeline, with indexes that grow with them: few questions are about all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
-from chaos.model.history import Entry, History
-from chaos.model.kube import Event, Pod, controller_of, pod_condition
+from chaos.model.history import History
+from chaos.model.kube import Pod, controller_of, pod_condition
+
+LabelGroup = tuple[Mapping[str, str], dict[str, History[Pod]]]  # labels, and the pods that ever had exactly these
 
 
 def controller_key(pod: Pod) -> str:
@@ -27,7 +29,7 @@ class PodHistories(dict[str, History[Pod]]):
         self._by_node: dict[str, dict[str, History[Pod]]] = {}
         self._by_namespace: dict[str, dict[str, History[Pod]]] = {}
         self._by_controller: dict[str, dict[str, History[Pod]]] = {}
-        self._by_labels: dict[str, dict[frozenset[tuple[str, str]], dict[str, History[Pod]]]] = {}  # and namespace
+        self._by_labels: dict[str, dict[frozenset[tuple[str, str]], LabelGroup]] = {}  # and namespace
         self._disrupted: dict[str, History[Pod]] = {}
         self._on_unknown_node: dict[str, History[Pod]] = {}
 
@@ -36,8 +38,11 @@ class PodHistories(dict[str, History[Pod]]):
         history = self[uid]
         pod = history.last.object
         self._by_namespace.setdefault(pod.metadata.namespace, {})[uid] = history
-        labels = frozenset((pod.metadata.labels or {}).items())
-        self._by_labels.setdefault(pod.metadata.namespace, {}).setdefault(labels, {})[uid] = history
+        labels, groups = pod.metadata.labels or {}, self._by_labels.setdefault(pod.metadata.namespace, {})
+        exactly = frozenset(labels.items())
+        if exactly not in groups:
+            groups[exactly] = labels, {}
+        groups[exactly][1][uid] = history
         if pod.spec and pod.spec.node_name:
             self._by_node.setdefault(pod.spec.node_name, {})[uid] = history
         elif history.last.final_state_unknown:
@@ -58,10 +63,14 @@ class PodHistories(dict[str, History[Pod]]):
     def in_namespace(self, namespace: str) -> list[History[Pod]]:
         return list(self._by_namespace.get(namespace, {}).values())
 
-    def with_labels(self, namespace: str, matches: Callable[[Mapping[str, str]], bool]) -> list[History[Pod]]:
-        """Pods of a namespace that ever had labels that match."""
-        groups = self._by_labels.get(namespace, {}).items()
-        return _in_order(history for labels, group in groups if matches(dict(labels)) for history in group.values())
+    def label_groups(self, namespace: str) -> Collection[LabelGroup]:
+        """The sets of labels that pods of a namespace ever had: more may follow, and none ends."""
+        return self._by_labels.get(namespace, {}).values()
+
+    @staticmethod
+    def in_groups(groups: Iterable[LabelGroup]) -> list[History[Pod]]:
+        """Pods that ever had one of some sets of labels."""
+        return _in_order(history for _, pods in groups for history in pods.values())
 
     def of_controller(self, key: str) -> list[History[Pod]]:
         """Pods that ever had the controller, as of :func:`controller_key`."""
@@ -75,27 +84,4 @@ class PodHistories(dict[str, History[Pod]]):
 
 def _in_order(histories: Iterable[History[Pod]]) -> list[History[Pod]]:
     """Without duplicates, in the order of their first versions."""
-    return sorted({id(h): h for h in histories}.values(), key=lambda h: h.versions[0].seq)
-
-
-class EventLog(list[tuple[Entry, Event]]):
-    """Entries and Events, in order of time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._by_name: dict[str, list[tuple[Entry, Event]]] = {}
-        self._by_reason: dict[str, list[tuple[Entry, Event]]] = {}
-
-    def record(self, entry: Entry, event: Event) -> None:
-        """Append an Event, which is also found by the name of its object and its reason."""
-        item = (entry, event)
-        self.append(item)
-        self._by_name.setdefault(event.involved_object.name if event.involved_object else "", []).append(item)
-        self._by_reason.setdefault(event.reason or "", []).append(item)
-
-    def about(self, name: str) -> Sequence[tuple[Entry, Event]]:
-        """Events about objects of that name."""
-        return self._by_name.get(name, ())
-
-    def with_reason(self, reason: str) -> Sequence[tuple[Entry, Event]]:
-        return self._by_reason.get(reason, ())
+    return sorted({id(h): h for h in histories}.values(), key=lambda h: h.first_seq)

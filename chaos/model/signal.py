@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
+from msgspec import Struct
+
 from chaos.model.recording import BlindWindow
 from chaos.model.value_limit import ValueLimit
 
 Shape = tuple[Hashable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True, gc=False):
     """From some moment in (``earliest``, ``t``] on the statement is ``value`` (None = unknown).
 
     ``observation`` describes why. ``earliest`` is infinite if ``t`` is exact. ``order``: the resourceVersion of what
@@ -41,7 +42,7 @@ class Sample:
         return min(self.t, self.earliest)
 
     def moved(self, t: float, earliest: float) -> Sample:
-        """The sample with another interval; several times quicker than ``replace``."""
+        """The sample with another interval; quicker than ``replace``."""
         if t == self.t and earliest == self.earliest:
             return self
         return Sample(t, self.value, self.seq, self.observation, earliest, self.order, self.is_lag)
@@ -74,6 +75,18 @@ class Signal:
         if any(math.isfinite(s.earliest) for s in self.samples):
             return self
         return Signal(self.samples, tuple((s.t, s.value, s.is_lag) for s in self.samples))
+
+    def without_repetitions(self) -> Signal:
+        """The signal without most of the samples that show the state of those before and after, as heartbeats do."""
+        states = list(self.samples[:1])
+        for sample, after in zip(self.samples[1:-1], self.samples[2:], strict=True):
+            state, before = (sample.value, sample.observation), states[-1]
+            same = state == (before.value, before.observation) == (after.value, after.observation)
+            # Of what is received after the last proof, only what has an interval counts.
+            counts = sample.lo == sample.t or (before.lo < before.t and after.lo < after.t)
+            if not (same and counts) or sample.value is None:
+                states.append(sample)
+        return Signal((*states, *self.samples[1:][-1:]))
 
     def at(self, t: float) -> Sample:
         """The sample in force at ``t``."""

@@ -6,13 +6,15 @@ Only :meth:`Timeline.add` writes. Assertions never change a timeline.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import InitVar, dataclass, field
+from typing import Any, TypeVar
 
 from chaos.model.currency_log import CurrencyLog
+from chaos.model.entry_log import EntryLog, Holder
+from chaos.model.event_log import EventLog, StoredEvent
 from chaos.model.fact import current_fact
 from chaos.model.history import Entry, History, Key, Version
-from chaos.model.indexes import EventLog, PodHistories
+from chaos.model.indexes import PodHistories
 from chaos.model.kube import (
     EndpointSlice,
     Job,
@@ -23,9 +25,12 @@ from chaos.model.kube import (
     VolumeAttachment,
     Workload,
 )
+from chaos.model.packing import PAUSE, Packing
 from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
 
 __all__ = ["Entry", "Fact", "History", "Key", "ProbeSample", "QuerySample", "Scrape", "Timeline", "Version"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Timeline:
     """All entries of a run or recording, in the order of receipt. Times are seconds since the epoch."""
 
     meta: dict[str, Any] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
+    entries: EntryLog = field(default_factory=EntryLog)
     nodes: dict[str, History[Node]] = field(default_factory=dict)  # by name
     pods: PodHistories = field(default_factory=PodHistories)  # by uid
     leases: dict[str, History[Lease]] = field(default_factory=dict)  # by name
@@ -91,14 +96,23 @@ class Timeline:
     recent: list[tuple[History[Any], int]] = field(default_factory=list)  # versions that a proof may still narrow
     start: float = 0.0
     end: float = 0.0
+    pause: InitVar[float] = PAUSE  # seconds after which what no one asks for is packed
+
+    def __post_init__(self, pause: float) -> None:
+        self._packing = Packing(pause)
+        self.events.packer = self._packing.packer(StoredEvent)
 
     def add(self, entry: Entry) -> None:
         """Append one entry. Entries must be in order of time."""
         self.start = self.start if self.entries else entry.t
         self.end = max(self.end, entry.t)
-        self.entries.append(entry)
-        if adder := _ADDERS.get(entry.kind):
-            adder(self, entry)
+        self._packing.advance(self.end)
+        adder = _ADDERS.get(entry.kind)
+        self.entries.append(entry, adder(self, entry) if adder else None)
+
+    def new_history(self, of: type[T]) -> History[T]:
+        """The history of an object of a type."""
+        return History(self._packing.packer(Version[of]))  # type: ignore[valid-type]
 
     def next_seq(self) -> int:
         return len(self.entries)
@@ -118,7 +132,11 @@ class Timeline:
         return [*(b for b in self.blind_windows if b.covers(source)), *self.currency.late_windows(source)]
 
 
-def _append(timeline: Timeline, history: History[Any], entry: Entry) -> None:
+def _append(timeline: Timeline, histories: dict[Any, History[Any]], key: object, entry: Entry) -> History[Any]:
+    """Add the version to the history of its object."""
+    history = histories.get(key)
+    if history is None:
+        history = histories[key] = timeline.new_history(type(entry.object))
     metadata, is_deleted = entry.object.metadata, entry.type == "DELETED"
     is_stale = is_deleted and entry.note  # its resourceVersion is that of a state before the deletion
     order = int(metadata.resource_version) if metadata.resource_version.isdecimal() and not is_stale else 0
@@ -126,55 +144,58 @@ def _append(timeline: Timeline, history: History[Any], entry: Entry) -> None:
     order = order if timeline.currency.is_one_store else 0
     history.append(Version(entry.t, entry.seq, entry.object, is_deleted, bool(entry.note), earliest, order, latest))
     if order and earliest < latest:
-        timeline.recent.append((history, len(history.versions) - 1))
+        timeline.recent.append((history, len(history.times) - 1))
+    return history
 
 
 def _key(entry: Entry) -> Key:
     return entry.object.metadata.namespace, entry.object.metadata.name
 
 
-def _add_node(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.nodes.setdefault(entry.object.metadata.name, History()), entry)
+def _add_node(timeline: Timeline, entry: Entry) -> Holder:
+    return _append(timeline, timeline.nodes, entry.object.metadata.name, entry)
 
 
-def _add_pod(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.pods.setdefault(entry.object.metadata.uid, History()), entry)
+def _add_pod(timeline: Timeline, entry: Entry) -> Holder:
+    history = _append(timeline, timeline.pods, entry.object.metadata.uid, entry)
     timeline.pods.index(entry.object.metadata.uid)
+    return history
 
 
-def _add_lease(timeline: Timeline, entry: Entry) -> None:
+def _add_lease(timeline: Timeline, entry: Entry) -> Holder:
     timeline.currency.note_renewal(entry.object, entry.t)
-    _append(timeline, timeline.leases.setdefault(entry.object.metadata.name, History()), entry)
+    return _append(timeline, timeline.leases, entry.object.metadata.name, entry)
 
 
-def _add_workload(timeline: Timeline, entry: Entry) -> None:
+def _add_workload(timeline: Timeline, entry: Entry) -> Holder:
     metadata = entry.object.metadata
-    _append(timeline, timeline.workloads.setdefault((entry.kind, metadata.namespace, metadata.name), History()), entry)
+    return _append(timeline, timeline.workloads, (entry.kind, metadata.namespace, metadata.name), entry)
 
 
-def _add_job(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.jobs.setdefault(_key(entry), History()), entry)
+def _add_job(timeline: Timeline, entry: Entry) -> Holder:
+    return _append(timeline, timeline.jobs, _key(entry), entry)
 
 
-def _add_budget(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.poddisruptionbudgets.setdefault(_key(entry), History()), entry)
+def _add_budget(timeline: Timeline, entry: Entry) -> Holder:
+    return _append(timeline, timeline.poddisruptionbudgets, _key(entry), entry)
 
 
-def _add_slice(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.endpointslices.setdefault(_key(entry), History()), entry)
+def _add_slice(timeline: Timeline, entry: Entry) -> Holder:
+    return _append(timeline, timeline.endpointslices, _key(entry), entry)
 
 
-def _add_claim(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.persistentvolumeclaims.setdefault(_key(entry), History()), entry)
+def _add_claim(timeline: Timeline, entry: Entry) -> Holder:
+    return _append(timeline, timeline.persistentvolumeclaims, _key(entry), entry)
 
 
-def _add_attachment(timeline: Timeline, entry: Entry) -> None:
-    _append(timeline, timeline.volumeattachments.setdefault(entry.object.metadata.name, History()), entry)
+def _add_attachment(timeline: Timeline, entry: Entry) -> Holder:
+    return _append(timeline, timeline.volumeattachments, entry.object.metadata.name, entry)
 
 
-def _add_event(timeline: Timeline, entry: Entry) -> None:
-    timeline.events.record(entry, entry.object)
+def _add_event(timeline: Timeline, entry: Entry) -> Holder:
     timeline.currency.note_event(entry.seq, entry.object, entry.t)
+    timeline.events.record(entry, entry.object)
+    return timeline.events
 
 
 def _add_metrics(timeline: Timeline, entry: Entry) -> None:
@@ -214,7 +235,7 @@ def _add_meta(timeline: Timeline, entry: Entry) -> None:
     timeline.meta.update(entry.object)
 
 
-_ADDERS: dict[str, Callable[[Timeline, Entry], None]] = {
+_ADDERS: dict[str, Callable[[Timeline, Entry], Holder | None]] = {
     EntryKind.META: _add_meta,
     "nodes": _add_node,
     "pods": _add_pod,

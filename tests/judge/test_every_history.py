@@ -164,7 +164,12 @@ def judged(timeline: Timeline, source: str, live: bool, state: LiveState | None 
 def test_what_is_decided_is_so_in_every_history(
     recorded: Recorded, source: str, duplicates: bool, ticks: set[int]
 ) -> None:
-    lines, growing, taken, state = entries(recorded, source, duplicates=duplicates), Timeline(), 0, LiveState()
+    lines, growing, taken, state = (
+        entries(recorded, source, duplicates=duplicates),
+        Timeline(pause=0),
+        0,
+        LiveState(),
+    )
     for tick in [half / 2 for half in sorted(ticks)]:
         due = [line for line in lines if line.t <= T0 + tick]
         for line in due[taken:]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -205,3 +206,34 @@ def combined(quantifier: Quantifier, together: Signal, owners: list[bool]) -> Si
     parts = [[s for s, owner in zip(rest, owners, strict=True) if owner is mine] for mine in (False, True)]
     subjects = tuple(Subject("", Signal((first, *part))) for part in parts)
     return combine(SubjectSet("", subjects, quantifier, 1, 1))
+
+
+GAPS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([True, True, False, None]), st.integers(0, 1)),
+    max_size=9,
+)
+
+
+@settings(max_examples=500)
+@given(GAPS, st.sampled_from([None, 3.0, 8.0, 40.0]))
+def test_repetitions_say_nothing_new(gaps: list[tuple[int, int, bool | None, int]], until: float | None) -> None:
+    """Heartbeats: the runs, and what is described now, are the same without them."""
+    samples, t = [Sample(float("-inf"), None, None, "first")], 1.0
+    for order, (pause, width, value, text) in enumerate(gaps, 1):
+        lo, t = t + pause, t + pause + width
+        samples.append(Sample(t, value, order, f"{value} {text}", lo if width else math.inf, order))
+    every, fewer = Signal(tuple(samples)), Signal(tuple(samples)).without_repetitions()
+    assert fewer.samples[-1] == every.samples[-1]
+    if until is not None:
+        every, fewer = every.mask_lag(until, "pods"), fewer.mask_lag(until, "pods")
+    assert _shapes(fewer) == _shapes(every)
+
+
+def _shapes(of: Signal) -> list[tuple[object, ...]]:
+    return [(run.value, run.lo, run.hi, run.end_lo, run.end_hi) for run in runs_of(of)]
+
+
+def test_of_many_heartbeats_few_are_left() -> None:
+    beats = [Sample(float(t), True, t, "Ready") for t in range(5)]
+    changed = [*beats, Sample(5.0, True, 5, "Ready, cordoned"), *(Sample(float(t), False, t, "gone") for t in (6, 7))]
+    assert Signal(tuple(changed)).without_repetitions().samples == (beats[0], *changed[4:])

@@ -59,7 +59,8 @@ def test_pods(story: Story) -> None:
         assert pods.on_nodes(nodes) == scan("node", *nodes)
     for namespace in ("space-0", "space-1", "elsewhere"):
         assert pods.in_namespace(namespace) == scan("namespace", namespace)
-        web = pods.with_labels(namespace, lambda labels: labels.get("app") == "web")
+        groups = [group for group in pods.label_groups(namespace) if group[0].get("app") == "web"]
+        web = pods.in_groups(groups)
         assert web == [h for h in scan("app", "web") if h in pods.in_namespace(namespace)]
         for owner in OWNERS:
             assert pods.of_controller(f"{namespace}/{owner}") == scan("controller", f"{namespace}/{owner}")

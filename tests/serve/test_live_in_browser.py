@@ -63,7 +63,7 @@ class Story:
 @pytest.fixture
 def story() -> Iterator[Story]:
     feed, stops = LiveFeed(EXPERIMENT, "lab"), list[str]()
-    entries = build_timeline(read_recording(RECORDINGS / "01-graceful-poweroff.jsonl.gz")).entries
+    entries = build_timeline(read_recording(RECORDINGS / "01-graceful-poweroff.jsonl.gz")).entries[:]
     with LiveServer(Address("127.0.0.1", 0), feed, "A planned power-off") as server:
         made = Story(feed, server, entries, Timeline(), stops)
         feed.begin({"victim": ("ra-worker",)}, lambda: stops.append("stop"))

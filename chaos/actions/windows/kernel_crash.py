@@ -33,7 +33,7 @@ def _check_crashed(timeline: Timeline, step: StepRun) -> ProofResult:
     booted = boot_changed(timeline, step)
     if booted.status is not ProofStatus.PROVEN:
         return booted
-    since = timeline.entries[booted.evidence[-1]].t
+    since = timeline.entries.time(booted.evidence[-1])
     reading = next((r for r in readings_after(timeline, step, "last-stop", timeline.end) if r.t >= since), None)
     if reading is None:
         return no_proof(f"{booted.because}, but last-stop was not read since")

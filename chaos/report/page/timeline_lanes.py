@@ -102,7 +102,7 @@ def pod_lane(uid: str, history: History[Pod], since: float, until: float) -> Lan
     node = (last.spec.node_name if last.spec else None) or UNSCHEDULED
     marks = (*_disruptions(history), *_deletions(history))
     # Real clusters hold many pods that finished long ago and never change again.
-    idle = len(states) == 1 and (is_finished(history.versions[0].object) or not marks)
+    idle = len(states) == 1 and (is_finished(history.first.object) or not marks)
     has_changes = bool(states) and (not idle or states[0].start > since + 1)
     name, hash_ = printable(full_name(last.metadata)), (last.metadata.labels or {}).get(_TEMPLATE_HASH, "")
     labels = (printable(last.metadata.namespace), printable(_owner(last, hash_)), printable(hash_))

@@ -33,7 +33,7 @@ Moment = tuple[Entry, ...]
 
 def entries_of(number: str) -> list[Entry]:
     path: Path = next(RECORDINGS.glob(f"{number}-*.gz"))
-    return build_timeline(read_recording(path)).entries
+    return list(build_timeline(read_recording(path)).entries)
 
 
 def expected(result: RunResult, timeline: Timeline) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""The entries of a timeline, in a few bytes each: what histories and Events hold is not held twice."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, overload
+
+from chaos.model.event_log import EventLog
+from chaos.model.history import Entry, History
+
+_Head = tuple[str, str, str, str]  # kind, type, node, note
+Holder = History[Any] | EventLog
+
+
+class EntryLog(Sequence[Entry]):
+    """All entries by their seq. Each is made again when it is asked for."""
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self._heads: list[_Head] = []
+        self._known: dict[_Head, _Head] = {}
+        self._objects: list[Any] = []  # or their holders
+
+    def append(self, entry: Entry, holder: Holder | None) -> None:
+        """Append the next entry. ``holder``: of its object, None if the log is to hold it."""
+        head = (entry.kind, entry.type, entry.node, entry.note)
+        self._times.append(entry.t)
+        self._heads.append(self._known.setdefault(head, head))
+        self._objects.append(entry.object if holder is None else holder)
+
+    def time(self, seq: int) -> float:
+        """When the entry ``seq`` was received."""
+        return self._times[seq]
+
+    def type(self, seq: int) -> str:
+        return self._heads[seq][1]
+
+    def _entry(self, seq: int) -> Entry:
+        kind, type_, node, note = self._heads[seq]
+        found = self._objects[seq]
+        value = found.object_of(seq) if isinstance(found, History | EventLog) else found
+        return Entry(seq, self._times[seq], kind, type_, value, node, note)
+
+    @overload
+    def __getitem__(self, seq: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, seq: slice) -> list[Entry]: ...
+
+    def __getitem__(self, seq: int | slice) -> Entry | list[Entry]:
+        found = range(len(self._times))[seq]
+        return self._entry(found) if isinstance(found, int) else [self._entry(each) for each in found]
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __repr__(self) -> str:
+        return repr(list(self))
