@@ -247,15 +247,15 @@ class Reflector:
 
     def _timed_chunks(self, stream: WatchStream, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The chunks, of a busy watch many at a time: waking up for each event costs more than the event."""
-        asked = self._clock.now()
+        requested = self._clock.now()
         for chunk in chunks:
             before, self._received_at = self._received_at, self._clock.now()
             # What came without a wait may have been in a buffer of TLS or HTTP, with more behind it.
-            may_gather = self._received_at - before < _BUSY and self._received_at - asked >= _WAITED
+            may_gather = self._received_at - before < _BUSY and self._received_at - requested >= _WAITED
             yield chunk
             if may_gather and not stream.has_input():
                 self._clock.gather()
-            asked = self._clock.now()
+            requested = self._clock.now()
         self._received_at = self._clock.now()
 
     def _handle_event(self, line: bytes) -> None:
