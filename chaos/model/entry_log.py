@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, overload
 
 from chaos.model.event_log import EventLog
@@ -11,6 +11,7 @@ from chaos.model.history import Entry, History
 
 _Head = tuple[str, str, str, str]  # kind, type, node, note
 Holder = History[Any] | EventLog
+_END = object()
 
 
 class EntryLog(Sequence[Entry]):
@@ -36,11 +37,29 @@ class EntryLog(Sequence[Entry]):
     def type(self, seq: int) -> str:
         return self._heads[seq][1]
 
-    def _entry(self, seq: int) -> Entry:
+    def select(self, seqs: Collection[int]) -> list[Entry]:
+        """Those of the entries ``seqs`` that exist, in their order."""
+        return [self[seq] for seq in sorted(seqs) if 0 <= seq < len(self)]
+
+    def _entry(self, seq: int, value: Any) -> Entry:
         kind, type_, node, note = self._heads[seq]
-        found = self._objects[seq]
-        value = found.object_of(seq) if isinstance(found, History | EventLog) else found
         return Entry(seq, self._times[seq], kind, type_, value, node, note)
+
+    def _entries(self, seqs: range) -> Iterator[Entry]:
+        """The entries ``seqs``. Those without a gap are unpacked once, and not all at the same time."""
+        parts: dict[int, Iterator[Any]] = {}  # what follows the last entry of a holder
+        for seq in seqs:
+            value = self._objects[seq]
+            if isinstance(value, History | EventLog):
+                holder, following = value, parts.get(id(value)) if seqs.step == 1 else None
+                value = next(following, _END) if following else _END
+                if value is _END:
+                    following = parts[id(holder)] = iter(holder.objects_from(seq))
+                    value = next(following)
+            yield self._entry(seq, value)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return self._entries(range(len(self._times)))
 
     @overload
     def __getitem__(self, seq: int) -> Entry: ...
@@ -50,7 +69,9 @@ class EntryLog(Sequence[Entry]):
 
     def __getitem__(self, seq: int | slice) -> Entry | list[Entry]:
         found = range(len(self._times))[seq]
-        return self._entry(found) if isinstance(found, int) else [self._entry(each) for each in found]
+        if isinstance(found, int):
+            return next(self._entries(range(found, found + 1)))
+        return list(self._entries(found))
 
     def __len__(self) -> int:
         return len(self._times)

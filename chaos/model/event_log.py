@@ -99,10 +99,10 @@ class EventLog(Sequence[Item]):
                 found = index[key] = array("l")
             found.append(number)
 
-    def object_of(self, seq: int) -> Event:
-        """The Event that is the entry ``seq``, for somebody who asks only once."""
+    def objects_from(self, seq: int) -> list[Event]:
+        """The Event that is the entry ``seq``, and those that are stored behind it; what is packed stays so."""
         number = bisect_left(self._seqs, seq)
-        return self._chunks[number // _CHUNK].peek()[number % _CHUNK][1]
+        return [event for _, event in self._chunks[number // _CHUNK].peek()[number % _CHUNK :]]
 
     def about(self, name: str) -> list[Item]:
         """Events about objects of that name."""

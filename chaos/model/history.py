@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -127,13 +127,16 @@ class History(Generic[T]):
     def __iter__(self) -> Iterator[Version[T]]:
         return iter(self.versions)
 
-    def object_of(self, seq: int) -> T:
-        """The object of the version that is the entry ``seq``, for somebody who asks only once."""
+    def objects_from(self, seq: int) -> list[T]:
+        """The object of the version that is the entry ``seq``, and those of the versions that are stored behind it.
+
+        At least one; what is packed stays so.
+        """
         versions = self._recent
         if not versions or seq < versions[0].seq:
             index = bisect_right(self._packed, seq, key=lambda packed: packed[0])
             versions = self._unpack(self._packed[index - 1][1])
-        return versions[bisect_right(versions, seq, key=lambda version: version.seq) - 1].object
+        return [version.object for version in versions[bisect_left(versions, seq, key=lambda each: each.seq) :]]
 
     def pack(self) -> bool:
         """Pack all versions, of an object that exists all but the last; false if somebody asked since the last call."""

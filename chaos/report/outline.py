@@ -153,8 +153,7 @@ def cited_seqs(result: RunResult) -> list[int]:
 def evidence(result: RunResult, timeline: Timeline) -> dict[int, Evidence]:
     """All cited entries, by sequence number."""
     seqs = cited_seqs(result)
-    cited = set(seqs)
-    entries = {entry.seq: entry for entry in timeline.entries if entry.seq in cited}
+    entries = {entry.seq: entry for entry in timeline.entries.select(seqs)}
     return {seq: _evidence(seq, entries.get(seq)) for seq in seqs}
 
 

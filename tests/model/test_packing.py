@@ -47,6 +47,9 @@ def test_a_timeline_is_the_same(path: Path) -> None:
     plain, _ = filled(path, math.inf)
     assert is_packed(packed)
     assert packed.entries == entries
+    assert packed.entries[3:] == entries[3:]
+    assert packed.entries[::-7] == entries[::-7]
+    assert [packed.entries[seq] for seq in range(0, len(entries), 11)] == entries[::11]
     assert is_packed(packed)  # who reads all entries once leaves the rest as it is
     assert not is_packed(plain)
     for kind in HISTORIES:
@@ -95,7 +98,10 @@ def test_a_history_answers_as_a_list(actions: list[str]) -> None:
             middle = expected[len(expected) // 2]
             assert history.at(middle.t) == middle == history.version(len(expected) // 2)
             assert history.after(middle.t) == expected[len(expected) // 2 + 1 :]
-        assert [history.object_of(v.seq) for v in expected] == [v.object for v in expected]
+        for place, each in enumerate(expected):
+            found = history.objects_from(each.seq)
+            assert found
+            assert found == [v.object for v in expected[place : place + len(found)]]
         assert (history.first, history.last, history.first_seq) == (expected[0], expected[-1], expected[0].seq)
 
 

@@ -28,8 +28,7 @@ _MAX_LINKS = 12  # links to evidence in a row
 
 def render_tables(result: RunResult, timeline: Timeline) -> Html:
     """Render all sections."""
-    cited = set(cited_seqs(result))
-    entries = {entry.seq: entry for entry in timeline.entries if entry.seq in cited}
+    entries = {entry.seq: entry for entry in timeline.entries.select(cited_seqs(result))}
     times = {seq: entry.t for seq, entry in entries.items()}
     shown: set[int] = set()
     parts = (

@@ -10,8 +10,8 @@ from chaos.model.text import printable
 from chaos.model.timeline import Entry, Timeline
 from chaos.report.describe import describe
 from chaos.report.page.object_diff import object_diff
-from chaos.report.page.observations import News, select
-from chaos.report.page.page_data import MAX_OBSERVATIONS, PageClock, object_identity
+from chaos.report.page.observations import News, object_identity, select
+from chaos.report.page.page_data import MAX_OBSERVATIONS, PageClock
 from chaos.report.page.timeline_lanes import lane_of
 
 

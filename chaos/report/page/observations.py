@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from typing import Any
 
 from chaos.model.kube import Lease
 from chaos.model.recording import BOOKMARK, LIST, EntryKind
@@ -29,15 +30,29 @@ _KINDS = frozenset(
 )
 
 
-def observations(timeline: Timeline, cited: set[int], limit: int) -> tuple[list[tuple[Entry, str]], int]:
-    """Entries that differ from the previous one of their subject, with descriptions, and the number omitted.
+def observations(timeline: Timeline, cited: set[int], limit: int) -> tuple[list[tuple[Entry, Any]], int]:
+    """Entries that differ from the previous one of their subject, and the number omitted.
 
-    At most ``limit`` rows, but entries with a sequence number in ``cited`` and actions are always included. Listed
-    events happened before the run and are no change.
+    Each with the version of its object before, None for the first. At most ``limit`` rows, but entries with a sequence
+    number in ``cited`` and actions are always included. Listed events happened before the run and are no change.
     """
-    news = News()
-    rows, omitted = select(((entry, news.is_new(entry)) for entry in timeline.entries), cited, limit)
-    return [(entry, describe(entry)) for entry in rows], omitted
+    news, previous = News(), dict[tuple[str, str], Any]()
+    rows, omitted = list[tuple[Entry, Any]](), 0
+    for entry in timeline.entries:  # once: they may be many, and packed
+        is_new, key = news.is_new(entry), object_identity(entry)
+        if _is_row(entry, len(rows) < limit, cited, is_new=is_new):
+            rows.append((entry, previous.get(key) if key else None))
+        elif is_new:
+            omitted += 1
+        if key is not None:
+            previous[key] = entry.object
+    return rows, omitted
+
+
+def object_identity(entry: Entry) -> tuple[str, str] | None:
+    """What distinguishes the object of an entry from others, None for an entry without one."""
+    metadata = getattr(entry.object, "metadata", None)
+    return None if metadata is None else (entry.kind, metadata.uid or f"{metadata.namespace}/{metadata.name}")
 
 
 class News:
@@ -61,11 +76,15 @@ def select(entries: Iterable[tuple[Entry, bool]], cited: Container[int], limit: 
     rows: list[Entry] = []
     omitted = 0
     for entry, is_new in entries:
-        if entry.seq in cited or entry.kind == EntryKind.ACTION or (is_new and len(rows) < limit):
+        if _is_row(entry, len(rows) < limit, cited, is_new=is_new):
             rows.append(entry)
         elif is_new:
             omitted += 1
     return rows, omitted
+
+
+def _is_row(entry: Entry, has_room: bool, cited: Container[int], *, is_new: bool) -> bool:
+    return entry.seq in cited or entry.kind == EntryKind.ACTION or (is_new and has_room)
 
 
 def _subject(entry: Entry) -> tuple[str, str]:

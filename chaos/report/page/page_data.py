@@ -40,15 +40,16 @@ from typing import Any
 from chaos.model.recording import ActionPhase
 from chaos.model.result import RunResult
 from chaos.model.text import printable
-from chaos.model.timeline import Entry, Timeline
+from chaos.model.timeline import Timeline
 from chaos.model.value_limit import ValueLimit
 from chaos.model.verdict import SYMBOLS
+from chaos.report.describe import describe
 from chaos.report.outline import cited_seqs, origin, value_limits
 from chaos.report.page.affected import affected_lanes
 from chaos.report.page.charts import charts
 from chaos.report.page.columns import Columns, StringTable
 from chaos.report.page.lane_names import own_namespace, short_names
-from chaos.report.page.object_diff import Change, object_diff
+from chaos.report.page.object_diff import object_diff
 from chaos.report.page.observations import observations
 from chaos.report.page.own_names import without_namespace
 from chaos.report.page.ranking import deciding_entry, ranked
@@ -112,7 +113,7 @@ def _lane_tables(
     strings: StringTable,
 ) -> dict[str, Columns]:
     targets = {node for nodes in result.targets.values() for node in nodes}
-    affected = affected_lanes(lanes, targets, cited_lanes(set(cited_seqs(result)), timeline), clock.origin)
+    affected = affected_lanes(lanes, targets, cited_lanes(cited_seqs(result), timeline), clock.origin)
     node_index = {lane.key: index for index, lane in enumerate(lanes) if lane.kind == "node"}
     table = Columns("kind", "name", "short", "owner", "node", "flags", "spans", "taints", "marks")
     spans, taints = Columns("start", "end", "state", "text", "seq"), Columns("start", "end", "text", "seq")
@@ -140,7 +141,7 @@ def lane_flags(lane: Lane, targets: Container[str], *, is_affected: bool) -> int
 
 def cited_lanes(cited: Collection[int], timeline: Timeline) -> set[str]:
     """Keys of the lanes whose entries verdicts and proofs cite."""
-    return {lane_of(entry, timeline) for entry in timeline.entries if entry.seq in cited} - {""}
+    return {lane_of(entry, timeline) for entry in timeline.entries.select(cited)} - {""}
 
 
 def _observation_tables(
@@ -148,39 +149,17 @@ def _observation_tables(
 ) -> dict[str, Any]:
     """Observed changes, with every cited entry, every action, and the differences to the version before."""
     rows, omitted = observations(timeline, set(cited_seqs(result)), MAX_OBSERVATIONS)
-    differences = _differences(timeline, {entry.seq for entry, _ in rows})
     lane_index = {lane.key: index for index, lane in enumerate(lanes)}
     table = Columns("seq", "at", "kind", "lane", "text", "isFirst", "changes")
     changes = Columns("path", "before", "after")
-    for entry, text in rows:
-        found, is_first = differences.get(entry.seq, ()), entry.seq not in differences
+    for entry, before in rows:
+        found = [] if before is None else object_diff(before, entry.object)
         lane = lane_index.get(lane_of(entry, timeline), -1)
-        texts = (strings.add(entry.kind), lane, strings.add(text))
-        table.append(entry.seq, clock.at(entry.t), *texts, int(is_first), len(found))
+        texts = (strings.add(entry.kind), lane, strings.add(describe(entry)))
+        table.append(entry.seq, clock.at(entry.t), *texts, int(before is None), len(found))
         for change in found:
             changes.append(*map(strings.add, change))
     return {"observations": table, "changes": changes, "omitted": omitted}
-
-
-def _differences(timeline: Timeline, seqs: set[int]) -> dict[int, list[Change]]:
-    """By entry: the fields that changed since the previous version of the same object; [] if none did."""
-    found: dict[int, list[Change]] = {}
-    previous: dict[tuple[str, str], Any] = {}
-    for entry in timeline.entries:
-        key = object_identity(entry)
-        if key is None:
-            continue
-        before = previous.get(key)
-        if entry.seq in seqs and before is not None:
-            found[entry.seq] = object_diff(before, entry.object)
-        previous[key] = entry.object
-    return found
-
-
-def object_identity(entry: Entry) -> tuple[str, str] | None:
-    """What distinguishes the object of an entry from others, None for an entry without one."""
-    metadata = getattr(entry.object, "metadata", None)
-    return None if metadata is None else (entry.kind, metadata.uid or f"{metadata.namespace}/{metadata.name}")
 
 
 def undo_objects(timeline: Timeline, clock: PageClock, until: float) -> list[dict[str, Any]]:
@@ -200,8 +179,7 @@ def undo_objects(timeline: Timeline, clock: PageClock, until: float) -> list[dic
 
 def verdict_objects(result: RunResult, timeline: Timeline, clock: PageClock) -> list[dict[str, Any]]:
     """All verdicts, worst first."""
-    cited = set(cited_seqs(result))
-    times = {entry.seq: entry.t for entry in timeline.entries if entry.seq in cited}
+    times = {entry.seq: entry.t for entry in timeline.entries.select(cited_seqs(result))}
     return [
         {
             "id": row.key,

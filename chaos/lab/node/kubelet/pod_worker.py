@@ -76,6 +76,12 @@ class Worker:
     last_written_inputs: tuple[object, ...] = ()
     waiters: list[Callable[[Worker], object]] = field(default_factory=list)
 
+    def call_waiters(self) -> None:
+        """Call each of ``waiters`` once."""
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            waiter(self)
+
     def mark_unmounted(self) -> None:
         """Record that no volume of the pod is mounted."""
         self.is_unmounted = True

@@ -216,15 +216,10 @@ class PodWorkers:
         if self._process.spec.has_breakage("disruption-target-late"):
             self._process.after(_LATE, self._statuses.write, worker, True)
         self._volumes.release(worker.uid, worker.mark_unmounted)
-        self._call_waiters(worker)
+        worker.call_waiters()
         pod = self._statuses.pod(worker)
         if pod is not None and is_deleting(pod):
             self._schedule_delete(worker)
-
-    def _call_waiters(self, worker: Worker) -> None:
-        waiters, worker.waiters = worker.waiters, []
-        for waiter in waiters:
-            waiter(worker)
 
     def _schedule_delete(self, worker: Worker) -> None:
         """Delete the object of a deleted pod, once, after its volumes are unmounted."""
@@ -262,7 +257,7 @@ class PodWorkers:
 
     def _end_forgotten(self, worker: Worker) -> None:
         worker.mark_unmounted()
-        self._call_waiters(worker)
+        worker.call_waiters()
 
     def _adopt(self, namespace: str, name: str, uid: str) -> None:
         """Adopt a pod that was bound to the node before this process started."""
