@@ -64,8 +64,8 @@ def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterato
 
 
 def _import_clients() -> None:
-    """Import what is slow to import and needed as soon as the lab is ready."""
-    for name in ("chaos.kube.client", "chaos.hosts.pool", "chaos.app.nodes", "kubernetes.config", "paramiko"):
+    """Import what is slow to import and every command needs as soon as the lab is ready."""
+    for name in ("chaos.kube.client", "chaos.hosts.pool", "chaos.app.nodes", "kubernetes.config"):
         import_module(name)
 
 
