@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import msgspec
 
 PAUSE = 60.0  # seconds after which an observation that no one asked for is packed
+FEW = 100_000  # entries, some 300 MiB, up to which nothing is packed
+_AT_ONCE = 4  # things to pack with one entry: more than it adds, and no tick is long
 _WINDOW = 1 << 15  # bytes that zlib looks back
 
 
@@ -46,8 +48,9 @@ class Packer:
 class Packing:
     """What a timeline packs, and when."""
 
-    def __init__(self, pause: float = PAUSE) -> None:
-        self._pause = pause
+    def __init__(self, pause: float = PAUSE, few: int = FEW) -> None:
+        self._pause, self._few = pause, few
+        self._entries = 0
         self._now = 0.0  # time of the newest entry
         self._packers: dict[Any, Packer] = {}
         self._due: deque[tuple[float, Packable]] = deque()
@@ -63,9 +66,14 @@ class Packing:
         self._due.append((self._now + self._pause, item))
 
     def advance(self, now: float) -> None:
-        """Pack what is due at ``now``, the time of the newest entry."""
+        """Pack some of what is due at ``now``, the time of the newest entry."""
         self._now = now
-        while self._due and self._due[0][0] <= now:
+        self._entries += 1
+        if self._entries <= self._few:
+            return
+        for _ in range(_AT_ONCE):
+            if not self._due or self._due[0][0] > now:
+                return
             _, item = self._due.popleft()
             if not item.pack():
                 self.later(item)

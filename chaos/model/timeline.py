@@ -25,7 +25,7 @@ from chaos.model.kube import (
     VolumeAttachment,
     Workload,
 )
-from chaos.model.packing import PAUSE, Packing
+from chaos.model.packing import FEW, PAUSE, Packing
 from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
 
 __all__ = ["Entry", "Fact", "History", "Key", "ProbeSample", "QuerySample", "Scrape", "Timeline", "Version"]
@@ -97,9 +97,10 @@ class Timeline:
     start: float = 0.0
     end: float = 0.0
     pause: InitVar[float] = PAUSE  # seconds after which what no one asks for is packed
+    few: InitVar[int] = FEW  # entries up to which nothing is
 
-    def __post_init__(self, pause: float) -> None:
-        self._packing = Packing(pause)
+    def __post_init__(self, pause: float, few: int) -> None:
+        self._packing = Packing(pause, few)
         self.events.packer = self._packing.packer(StoredEvent)
 
     def add(self, entry: Entry) -> None:

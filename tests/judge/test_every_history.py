@@ -166,7 +166,7 @@ def test_what_is_decided_is_so_in_every_history(
 ) -> None:
     lines, growing, taken, state = (
         entries(recorded, source, duplicates=duplicates),
-        Timeline(pause=0),
+        Timeline(pause=0, few=0),
         0,
         LiveState(),
     )

@@ -111,7 +111,7 @@ def subjects(
 def ticks(lines: Iterable[RecordingEntry]) -> Iterator[tuple[Timeline, Timeline]]:
     """After each second, the timeline that grows, and one that is built from the first entry on."""
     ordered = sorted(lines, key=lambda line: line.t)
-    growing, taken = Timeline(pause=0), 0
+    growing, taken = Timeline(pause=0, few=0), 0
     for tick in range(int(ANCHOR) + 1, LAST + 1):
         due = [line for line in ordered if line.t <= T0 + tick]
         for line in due[taken:]:

@@ -29,7 +29,7 @@ HISTORIES = (
 
 def filled(path: Path, pause: float) -> tuple[Timeline, list[Entry]]:
     """A timeline that packs after ``pause``, and the entries that it was given."""
-    timeline, entries = Timeline(pause=pause), []
+    timeline, entries = Timeline(pause=pause, few=0), []
     for line in read_recording(path):
         if entry := decode(line, timeline.next_seq()):
             timeline.add(entry)
@@ -77,7 +77,7 @@ ACTIONS = st.lists(st.sampled_from(["append", "append", "delete", "replace", "pa
 @settings(max_examples=4 * EXAMPLES)
 @given(ACTIONS)
 def test_a_history_answers_as_a_list(actions: list[str]) -> None:
-    packing = Packing(0)
+    packing = Packing(0, 0)
     history: History[Pod] = History(packing.packer(Version[Pod]))
     expected: list[Version[Pod]] = []
     for number, action in enumerate(["append", *actions], 1):
@@ -106,7 +106,7 @@ def test_a_history_answers_as_a_list(actions: list[str]) -> None:
 
 
 def test_only_what_no_one_asks_for_is_packed() -> None:
-    packing, states = Packing(10), list[bool]()
+    packing, states = Packing(10, 0), list[bool]()
     history: History[Pod] = History(packing.packer(Version[Pod]))
     history.append(version(1))
     history.append(version(2))
@@ -119,11 +119,24 @@ def test_only_what_no_one_asks_for_is_packed() -> None:
     assert states == [False, False, False, True, False, False, False, True]
 
 
+def test_a_short_timeline_is_not_packed_and_a_long_one_bit_by_bit() -> None:
+    packing, states = Packing(0, 3), list[int]()
+    histories: list[History[Pod]] = []
+    for number in range(1, 7):
+        histories.append(History(packing.packer(Version[Pod])))
+        for part in (2 * number, 2 * number + 1):
+            histories[-1].append(version(part))
+    for t in range(1, 7):
+        packing.advance(t)
+        states.append(sum(history.is_packed for history in histories))
+    assert states == [0, 0, 0, 4, 6, 6]
+
+
 def test_events_are_packed_and_found() -> None:
     story = Story()
     for number in range(400):
         story.event(number / 10, "Odd" if number % 2 else "Even", f"n{number % 2}")
-    timeline = Timeline(pause=0)
+    timeline = Timeline(pause=0, few=0)
     for line in story.lines:
         entry = decode(line, timeline.next_seq())
         assert entry is not None
@@ -136,7 +149,7 @@ def test_events_are_packed_and_found() -> None:
 
 
 def test_a_node_that_could_not_be_decoded_is_not_lost() -> None:
-    packing = Packing(0)
+    packing = Packing(0, 0)
     history: History[Node] = History(packing.packer(Version[Node]))
     for number in (1, 2):
         history.append(Version(float(number), number, Node()))
