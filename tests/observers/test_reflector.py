@@ -526,7 +526,9 @@ def test_every_event_is_emitted_once_whatever_happens_to_the_connection(bench: B
         bench.server.halve_next = True
 
     faults: list[Callable[[], None]] = [bench.server.cut_watches, bench.server.end_watches, halve]
-    for number in range(60):
+    for number in range(600):
+        if number >= 60 and bench.server.count(watch=True) > 5:  # later on a busy machine: it connects less often
+            break
         if chance.random() < 0.3:
             bench.server.bookmark()
         bench.server.put(pod(f"p{number % 7}"))
