@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench_scale import PODS_PER_NODE, lab_spec, objects
+from bench_scale import PODS_PER_NODE, lab_spec, objects, populated
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.sim.gc_tuning import GcTuner
@@ -66,13 +66,7 @@ def resident() -> int:
 def large(nodes: int) -> None:
     """Start of the cluster, and quiet minutes; in a separate process, for its memory."""
     pods, memory, cpu = nodes * PODS_PER_NODE, resident(), time.process_time()
-    cluster = Cluster(lab_spec(nodes))
-    GcTuner(cluster.store)  # as in the process of the lab
-    cluster.start()
-    cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
-    for plural, body in objects(nodes):
-        cluster.create_object(plural, body)
-    cluster.sim.run_until(cluster.sim.now + STARTUP)
+    cluster = populated(nodes, STARTUP)
     running = sum(pod["status"]["phase"] == "Running" for pod in cluster.store.list("pods"))
     started, memory = time.process_time() - cpu, resident() - memory
     cpu = time.process_time()

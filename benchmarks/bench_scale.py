@@ -142,15 +142,21 @@ def usage(pid: int) -> tuple[float, int]:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(peak) >> 10
 
 
-def lose(nodes: int) -> bool:
-    """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
+def populated(nodes: int, seconds: float) -> Cluster:
+    """A cluster in process, ``seconds`` of simulated time after the workloads were created on Ready nodes."""
     cluster = Cluster(lab_spec(nodes))
     GcTuner(cluster.store)  # as in the process of the lab
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 5)  # nodes are Ready
     for plural, body in objects(nodes):
         cluster.create_object(plural, body)
-    cluster.sim.run_until(cluster.sim.now + 30)
+    cluster.sim.run_until(cluster.sim.now + seconds)
+    return cluster
+
+
+def lose(nodes: int) -> bool:
+    """In process: most of the loss hits zone a (partial disruption), less zone b, little zone c."""
+    cluster = populated(nodes, 30)
     number, share = int(nodes * LOST), {0: 0.6, 1: 0.3, 2: 0.1}
     for zone, part in share.items():
         for index in range(zone, nodes - 1, 3)[: round(number * part)]:
