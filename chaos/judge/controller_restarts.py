@@ -38,22 +38,23 @@ def _announced(timeline: Timeline, begin: float) -> Iterator[tuple[float, float,
     for reason, is_new in (("RegisteredNode", _is_registered_again), ("LeaderElection", _is_new_leader)):
         for entry, event in timeline.events.with_reason(reason):
             t = source_time(event.last_timestamp or event.event_time or event.first_timestamp)
-            if t is not None and t > begin and entry.t > begin and is_new(timeline, event, t):
+            if t is not None and t > begin and entry.t > begin and is_new(timeline, event, t, entry.t):
                 yield entry.t, min(t, entry.t), entry.seq
 
 
-def _is_registered_again(timeline: Timeline, event: Event, t: float) -> bool:
-    """Whether the Event is about a Node that existed long before."""
+def _is_registered_again(timeline: Timeline, event: Event, t: float, received: float) -> bool:
+    """Whether the Event is about a Node that existed long before. A Node can be deleted, and created again."""
     about = event.involved_object
     history = timeline.nodes.get(about.name if about else "")
     if component(event) != "node-controller" or history is None:
         return False
-    version = history.at(t) or history.versions[0]
-    created = source_time(version.object.metadata.creation_timestamp)
-    return t - (history.versions[0].t if created is None else created) > _NEW_NODE_SECONDS
+    known = history.at(received) or history.first
+    created = [source_time(version.object.metadata.creation_timestamp) for version in (known, history.last)]
+    is_new = any(abs(t - (history.first.t if c is None else c)) <= _NEW_NODE_SECONDS for c in created)
+    return not known.is_deleted and not is_new
 
 
-def _is_new_leader(_: Timeline, event: Event, __: float) -> bool:
+def _is_new_leader(_: Timeline, event: Event, __: float, ___: float) -> bool:
     about = event.involved_object
     is_lease = about is not None and (about.kind, about.name) == ("Lease", _NAME)
     return is_lease and (event.message or "").endswith("became leader")

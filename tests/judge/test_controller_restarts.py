@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from chaos.judge.context import Options
+from chaos.judge.foreign_case import ForeignKind
 from chaos.judge.foreign_faults import foreign_faults
 from chaos.judge.judge import judge
 from chaos.model.result import RunResult
@@ -59,6 +60,20 @@ def _new_node(story: Story) -> Story:
     return story.event(195, "RegisteredNode", "n4", component="node-controller")
 
 
+def _node_again(story: Story) -> Story:
+    """n1 is deleted, and its kubelet creates the Node again; the Event has the whole second before that."""
+    node(story, 190, "n1", type_="DELETED")
+    node(story, 199.5, "n1", type_="ADDED", uid="another", created=199)
+    return story.event(199.7, "RegisteredNode", "n1", component="node-controller", happened=199)
+
+
+def _node_again_seen_late(story: Story) -> Story:
+    node(story, 190, "n1", type_="DELETED")
+    story.event(199.7, "RegisteredNode", "n1", component="node-controller", happened=199)
+    node(story, 200.5, "n1", type_="ADDED", uid="another", created=199)
+    return story
+
+
 def _own(story: Story) -> Story:
     return _registered(story.done(180, "kubelet-restart", node="n2", step="own"))
 
@@ -71,6 +86,8 @@ def _own(story: Story) -> Story:
         (_container, True),
         (_two_containers, False),  # which of them leads is not known
         (_new_node, False),
+        (_node_again, False),
+        (_node_again_seen_late, False),
         (_own, False),
         (lambda story: story.event(200, "RegisteredNode", "n1", component="mimic"), False),
         (lambda story: story.event(200, "RegisteredNode", "n1", component="node-controller", happened=10), False),
@@ -78,7 +95,8 @@ def _own(story: Story) -> Story:
     ],
 )
 def test_restarts_are_recognized(happens: Callable[[Story], Story], is_restart: bool) -> None:
-    found = foreign_faults(happens(_story(500)).timeline(500), plugin_registry(), ("n1",), "")
+    faults = foreign_faults(happens(_story(500)).timeline(500), plugin_registry(), ("n1",), "")
+    found = [fault for fault in faults if fault.kind == ForeignKind.CONTROLLER_RESTART]
     assert [fault.text for fault in found] == [RESTARTED] * is_restart
     assert [fault.at for fault in found] == [T0 + 200] * is_restart
 

@@ -21,6 +21,7 @@ def node(
     uid: str = "",
     note: str = "",
     labels: dict[str, str] | None = None,
+    created: float | None = None,
     **info: str,
 ) -> Story:
     """A version of a Node. ``owners``: field managers by field; ``info``: of nodeInfo."""
@@ -29,6 +30,8 @@ def node(
         for field, manager in (owners or {}).items()
     ]
     metadata: dict[str, Any] = {"name": name, "uid": uid or f"uid-{name}", "managedFields": entries, "labels": labels}
+    if created is not None:
+        metadata["creationTimestamp"] = stamp(created)
     spec: dict[str, Any] = {"unschedulable": True} if cordoned else {}
     spec["taints"] = [dict(zip(("key", "effect"), taint.split(":"), strict=True)) for taint in taints.split()]
     status = {
