@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chaos.kube.response import decode_body, status_message
+from chaos.kube.response import check_fleet_success, decode_body, status_message
 from chaos.kube.workload import collection_path
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.ports import KubeApi, Response
+from chaos.model.errors import Refused
+from chaos.model.ports import KubeApi
 
 _APPLY = "application/apply-patch+yaml"
 _NOT_FOUND, _CONFLICT = 404, 409
-_FORBIDDEN = (401, 403)
 
 
 def apply_object(kube: KubeApi, manifest: Mapping[str, Any]) -> None:
@@ -25,7 +24,7 @@ def apply_object(kube: KubeApi, manifest: Mapping[str, Any]) -> None:
     response = kube.request("PATCH", path, body=dict(manifest), content_type=_APPLY)
     if response.status == _CONFLICT:
         raise Refused(f"{_name(manifest)} is not ours to change: {status_message(response)}")
-    _check(response, f"{_name(manifest)} cannot be applied")
+    check_fleet_success(response, f"{_name(manifest)} cannot be applied")
 
 
 def delete_labelled(kube: KubeApi, manifests: Sequence[Mapping[str, Any]], selector: str) -> list[str]:
@@ -36,13 +35,13 @@ def delete_labelled(kube: KubeApi, manifests: Sequence[Mapping[str, Any]], selec
     deleted = []
     for collection, kind in {_collection(manifest): manifest["kind"] for manifest in reversed(manifests)}.items():
         response = kube.request("GET", collection, {"labelSelector": selector})
-        _check(response, f"objects of kind {kind} cannot be listed")
+        check_fleet_success(response, f"objects of kind {kind} cannot be listed")
         for item in decode_body(response).get("items") or []:
             name, uid = item["metadata"]["name"], item["metadata"]["uid"]
             body = {"kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}}
             answer = kube.request("DELETE", f"{collection}/{name}", body=body)
             if answer.status not in (_NOT_FOUND, _CONFLICT):
-                _check(answer, f"{kind} {name} cannot be deleted")
+                check_fleet_success(answer, f"{kind} {name} cannot be deleted")
             deleted.append(f"{kind}/{name}")
     return deleted
 
@@ -57,11 +56,3 @@ def _name(manifest: Mapping[str, Any]) -> str:
     return (
         f"{manifest['kind']} {namespace}/{metadata['name']}" if namespace else f"{manifest['kind']} {metadata['name']}"
     )
-
-
-def _check(response: Response, what: str) -> None:
-    if response.status in _FORBIDDEN:
-        hint = "grant the permissions that nodefall rbac prints for the fleet"
-        raise Refused(f"{what}: {status_message(response)}", hint=hint)
-    if response.status >= 300:
-        raise NodefallError(f"{what}: {response.status}: {status_message(response)}")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.kube.replica import version_of
-from chaos.kube.response import decode_body, status_message
-from chaos.model.errors import NodefallError, Refused
+from chaos.kube.response import check_success, decode_body
 from chaos.model.labels import GAME_DAY_LABEL, GAME_DAY_PREFIX, MANAGED_BY_LABEL
 from chaos.model.ports import KubeApi, Response
 
@@ -74,12 +73,5 @@ def _collection(namespace: str) -> str:
 
 
 def _decode_success(response: Response, operation: str) -> dict[str, Any]:
-    if response.status == 403:
-        raise Refused(
-            f"the state of the game day cannot be {operation}: {status_message(response)}",
-            hint="grant the permissions that nodefall rbac prints",
-        )
-    if response.status >= 300:
-        reason = f"{response.status}: {status_message(response)}"
-        raise NodefallError(f"the state of the game day cannot be {operation}: {reason}")
+    check_success(response, f"the state of the game day cannot be {operation}")
     return dict(decode_body(response))

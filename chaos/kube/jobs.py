@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from chaos.kube.response import decode_body, status_message
-from chaos.model.errors import NodefallError, Refused
+from chaos.kube.response import check_fleet_success, decode_body
 from chaos.model.job import JobView
 from chaos.model.labels import DAY_ANNOTATION, PLAN_ANNOTATION
 from chaos.model.ports import KubeApi, Response
 
 _NOT_FOUND, _CONFLICT = 404, 409
-_FORBIDDEN = (401, 403)
 _ENDS: Mapping[str, Literal["complete", "failed"]] = {"Complete": "complete", "Failed": "failed"}
 _BY_JOB = "batch.kubernetes.io/job-name"
 
@@ -98,9 +96,5 @@ def _collection(namespace: str) -> str:
 
 
 def _decode_success(response: Response, what: str) -> dict[str, Any]:
-    if response.status in _FORBIDDEN:
-        hint = "grant the permissions that nodefall rbac prints for the fleet"
-        raise Refused(f"{what}: {status_message(response)}", hint=hint)
-    if response.status >= 300:
-        raise NodefallError(f"{what}: {response.status}: {status_message(response)}")
+    check_fleet_success(response, what)
     return dict(decode_body(response))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.kube.lease import ABORT, LeaseRecord, parse
-from chaos.kube.response import decode_body, status_message
+from chaos.kube.response import check_success, decode_body
 from chaos.model.command import MERGE_PATCH
-from chaos.model.errors import NodefallError, Refused
 from chaos.model.labels import LOCK_NAME
 from chaos.model.ports import KubeApi, Response
 
@@ -59,12 +58,5 @@ def _collection(namespace: str) -> str:
 
 
 def _decode_success(response: Response, operation: str) -> dict[str, Any]:
-    if response.status == 403:
-        raise Refused(
-            f"the cluster's lock cannot be {operation}: {status_message(response)}",
-            hint="grant the permissions that nodefall rbac prints",
-        )
-    if response.status >= 300:
-        message = status_message(response)
-        raise NodefallError(f"the cluster's lock cannot be {operation}: {response.status}: {message}")
+    check_success(response, f"the cluster's lock cannot be {operation}")
     return dict(decode_body(response))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from chaos.kube.watch_codec import DECODE_ERRORS
-from chaos.model.errors import NodefallError
+from chaos.model.errors import NodefallError, Refused
 from chaos.model.ports import Response
+
+_RIGHTS = "grant the permissions that nodefall rbac prints"
 
 
 def decode_body(response: Response) -> Any:
@@ -26,6 +29,21 @@ def status_message(response: Response) -> str:
     except DECODE_ERRORS:
         return response.body[:200].decode("utf-8", "replace")
     return " ".join([status.message, *(cause.message for cause in status.details.causes)]).strip()
+
+
+def check_success(
+    response: Response, what: str, hint: str = _RIGHTS, forbidden: Collection[int] = frozenset({403})
+) -> None:
+    """``what`` has failed if the response is an error. Raises Refused for a status of ``forbidden``, NodefallError."""
+    if response.status in forbidden:
+        raise Refused(f"{what}: {status_message(response)}", hint=hint)
+    if response.status >= 300:
+        raise NodefallError(f"{what}: {response.status}: {status_message(response)}")
+
+
+def check_fleet_success(response: Response, what: str) -> None:
+    """As :func:`check_success`, in a cluster of a fleet, whose credentials may be wrong, too."""
+    check_success(response, what, f"{_RIGHTS} for the fleet", frozenset({401, 403}))
 
 
 def retry_after(response: Response) -> float | None:
