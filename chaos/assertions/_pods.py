@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
 from pydantic import model_validator
 
 from chaos.assertions._pod_claim import PodSubject, question_claim
-from chaos.judge.pod_filter import Count, Filter, pod_signal, unobservable
+from chaos.judge.census import Census
+from chaos.judge.pod_filter import Count, Filter, pod_signal, unseen_pod
 from chaos.judge.pods import pod_facts
 from chaos.judge.quantifiers import combine
 from chaos.judge.rates import Order, Rate, first_matches, order_signal, rate_signal
@@ -20,7 +22,6 @@ from chaos.model.assertion import NothingToJudge, View
 from chaos.model.claim import Claim, Names
 from chaos.model.duration import parse_duration
 from chaos.model.kube import Pod, full_name
-from chaos.model.memo import Memo
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.timeline import History
 
@@ -42,6 +43,11 @@ class QuantifiedFilter(Filter):
 
 class Quantity(Count, QuantifiedFilter):
     """Filter, and the number of pods that match it."""
+
+    def range(self) -> SubjectSet:
+        """What is expected of the number, without the pods."""
+        expected = f"{self.format_range()} pods with {self.describe()}"
+        return SubjectSet(expected, (), Quantifier.COUNT, self.least, self.most)
 
 
 class Params(PodSetParams):
@@ -105,39 +111,39 @@ class Pods:
             return _series(series, selection)
         quantifier, pod_filter = params.quantifier_and_filter()
         if isinstance(pod_filter, Quantity) and params.at is None:
-            pods = selection.candidates()
-            memo = view.memo(selection.nodes, selection.namespace)
-            subjects = [_subject_of_set(view, memo, history, pod_filter, selection) for history in pods]
-            subjects += unobservable(view, max(pod_filter.least, (pod_filter.most or 0) + 1))
-        else:
-            frozen = selection.freeze()
-            if not frozen:
-                raise NothingToJudge(selection.empty_reason)
-            replacements = Replacements(view, frozen, selection.moment)
-            subjects = [
-                _subject(view, h, _match_and_replacement_signal(view, h, pod_filter, replacements)) for h in frozen
-            ]
+            return _counted(view, pod_filter, selection)
+        frozen = selection.freeze()
+        if not frozen:
+            raise NothingToJudge(selection.empty_reason)
+        replacements = Replacements(view, frozen, selection.moment)
+        subjects = [_subject(view, h, _match_and_replacement_signal(view, h, pod_filter, replacements)) for h in frozen]
         if isinstance(pod_filter, Quantity):
-            expected = f"{pod_filter.format_range()} pods with {pod_filter.describe()}"
-            return SubjectSet(expected, tuple(subjects), quantifier, pod_filter.least, pod_filter.most)
+            return replace(pod_filter.range(), subjects=tuple(subjects))
         expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {pod_filter.describe()}"
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
 def _match_signal(view: View, history: History[Pod], pod_filter: Filter) -> Signal:
-    return mask_pods(pod_signal(history, pod_filter, None), view.timeline, history.last.object.metadata.uid)
+    timeline = view.timeline
 
-
-def _subject_of_set(view: View, memo: Memo, history: History[Pod], pod_filter: Filter, selection: Selection) -> Subject:
-    """Subject of a pod that may belong to a set which changes."""
-
-    def make() -> tuple[Subject, str]:
+    def make() -> tuple[Signal, str]:
         uid = history.last.object.metadata.uid
-        signal = mask_unseen_pods(pod_signal(history, pod_filter, selection), view.timeline, uid).without_repetitions()
-        return _subject(view, history, signal.with_shape()), uid
+        return mask_unseen_pods(pod_signal(history, pod_filter, None), timeline, uid), uid
 
-    subject, uid = memo.recall(view.timeline, history, make)
-    return Subject(subject.name, mask_unproven(subject.signal, view.timeline, "pods", uid=uid), subject.facts)
+    signal, uid = view.memo("match").recall(timeline, history, make)
+    return mask_unproven(signal, timeline, "pods", uid=uid)
+
+
+def _counted(view: View, quantity: Quantity, selection: Selection) -> SubjectSet:
+    """The subjects of a set that changes."""
+    unseen = unseen_pod(view)
+
+    def make(history: History[Pod]) -> Subject:
+        signal = pod_signal(history, quantity, selection)
+        return _subject(view, history, mask_unseen_pods(signal, view.timeline, history.last.object.metadata.uid))
+
+    census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
+    return census.subjects(view.timeline, unseen, selection.is_candidate, make)
 
 
 def _match_and_replacement_signal(

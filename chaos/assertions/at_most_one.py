@@ -69,7 +69,7 @@ class _Incarnation:
             for started in _start_times(version.object):
                 if started is not None and started not in begun and not version.final_state_unknown:
                     begun.add(started)
-                    yield Sample(max(self.history.times[0], started), True, version.seq, observation)
+                    yield Sample(max(self.history.first_time, started), True, version.seq, observation)
         for reading, uids in self._readings():
             if self.uid in uids:
                 yield Sample(reading.t, True, reading.seq, observation)

@@ -39,8 +39,11 @@ def _has_lock(locks: Any, who: str) -> bool | None:
 def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
     readings = timeline.readings(node, "inhibitor-locks")
     if readings:
-        yield Sample(readings[-1].t + _STALE_AFTER, None, readings[-1].seq, "no later reading of the inhibitors")
+        yield Sample(readings[-1].began + _STALE_AFTER, None, readings[-1].seq, "no later reading of the inhibitors")
+    begins = [e.t for e, r in timeline.actions if e.node == node and r.phase == ActionPhase.BEGIN]
     for reading in readings:
+        if any(reading.began < begin <= reading.t for begin in begins):
+            continue  # it may be from before the action
         locked = _has_lock(reading.value, params.who)
         text = {
             True: f"{params.who} holds a delay lock on shutdown",

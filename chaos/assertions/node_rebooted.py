@@ -67,8 +67,13 @@ class _BootHistory:
     def _last_off(self, confirmed: Sample | None, limit: float) -> Sample | None:
         """The last moment before ``limit`` at which the machine was off since the same boot; else ``confirmed``."""
         for reading in self.off if confirmed else ():
-            if confirmed and confirmed.t < reading.t < limit and reading.t - confirmed.t <= _MIN_BOOT_AND_OFF_SECONDS:
-                confirmed = Sample(reading.t, False, reading.seq, "it is off since the same boot")
+            if (
+                confirmed
+                and confirmed.t < reading.began
+                and reading.t < limit
+                and reading.t - confirmed.t <= _MIN_BOOT_AND_OFF_SECONDS
+            ):
+                confirmed = Sample(reading.began, False, reading.seq, "it is off since the same boot")
         return confirmed
 
     def _reboot_samples(self) -> Iterator[Sample]:
@@ -89,10 +94,10 @@ class _BootHistory:
         """Samples up to which the machine certainly had not rebooted."""
         for reading in self.starts:
             if self.start and abs(reading.value - self.start.value) <= SAME_BOOT_SECONDS:
-                yield Sample(reading.t, False, reading.seq, "its PID 1 is the same")
+                yield Sample(reading.began, False, reading.seq, "its PID 1 is the same")
         for reading in self.ids if self.id_before else ():
             if self.id_before and reading.value == self.id_before.value:
-                yield Sample(reading.t, False, reading.seq, "its host reports the same boot ID")
+                yield Sample(reading.began, False, reading.seq, "its host reports the same boot ID")
         yield from self._same_boot_id_samples()
         last = None
         for scrape in self.timeline.metrics.get(self.node, []):

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.signals import Observation, node_subjects
+from chaos.judge.roster import node_subjects
+from chaos.judge.signals import Observation
 from chaos.model.assertion import View
 from chaos.model.claim import Claim, Names
 from chaos.model.document import Model

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import Field
 
 from chaos.judge.pods import node_of
-from chaos.judge.signals import mask_pods, version_sample
+from chaos.judge.signals import mask_pods, mask_unproven, mask_unseen_pods, version_sample
 from chaos.model.assertion import View
 from chaos.model.claim import Claim, Names
 from chaos.model.document import Model
@@ -110,16 +112,18 @@ class PodsStarted:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         nodes = set(view.nodes(params.node))
-        starts = _Starts(view.timeline, view.anchor)
-        subjects = [
-            Subject(
-                full_name(history.last.object.metadata),
-                mask_pods(starts.signal(history, nodes), view.timeline),
-            )
-            for history in view.timeline.pods.on_nodes(nodes)
-        ]
+        timeline, memo = view.timeline, view.memo(*sorted(nodes))
+        starts = _Starts(timeline, view.anchor)
+
+        def signal(history: History[Pod]) -> Signal:
+            return mask_unseen_pods(starts.signal(history, nodes), timeline)
+
+        subjects = []
+        for history in timeline.pods.on_nodes(nodes):
+            found = memo.recall(timeline, history, partial(signal, history), starts.blinds)
+            subjects.append(Subject(full_name(history.last.object.metadata), mask_unproven(found, timeline, "pods")))
         no_other = Signal((Sample(float("-inf"), False, None, "no container of another pod started"),))
-        subjects.append(Subject("", mask_pods(no_other, view.timeline)))
+        subjects.append(Subject("", mask_pods(no_other, timeline)))
         expected = f"a container starts on {', '.join(sorted(nodes))}"
         return SubjectSet(expected, tuple(subjects), Quantifier.ANY)
 

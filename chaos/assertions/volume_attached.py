@@ -70,7 +70,7 @@ class VolumeAttached:
         timeline = view.timeline
         if not timeline.volumeattachments:
             raise Undecidable("no VolumeAttachments were observed")
-        first = min(history.times[0] for history in timeline.volumeattachments.values())
+        first = min(history.first_time for history in timeline.volumeattachments.values())
         subjects = []
         for name, history in timeline.volumeattachments.items():
             if not _matches(history, params, view):

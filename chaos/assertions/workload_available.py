@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import itemgetter
 from typing import Literal
 
 from pydantic import Field
 
-from chaos.judge.membership import is_member, require_complete
-from chaos.judge.signals import Observation, history_signal
+from chaos.judge.membership import require_complete
+from chaos.judge.present import Present, at
+from chaos.judge.roster import Member, Roster
+from chaos.judge.signals import Observation
 from chaos.judge.workloads import KINDS, counts
 from chaos.model.assertion import Undecidable, View
 from chaos.model.claim import Claim, Names, Noun, namespace_text
 from chaos.model.document import Model
 from chaos.model.kube import Workload
-from chaos.model.signal import Subject, SubjectSet
+from chaos.model.signal import SubjectSet
 from chaos.model.timeline import Version
+
+WorkloadKey = tuple[str, str, str]  # plural, namespace, name
 
 
 class Params(Model):
@@ -77,20 +82,27 @@ class WorkloadAvailable:
         plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
         for plural in plurals:
             require_complete(view, plural, view.anchor)
-        subjects, found, memo = [], set(), view.memo()
-        for (plural, ns, name), history in sorted(view.timeline.workloads.items()):
-            if ns != namespace or plural not in plurals or (params.names is not None and name not in params.names):
-                continue
-            if not is_member(history, view.anchor, plural, lambda _: True):
-                continue
-            found.add(name)
-            signal = history_signal(view, memo, history, partial(_version_availability, plural), plural)
-            subjects.append(Subject(f"{plural.removesuffix('s')} {name}", signal))
+        workloads = view.timeline.workloads
+
+        def includes(key: WorkloadKey) -> bool:
+            is_named = params.names is None or key[2] in params.names
+            return key[0] in plurals and key[1] == namespace and is_named
+
+        present = view.memo(namespace).keep(lambda: Present[WorkloadKey](at(view.anchor), itemgetter(0), includes))
+        keys = present.keys(workloads)
+        found = {name for _, _, name in keys}
         missing = [name for name in params.names or () if name not in found]
         if missing:
             raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")
         expected = f"every workload of {namespace} is available"
-        return SubjectSet(expected, tuple(subjects), empty_reason=f"no workload was observed in namespace {namespace}")
+
+        def member(key: WorkloadKey) -> Member:
+            plural, _, name = key
+            observe = partial(_version_availability, plural)
+            return Member(f"{plural.removesuffix('s')} {name}", plural, workloads[key], observe)
+
+        subjects = view.memo().keep(Roster).subjects(view.timeline, keys, member)
+        return SubjectSet(expected, subjects, empty_reason=f"no workload was observed in namespace {namespace}")
 
 
 ASSERTION = WorkloadAvailable()

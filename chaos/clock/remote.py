@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from chaos.clock.wake_event import WakeEvent, wait_readable
 from chaos.model.errors import NodefallError
+from chaos.model.threads import SYSTEM_THREADS
 
 _ANSWER_TIMEOUT = 10.0  # wall seconds for an answer that involves no sleep
 _STALL_TIMEOUT = 60.0  # wall seconds of a sleep after which the source's time must have moved
 
 
 class _Connection:
-    """One connection to a time source. Raises NodefallError when it breaks."""
+    """One connection to a time source. Raises NodefallError when it breaks.
+
+    ``is_awaited``: time stands still while this process has anything to do, as the source observes it.
+    """
 
     def __init__(self, address: str, port: int, role: str) -> None:
         self._where = f"time source {address}:{port}"
@@ -29,6 +35,8 @@ class _Connection:
         if self.request(f"hello {role}") != "ok":
             self.close()
             raise self._error(f"it does not support the role {role}")
+        identity = _process_identity() if role != "observer" else ""
+        self.is_awaited = bool(identity) and self.request(f"process {identity}") == "ok"
 
     def request(self, line: str) -> str:
         self.send(line)
@@ -70,6 +78,15 @@ class _Connection:
         return NodefallError(f"{self._where}: {why}", hint="check that the lab is still running (nodefall lab status)")
 
 
+def _process_identity() -> str:
+    """ID and start of this process, "" on systems without /proc."""
+    try:
+        stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return f"{os.getpid()} {stat.rpartition(')')[2].split()[19]}"
+
+
 class _PerThread(threading.local):
     """The calling thread's own connection, while that thread takes part in lockstep."""
 
@@ -82,6 +99,8 @@ class RemoteClock:
     A thread takes part in lockstep from its first sleep until :meth:`release` or its end: time stands still for a
     moment after each of its sleeps, and inside :meth:`participant` whenever the thread does not sleep.
     """
+
+    threads = SYSTEM_THREADS
 
     def __init__(self, address: str, port: int) -> None:
         self._address, self._port = address, port
@@ -118,6 +137,21 @@ class RemoteClock:
 
     def gather(self) -> None:
         """No-op: much time of the source may go by in a moment."""
+
+    def settle(self) -> bool:
+        """Wait until this process has done all that needs no time of the source, which stands still meanwhile.
+
+        Without a part in lockstep, and where the source cannot observe this process: False, at once.
+        """
+        connection = self._thread.connection
+        if connection is None or not connection.is_awaited:
+            return False
+        try:
+            self._sleep_until(connection, 0.0)
+        except NodefallError:
+            self.release()
+            raise
+        return True
 
     def wake(self) -> None:
         """End every sleep, now and from now on, until :meth:`resume`. Safe in a signal handler."""

@@ -6,20 +6,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from chaos.clock.uptime import uptime
 from chaos.clock.wake_event import WakeEvent, wait_readable
+from chaos.model.threads import SYSTEM_THREADS
 
 _GATHER = 0.04  # seconds: less than consistent reads wait for what is on its way
 
 
 class SystemClock:
-    """This machine's time, read once and carried on by the monotonic clock, so that it never jumps."""
+    """This machine's time, read once and carried on by its uptime: it never jumps, and no suspension is missing."""
+
+    threads = SYSTEM_THREADS
 
     def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+        self._offset = time.time() - uptime()
         self._wake_event = WakeEvent()
 
     def now(self) -> float:
-        return time.monotonic() + self._offset
+        return uptime() + self._offset
 
     def sleep(self, seconds: float) -> bool:
         """Sleep ``seconds``; False if :meth:`wake` ended the sleep early."""
@@ -28,6 +32,10 @@ class SystemClock:
     def gather(self) -> None:
         """Wait a moment that is short for every judgement, in which a busy stream has several events."""
         time.sleep(_GATHER)
+
+    def settle(self) -> bool:
+        """No-op: real time does not wait."""
+        return False
 
     def wake(self) -> None:
         """End every sleep, now and from now on, until :meth:`resume`. Safe in a signal handler."""

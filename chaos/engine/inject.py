@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from chaos.engine.context import TICK, RunContext
 from chaos.engine.failsafe import arm
 from chaos.engine.recording_entries import action_entry
 from chaos.engine.rejection import had_no_effect
-from chaos.hosts.concurrency import MAX_THREADS, run_simultaneously
+from chaos.hosts.concurrency import MAX_THREADS, await_briefly, run_simultaneously
 from chaos.model.action import ProofStatus
 from chaos.model.command import (
     Command,
@@ -33,12 +33,11 @@ from chaos.model.experiment import Moment, Step, parse_moment
 from chaos.model.plan import PlannedStep
 from chaos.model.ports import Armed
 from chaos.model.recording import ActionPhase
-from chaos.model.threads import ContextPool
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
 API_TIMEOUT = 30.0  # seconds that a due step waits for an API server that does not respond
 START_LEAD = 0.12  # seconds from the writes that release many hosts to their common start; a host waits longer at most
-_GRACE = 0.5  # wall seconds in which most commands respond; also granted to pending ones when the run ends
+_GRACE = 0.5  # seconds in which most commands respond; also granted to pending ones when the run ends
 _POLL = 0.25
 _SHOWN_OUTPUT = 200  # characters of a failed program's output
 _log = logging.getLogger(__name__)
@@ -140,6 +139,7 @@ def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, floa
             ready,
             lambda r: _fire(context, r, fired),
             lambda futures: _monitor(context, group, futures, uses_cluster_time=uses_cluster_time),
+            services.clock.threads,
         )
     context.emit_injected(group)
     _require_success(context, group, outcomes)
@@ -151,7 +151,7 @@ def _on_each(context: RunContext, group: Sequence[PlannedStep], do: Callable[[Pl
 
     After all have ended, raises what the first in order raised.
     """
-    with ContextPool(min(len(group), MAX_THREADS)) as pool:
+    with context.services.clock.threads.pool(min(len(group), MAX_THREADS)) as pool:
         futures = [pool.submit(do, planned) for planned in group]
         _monitor(context, group, futures, cancel_queued=True)
     return [future.result() for future in futures]
@@ -172,11 +172,13 @@ def _monitor(
     not begun.
     """
     clock = context.services.clock
-    wait(futures, _GRACE)
+    wait = clock.threads.wait
+    await_briefly(futures, clock, _GRACE)
     try:
-        while wait(futures, 0 if uses_cluster_time else _POLL).not_done:
+        while not wait(futures, 0 if uses_cluster_time else _POLL):
             context.tick()
             clock.sleep(_POLL)
+            clock.settle()
     except BaseException:
         clock.wake()  # ends waits in cluster time; rollback lets the clock sleep again
         wait([future for future in futures if not (cancel_queued and future.cancel())], _GRACE)

@@ -19,7 +19,7 @@ class RunInputs:
     ``deadline`` is when maxDuration is over. ``observers`` start stage by stage: those of a later stage may look up
     what those of an earlier one have seen. ``workload`` are the commands that apply it; ``meta`` becomes the first
     entry of the recording. ``final_samples`` are taken before the final judgement and record a blind window when they
-    fail.
+    fail. ``helper_namespaces`` are those of the pods that transport pod has made for the run.
     """
 
     experiment: Experiment
@@ -29,3 +29,4 @@ class RunInputs:
     workload: Sequence[KubeCommand] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     final_samples: Sequence[Callable[[], None]] = ()
+    helper_namespaces: Sequence[str] = ()

@@ -47,7 +47,7 @@ class Recorder:
         redacted = redact_json(data)
         if redacted is not data:  # what was decoded has the secret, too
             raw = msgspec.Raw(redacted)
-            entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, node=entry.node, note=entry.note)
+            entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, entry.node, entry.note, entry.since)
         with self._lock:
             entry = self._in_order(entry)
             decoded = self._decode(entry, self._seq)

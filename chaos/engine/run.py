@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 from itertools import chain
 
@@ -16,12 +15,14 @@ from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, read_tain
 from chaos.engine.lock_loss import confirm_lock, may_be_undone, regain_lock, still_pending
 from chaos.engine.recording_entries import action_entry, meta_entry
 from chaos.engine.rollback import UndoRules, roll_back
+from chaos.engine.steady_state import await_steady_state
 from chaos.engine.stop import Interrupted
 from chaos.hosts.observer import PERIOD
+from chaos.hosts.pod.removal import HELPER_PODS
+from chaos.hosts.pod.removal import removal as pods_removal
 from chaos.kube.workload import apply, removal, workload_state
 from chaos.model.action import Undo
 from chaos.model.errors import Aborted, Exit, NodefallError, Refused
-from chaos.model.judgement import pending_if
 from chaos.model.ports import Observer
 from chaos.model.recording import ActionPhase, RecordingEntry
 from chaos.model.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
@@ -30,23 +31,23 @@ from chaos.model.verdict import Status
 from chaos.store.journal_format import PendingUndo
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
-STEADY_SECONDS = 180.0  # for the workload to become available
 _MAX_ROUNDS = 3  # of an undo whose lock is lost again
 WORKLOAD = "workload"  # action name of the journal entry that removes the workload
+REMOVED_LAST = frozenset({WORKLOAD, HELPER_PODS})  # of all that is in a journal
 _log = logging.getLogger(__name__)
 
 
 def execute(context: RunContext) -> RunResult:
     """Run the experiment; the result's exit code is how the run ended. The effects are undone in any case.
 
-    The workload is removed last, after the observers have stopped: its end is no finding about the cluster. Raises
+    The workload and helper pods are removed last, after the observers have stopped: their end is no finding. Raises
     what made it impossible to go on, after the undo; undo that is still pending then is in the journal.
     """
     undone: list[UndoResult] = []
     unreconciled = ""
     try:
         ended = _attempt(context)
-        undone = _roll_back(context, lambda pending: pending.action != WORKLOAD)
+        undone = _roll_back(context, lambda pending: pending.action not in REMOVED_LAST)
         ended = ended or _recover(context)
         for sample in context.inputs.final_samples:
             sample()
@@ -92,7 +93,7 @@ def _attempt(context: RunContext) -> NodefallError | Interrupted | None:
     begun = False
     try:
         _arm(context)
-        _await_steady_state(context)
+        await_steady_state(context)
         context.services.before_fault()
         context.services.progress.phase("inject")
         begun = True
@@ -113,6 +114,9 @@ def _arm(context: RunContext) -> None:
     services.progress.phase("arm")
     services.guard.check()
     services.emit(meta_entry(services.clock.now(), inputs.meta))
+    for namespace in inputs.helper_namespaces:
+        undo = pods_removal(namespace, inputs.plan.run)
+        services.journal.record_intent(HELPER_PODS, HELPER_PODS, namespace, undo, services.clock.now(), state={})
     for stage in inputs.observers:
         _start_observers(context, stage)
     if inputs.workload:
@@ -144,34 +148,13 @@ def _start_observers(context: RunContext, observers: Sequence[Observer]) -> None
     for observer in observers:
         observer.start(sink)
     deadline = clock.now() + SYNC_SECONDS
+    clock.settle()
     while late := [observer.name for observer in observers if not observer.has_synced()]:
         context.stop.check()
         if clock.now() > deadline:
             raise Refused(f"observers did not sync within {SYNC_SECONDS:g} s: {', '.join(late)}")
         context.services.progress.tick(clock.now())
         clock.sleep(TICK / 4)
-
-
-def _await_steady_state(context: RunContext) -> None:
-    """Wait until the steady state holds, and all that led to it is received. Raises Refused, naming what is missing."""
-    services = context.services
-    services.progress.phase("steady state")
-    deadline = services.clock.now() + STEADY_SECONDS
-    since = math.inf  # when it was first seen to hold
-    while True:
-        context.stop.check()
-        verdicts = services.judge_steady_state()
-        unmet = [verdict for verdict in verdicts if verdict.status is not Status.HELD]
-        if not unmet and math.isinf(since):
-            since = services.clock.now()
-            services.prove_at([since])
-        if not unmet and not (unmet := list(services.late_watches(since))):
-            return
-        if services.clock.now() > deadline:
-            raise Refused(f"no steady state: {unmet[0].name}: {unmet[0].because}")
-        services.progress.tick(services.clock.now())
-        services.on_judged(pending_if(verdicts, {Status.VIOLATED, Status.INCONCLUSIVE}), ())
-        services.clock.sleep(TICK)
 
 
 def _observe(context: RunContext) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from chaos.judge.live_state import LiveState
-from chaos.judge.membership import is_member, require_complete
+from chaos.judge.membership import may_be_gone, require_complete
+from chaos.judge.present import Present
 from chaos.judge.step_matching import MatchResult, match_steps
 from chaos.model.assertion import Assertion, NotYetDecidable, Undecidable
 from chaos.model.experiment import Experiment, parse_moment
+from chaos.model.kube import Node
 from chaos.model.memo import Memo, Memos
 from chaos.model.registry import PluginRegistry
-from chaos.model.timeline import Timeline
+from chaos.model.timeline import History, Timeline
 
 WORKLOAD = "workload"
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
@@ -87,7 +89,7 @@ class Scope:
         self.lookback = lookback
 
     def nodes(self, reference: str) -> tuple[str, ...]:
-        """Nodes of a target, all nodes that exist at the anchor or did at the first step, or one node by name.
+        """Nodes of a target, all nodes that certainly exist at the anchor or did at the first step, or one by name.
 
         Raises Undecidable.
         """
@@ -96,15 +98,16 @@ class Scope:
             return targets[reference]
         if reference == "all":
             first = self.context.match_result.steps[0].begin
-            moments = {self.anchor, self.anchor if first is None else min(first, self.anchor)}
+            first = self.anchor if first is None else min(first, self.anchor)
+            moments = {self.anchor, first}
             require_complete(self, "nodes", self.anchor)
-            existing = (
-                name
-                for name, history in nodes.items()
-                for moment in moments
-                if is_member(history, moment, "nodes", lambda _: True)
-            )
-            return tuple(sorted(set(existing)))
+            memo = self.context.memos.of(("nodes that exist", *sorted(moments)))
+
+            def decisive(history: History[Node]) -> Iterable[float]:
+                is_gone = first < self.anchor and may_be_gone(history, self.anchor)  # as what an undo removes
+                return (first,) if is_gone else moments
+
+            return memo.keep(lambda: Present[str](decisive, lambda _: "nodes")).keys(nodes)
         if reference in nodes:
             return (reference,)
         if reference in self.context.experiment.spec.targets:

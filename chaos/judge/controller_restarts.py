@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from chaos.judge.foreign_case import Case, ForeignKind
 from chaos.judge.own_changes import OwnChanges
 from chaos.judge.writers import component
+from chaos.model.controller_manager import CONTROLLER_MANAGER
 from chaos.model.kube import Event, Pod
 from chaos.model.labels import CONTROL_PLANE_LABELS
 from chaos.model.result import ForeignFault
 from chaos.model.source_times import source_time
 from chaos.model.timeline import Timeline
 
-_NAME = "kube-controller-manager"
+_NAME = CONTROLLER_MANAGER
 _TEXT = f"{_NAME} restarted: the clocks of its controllers began again"
 _NEW_NODE_SECONDS = 60.0  # a Node that is younger is registered because it is new
 
@@ -62,7 +63,7 @@ def _is_new_leader(_: Timeline, event: Event, __: float, ___: float) -> bool:
 
 def _container_restarts(timeline: Timeline, begin: float) -> Iterator[tuple[float, float, int]]:
     """The same for restarts of the only controller manager's container; of several, not each is the leader."""
-    pods = [history for history in timeline.pods.values() if history.last.object.metadata.name.startswith(f"{_NAME}-")]
+    pods = timeline.pods.controller_managers
     if len(pods) != 1:
         return
     before = None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TypeVar
 
+from chaos.judge.roster import AlikeSubjects
 from chaos.judge.temporal import Answer
 from chaos.model.signal import Quantifier, Sample, Subject, SubjectSet
 from chaos.model.verdict import Status
 
+T = TypeVar("T", bound=Hashable)
 Evaluated = tuple[Subject, Answer, float | None]  # with its deadline
 
 
@@ -19,14 +23,38 @@ def decisive_subject(evaluated: Sequence[Evaluated], status: Status, quantifier:
     return found[0] if found else None
 
 
-def violating_subjects(subjects: SubjectSet, answer: Answer, samples: Sequence[Sample]) -> list[str]:
-    """Names of the subjects that violate the expectation, none if it is not violated, or about a number."""
+def violating_subjects(subjects: SubjectSet, answer: Answer, number: int) -> tuple[str, ...]:
+    """At most ``number`` names of subjects that violate the expectation, none if it is met, or about a number."""
     quantifier = subjects.quantifier
     if answer.status is not Status.VIOLATED or quantifier is Quantifier.COUNT or answer.sample.value is None:
-        return []
+        return ()
     value = answer.sample.value != (quantifier is Quantifier.NONE)
-    names = (s.name for s, sample in zip(subjects.subjects, samples, strict=True) if sample.value is value)
-    return list(dict.fromkeys(name for name in names if name))
+    known = _known_at(subjects, answer.at)
+    return _first_different((name for name, sample in known if name and sample.value is value), number)
+
+
+def decisive_seqs(subjects: SubjectSet, answer: Answer, number: int) -> tuple[int, ...]:
+    """At most ``number`` entries that decided: that of the sample, then of each subject at that moment."""
+    seqs = (sample.seq for _, sample in _known_at(subjects, answer.at))
+    return _first_different((seq for seq in chain((answer.sample.seq,), seqs) if seq is not None), number)
+
+
+def _known_at(subjects: SubjectSet, t: float) -> Iterator[tuple[str, Sample]]:
+    """Names and samples at ``t`` of the subjects, perhaps without those whose changes may not have been received."""
+    found = subjects.subjects
+    if isinstance(found, AlikeSubjects):
+        return found.known_at(t)
+    return ((subject.name, subject.signal.at(t)) for subject in found)
+
+
+def _first_different(values: Iterable[T], number: int) -> tuple[T, ...]:
+    """At most ``number`` values without duplicates; not more are made than are needed."""
+    found: dict[T, None] = {}
+    for value in values:
+        found[value] = None
+        if len(found) == number:
+            break
+    return tuple(found)
 
 
 def deciding_moment(status: Status, deadline: float, hold: float) -> float:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from chaos.judge.context import JudgeContext
@@ -57,6 +58,30 @@ def effect_of(context: JudgeContext, reference: str) -> Effect:
     if latest + moment.offset - exact <= EXACT:
         return Effect(exact, exact)
     return Effect(earliest + moment.offset, latest + moment.offset)
+
+
+def effect_of_all(context: JudgeContext, step: StepMatch, pause: float) -> Effect:
+    """The effect of a step on all its nodes, and on all pods, once each; infinite until it has begun.
+
+    Pods that follow one another with less than ``pause`` seconds between them count as one: many take their time.
+    """
+    if step.begin is None:
+        return Effect(math.inf, math.inf)
+    effects = [_effect_of_run(context, step, run) for run in step.runs]
+    sent = sorted(sent for run in step.runs for sent, _ in _requests(run.phases.get("pods"), run.begin))
+    late = [after for before, after in pairwise(sent) if after - before > pause]
+    latest = max([effect.latest for effect in effects] + late)
+    return Effect(min(effect.earliest for effect in effects), latest)
+
+
+def longest_pause(context: JudgeContext, step: StepMatch) -> float:
+    """Seconds that may have passed between the effects of a step on one pod or node and on the next."""
+    if step.begin is None:
+        return 0.0
+    pods = [request for run in step.runs for request in _requests(run.phases.get("pods"), run.begin)]
+    nodes = [_effect_of_run(context, step, run) for run in step.runs]
+    each = pods or [(effect.earliest, effect.latest) for effect in nodes if math.isfinite(effect.latest)]
+    return max((after[1] - before[0] for before, after in pairwise(sorted(each))), default=0.0)
 
 
 def begin_after(context: JudgeContext, reference: str, reading: Reading | None) -> tuple[float, float, float]:

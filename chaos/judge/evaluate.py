@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.judge.context import JudgeContext, Scope
 from chaos.judge.deadlines import Deadline, extension_of, within_deadline
-from chaos.judge.decisive import Evaluated, deciding_moment, decisive_subject, violating_subjects
+from chaos.judge.decisive import Evaluated, deciding_moment, decisive_seqs, decisive_subject, violating_subjects
 from chaos.judge.effects import Reading, begin_after, end_before, over_effects
 from chaos.judge.facts import Facts
 from chaos.judge.ordering import judge_order
@@ -206,9 +206,9 @@ class _Evaluation:
 
     def _per_subject(self, time: Bound, judge: Any, hold: float = 0.0) -> Verdict:
         """Evaluate each subject with a separate deadline; the reason is about the decisive subject."""
-        subjects = self.subjects
+        subjects = self.subjects.one_by_one()
         if subjects.quantifier is Quantifier.NONE:
-            negated = tuple(replace(s, signal=negate(s.signal)) for s in subjects.subjects)
+            negated = tuple(Subject(s.name, negate(s.signal), s.facts) for s in subjects.subjects)
             subjects = replace(subjects, subjects=negated, quantifier=Quantifier.EACH)
         evaluated = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
         if subjects.quantifier is Quantifier.COUNT and self.anchor != self.origin:
@@ -250,7 +250,7 @@ class _Evaluation:
         """The subjects, undecided if the readings differ: two numbers that are wrong may have a right one between."""
         other = replace(self, reading=Reading.LONGEST if self.reading is Reading.SHORTEST else Reading.SHORTEST)
         other._prepare()
-        for (subject, answer, deadline), same in zip(evaluated, other.subjects.subjects, strict=True):
+        for (subject, answer, deadline), same in zip(evaluated, other.subjects.one_by_one().subjects, strict=True):
             status = other._evaluate_subject(same, time, judge)[0].status
             differs = Status.PENDING if Status.PENDING in (status, answer.status) else Status.INCONCLUSIVE
             yield subject, answer if status is answer.status else replace(answer, status=differs), deadline
@@ -274,9 +274,6 @@ class _Evaluation:
         self, answer: Answer, because: str, expected: str, deadline: float | None, bound: float | None = None
     ) -> Verdict:
         """The verdict. ``bound``: the time that the expectation gives, in seconds, if there is one."""
-        samples = [subject.signal.at(answer.at) for subject in self.subjects.subjects]
-        seqs = [answer.sample.seq, *(s.seq for s in samples)]
-        evidence = dict.fromkeys(seq for seq in seqs if seq is not None)
         self.context.deadlines.update((self.anchor, self.anchor if deadline is None else deadline))
         return Verdict(
             name=self.expectation.title,
@@ -288,10 +285,10 @@ class _Evaluation:
             at=answer.at,
             start=self.anchor,
             deadline=deadline if deadline is not None and math.isfinite(deadline) else None,
-            evidence=tuple(evidence)[:_MAX_EVIDENCE],
+            evidence=decisive_seqs(self.subjects, answer, _MAX_EVIDENCE),
             assumed_facts=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
             bound=bound,
-            subjects=tuple(violating_subjects(self.subjects, answer, samples))[:_MAX_EVIDENCE],
+            subjects=violating_subjects(self.subjects, answer, _MAX_EVIDENCE),
             operator=next((word for word in OPERATORS if getattr(self.expectation, word) is not None), ""),
             limits=self.subjects.limits,
         )

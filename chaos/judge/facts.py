@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from chaos.judge.context import JudgeContext
 from chaos.model.bound import POD_FACTS, Bound
 from chaos.model.duration import format_duration, parse_duration
+from chaos.model.kubernetes_version import parse_minor
 from chaos.model.timeline import Timeline
 
 _META = {"controller": "controllerManager", "apiServer": "apiServer"}
@@ -19,7 +19,6 @@ _DEFAULTS = {
     "apiServer.defaultNotReadyTolerationSeconds": 300.0,
     "apiServer.defaultUnreachableTolerationSeconds": 300.0,
 }
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
 class Facts:
@@ -99,11 +98,11 @@ class Facts:
         if name in self._context.options.inventory:
             return parse_number(self._context.options.inventory[name])
         if name == "controller.nodeMonitorGracePeriod":
-            version = _VERSION.match(str(self._context.timeline.meta.get("kubernetes", "")))
-            if not version:
+            version = parse_minor(str(self._context.timeline.meta.get("kubernetes", "")))
+            if version is None:
                 return None
             # Raised from 40s by kubernetes/kubernetes#126287 in 1.32.
-            return 50.0 if (int(version[1]), int(version[2])) >= (1, 32) else 40.0
+            return 50.0 if version >= (1, 32) else 40.0
         return _DEFAULTS.get(name)
 
 

@@ -48,7 +48,7 @@ def foreign_faults(
     found = [
         each
         for name, history in timeline.nodes.items()
-        if (len(history.times) > 1 or name in read) and _is_original(timeline.entries, history.first_seq, begin)
+        if (len(history) > 1 or name in read) and _is_original(timeline.entries, history.first_seq, begin)
         for changes in (memo.recall(timeline, history, partial(state_changes, history)),)
         if changes or name in read
         for each in (*node_faults(case, name, changes), *power_faults(case, name))

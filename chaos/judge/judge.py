@@ -16,6 +16,7 @@ from chaos.judge.foreign_effect import ForeignEffect
 from chaos.judge.foreign_faults import foreign_faults
 from chaos.judge.headline import Headline, headline
 from chaos.judge.invalidation import PREFLIGHT_OVERRIDDEN, Invalidation, invalidation, meta_texts
+from chaos.judge.late_steps import excuse_late_steps
 from chaos.judge.live_state import LiveState
 from chaos.judge.phrasing import with_remedy
 from chaos.judge.proof import prove
@@ -135,7 +136,7 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
         steady = _steady_before(context, begin)
         if _is_received(context, begin):
             state.note_steady(steady)
-    hypothesis = tuple(evaluate(e, context, horizon) for e in spec.hypothesis)
+    hypothesis = excuse_late_steps(context, (evaluate(e, context, horizon) for e in spec.hypothesis))
     conditions = [evaluate(e, context, horizon, from_begin=True) for e in spec.abort]
     abort = with_sentences(context, spec.abort, conditions, Part.METHOD)
     recovery = _recovery(context, steps, horizon)

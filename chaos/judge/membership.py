@@ -40,5 +40,10 @@ def is_member(
     return result
 
 
+def may_be_gone(history: History[Any], moment: float) -> bool:
+    """Whether a deletion that was received later may have happened before the moment."""
+    return any(late.is_deleted and late.earliest < moment for late in history.after(moment))
+
+
 def _remedy(source: str) -> str:
     return f"a watch of the {source} that is proven current at that moment"

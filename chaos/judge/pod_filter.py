@@ -13,7 +13,6 @@ from chaos.judge.signals import (
     Observation,
     Pattern,
     from_history,
-    mask_unproven,
     mask_unseen_pods,
     matches,
     version_sample,
@@ -21,7 +20,7 @@ from chaos.judge.signals import (
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, phase
-from chaos.model.signal import Sample, Signal, Subject
+from chaos.model.signal import Sample, Signal
 from chaos.model.timeline import History, Version
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
@@ -148,11 +147,7 @@ def pod_signal(history: History[Pod], pod_filter: Filter, selection: Selection |
     return Signal((Sample(float("-inf"), False, None, "does not exist"), *signal.samples)) if selection else signal
 
 
-def unobservable(view: View, number: int) -> list[Subject]:
-    """``number`` subjects for pods that may exist, or have come and gone, without having been observed."""
+def unseen_pod(view: View) -> Signal:
+    """Signal of a pod that may exist, or have come and gone, without having been observed. Raises Undecidable."""
     no_pod = Signal((Sample(float("-inf"), False, None, "no matching pod was observed"),))
-    hidden = mask_unproven(mask_unseen_pods(no_pod, view.timeline).with_shape(), view.timeline, "pods")
-    later = [sample for sample in hidden.samples if sample.t > view.anchor]
-    if all(sample.value is False for sample in (hidden.at(view.anchor), *later)):
-        return []
-    return [Subject("", hidden) for _ in range(number)]
+    return mask_unseen_pods(no_pod, view.timeline)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from chaos.judge.roster import AlikeSubjects
 from chaos.judge.sequence import in_sequence
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.verdict import Status
@@ -15,6 +16,8 @@ _NOT_OBSERVED = "not observed yet"
 
 def combine(subjects: SubjectSet) -> Signal:
     """Combine the signals of all subjects by the quantifier."""
+    if subjects.counted is not None:
+        return subjects.counted
     tally = _Tally(subjects, _representatives(subjects))
     changes = in_sequence([subject.signal for subject in tally.representatives])
     samples: list[Sample] = [tally.sample(Sample(-math.inf, None, None, ""))]
@@ -29,24 +32,11 @@ def combine(subjects: SubjectSet) -> Signal:
 
 
 def _representatives(subjects: SubjectSet) -> list[tuple[Subject, int]]:
-    """Subjects, each with the number of those that are alike for which it stands.
-
-    Of many that are alike the first and the last are taken, each in its place: subjects that change at one moment do
-    so in their order, the first one is described, and the last one ends the moment.
-    """
-    first: dict[Hashable, int] = {}
-    last: dict[Hashable, int] = {}
-    number: dict[Hashable, int] = {}
-    for index, subject in enumerate(subjects.subjects):
-        shape = subject.signal.shape
-        key = index if shape is None else shape
-        if key in first:
-            last[key] = index
-            number[key] += 1
-        else:
-            first[key], number[key] = index, 1
-    weights = {index: number[key] - (key in last) for key, index in first.items()} | dict.fromkeys(last.values(), 1)
-    return [(subjects.subjects[index], weight) for index, weight in sorted(weights.items())]
+    """Subjects, each with the number of those that are alike for which it stands."""
+    found = subjects.subjects
+    if isinstance(found, AlikeSubjects):
+        return [(found[index], weight) for index, weight in found.representatives]
+    return [(subject, 1) for subject in found]
 
 
 class _Tally:
@@ -65,23 +55,29 @@ class _Tally:
             False: {},
             None: dict.fromkeys(range(len(representatives))),
         }
+        self.value = self._decided()
 
     def update(self, index: int, sample: Sample) -> None:
-        former, weight = self.current[index].value, self.weights[index]
-        del self.by_value[former][index]
-        self.number[former] -= weight
+        former, value = self.current[index].value, sample.value
         self.current[index] = sample
-        self.by_value[sample.value][index] = None
-        self.number[sample.value] += weight
+        del self.by_value[former][index]
+        self.by_value[value][index] = None
+        if former is not value:
+            self.number[former] -= self.weights[index]
+            self.number[value] += self.weights[index]
+            self.value = self._decided()
+
+    def _decided(self) -> bool | None:
+        return decide(self.subjects, self.number[True], self.number[False], self.number[None])
 
     def sample(self, change: Sample) -> Sample:
         """The value after ``change``."""
-        true, false, unknown = (self.number[v] for v in (True, False, None))
-        value = decide(self.subjects, true, false, unknown)
+        value, true = self.value, self.number[True]
         lag = value is None and any(self.current[index].is_lag for index in reversed(self.by_value[None]))
         decisive = self._decisive_index(value)
         if decisive is None:
-            return Sample(change.t, value, change.seq, f"{true} of {self.size}", change.earliest, change.order, lag)
+            text = f"{true} of {self.size}"
+            return Sample(change.t, value, change.seq, text, change.earliest, change.order, lag)
         seq = self.current[decisive].seq
         text = self._describe(decisive, true)
         seq = change.seq if seq is None else seq
@@ -89,12 +85,12 @@ class _Tally:
 
     def _decisive_index(self, value: bool | None) -> int | None:
         """Index of the subject to report for this value, None without one."""
-        order: tuple[bool | None, ...] = (value,)
-        if self.subjects.quantifier is Quantifier.NONE and value is not None:
-            order = (not value,)
-        if self.subjects.quantifier is Quantifier.COUNT:
-            order = (None,) if value is None else (True, False)
-        return next((index for v in order for index in self.by_value[v]), None)
+        quantifier, by_value = self.subjects.quantifier, self.by_value
+        if quantifier is Quantifier.COUNT and value is not None:
+            return next(iter(by_value[True] or by_value[False]), None)
+        if quantifier is Quantifier.NONE and value is not None:
+            value = not value
+        return next(iter(by_value[value]), None)
 
     def _describe(self, index: int, true: int) -> str:
         name, observation = self.representatives[index].name, self.current[index].observation
@@ -132,7 +128,7 @@ def any_of_each(subjects: SubjectSet) -> SubjectSet:
 def is_behind(subjects: SubjectSet, deadline: float | None) -> bool:
     """Whether changes from before the deadline may still be received."""
     until = math.inf if deadline is None else deadline
-    last = (subject.signal.samples[-1] for subject in subjects.subjects if subject.signal.samples)
+    last = (subject.signal.samples[-1] for subject, _ in _representatives(subjects) if subject.signal.samples)
     return any(sample.is_lag and sample.lo < until for sample in last)
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
+from chaos.judge.sequence import changes
 from chaos.judge.signals import Observation, from_history
 from chaos.model.assertion import View
 from chaos.model.document import Model
@@ -51,21 +52,15 @@ class Replacements:
         if key is None:
             return Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
         rank = self.ranks[key] = self.ranks.get(key, 0) + 1
-        none = Subject("", Signal((Sample(float("-inf"), False, None, _NOT_REPLACED),)))
-        new = self._candidates(key, node_of(history.last.object), replacement)
-        count = combine(SubjectSet("", (none, *new), Quantifier.COUNT, rank))
-        return Signal(
-            tuple(
-                structs.replace(s, observation=_NOT_REPLACED if s.value is False else s.observation)
-                for s in count.samples
-            )
-        )
+        new = list(self._candidates(key, node_of(history.last.object), replacement))
+        memo = self.view.memo("replaced", self.moment)
+        return memo.recall(self.timeline, history, partial(_count, new, rank), rank, new)
 
     def _candidates(self, key: tuple[str, str], before: str, replacement: Replacement) -> Iterator[Subject]:
         """The pods that may replace one that was on the node ``before``."""
         memo = Memo() if replacement.zone else self.view.memo("replaces", before, self.moment)  # zones are of nodes
         for history in self.timeline.pods.of_controller(key[0]):
-            if history not in self.frozen and history.times[0] > self.moment:
+            if history not in self.frozen and history.first_time > self.moment:
                 make = partial(self._candidate, history, before, replacement)
                 its_key, subject = memo.recall(self.timeline, history, make)
                 if its_key == key:
@@ -93,13 +88,13 @@ class Replacements:
             return matches, f"its replacement is {'' if is_ready and exists else 'not '}ready on {node or 'no node'}"
 
         first = Sample(float("-inf"), False, None, _NOT_REPLACED)
-        signal = from_history(history, observe)
+        signal = Signal(tuple(changes((first, *from_history(history, observe).samples))))
         created = history.first
         if created.earliest < self.moment and created.t - created.earliest > USUAL_LAG:  # it may be from before
             text = "a pod that may be its replacement was received late"
             unsure = (structs.replace(s, value=None, observation=text) if s.value else s for s in signal.samples)
-            return Signal((first, *unsure))
-        return Signal((first, *signal.samples))
+            return Signal(tuple(unsure))
+        return signal
 
     def _in_zone(self, node: str, before: str, zone: str) -> bool:
         new, old = self._zone(node), self._zone(before)
@@ -110,6 +105,16 @@ class Replacements:
     def _zone(self, node: str) -> str:
         history = self.timeline.nodes.get(node)
         return (history.last.object.metadata.labels or {}).get(ZONE, "") if history else ""
+
+
+def _count(new: Iterable[Subject], rank: int) -> Signal:
+    """Signal of whether there are ``rank`` of the new pods."""
+    none = Subject("", Signal((Sample(float("-inf"), False, None, _NOT_REPLACED),)))
+    count = combine(SubjectSet("", (none, *new), Quantifier.COUNT, rank))
+    described = (
+        structs.replace(s, observation=_NOT_REPLACED if s.value is False else s.observation) for s in count.samples
+    )
+    return Signal(tuple(described)).without_repetitions()
 
 
 def _controller_key(pod: Pod) -> tuple[str, str] | None:

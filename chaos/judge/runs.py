@@ -10,9 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaos.model.signal import NO_OBSERVATION, Sample, Signal
-
-_Start = tuple[Sample, float, float]  # with its earliest and latest moment
+from chaos.model.signal import NO_OBSERVATION, Sample, Signal, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +40,30 @@ class Run:
 
 def runs_of(signal: Signal, horizon: float = math.inf) -> list[Run]:
     """The runs of a signal, in order; nothing is known after ``horizon``."""
-    starts: list[_Start] = [(NO_OBSERVATION, -math.inf, -math.inf)]
-    for sample in signal.samples:
+    number, settled = signal.settled
+    if number and signal.samples[number - 1].t <= horizon:
+        starts = list(settled)
+    else:
+        number, starts = 0, first_starts()
+    for sample in signal.samples[number:]:
         if sample.t > horizon:
             if sample.lo < horizon:
                 unknown = Sample(sample.lo, None, None, f"it is not known when this changed: {sample.observation}")
-                _append(starts, unknown, sample.lo, sample.lo)
+                add_start(starts, unknown, sample.lo, sample.lo)
             break
-        _append(starts, sample, sample.lo, sample.t)
+        add_start(starts, sample, sample.lo, sample.t)
     if horizon < math.inf:
         end = Sample(horizon, None, None, "the timeline ends here")
         starts.append((end, horizon, horizon))
     return _with_ends(starts)
 
 
-def _append(starts: list[_Start], sample: Sample, lo: float, hi: float) -> None:
+def first_starts() -> list[Start]:
+    """The start before all samples."""
+    return [(NO_OBSERVATION, -math.inf, -math.inf)]
+
+
+def add_start(starts: list[Start], sample: Sample, lo: float, hi: float) -> None:
     """Add the start of a sample. Other evidence from inside its interval makes all of the interval unknown."""
     if lo == hi == starts[-1][1] == starts[-1][2]:  # of two at one exact moment, the later counts
         starts.pop()
@@ -71,6 +78,6 @@ def _append(starts: list[_Start], sample: Sample, lo: float, hi: float) -> None:
         starts.append((sample, lo, hi))
 
 
-def _with_ends(starts: Sequence[_Start]) -> list[Run]:
+def _with_ends(starts: Sequence[Start]) -> list[Run]:
     ends = [(lo, hi) for _, lo, hi in starts[1:]] + [(math.inf, math.inf)]
     return [Run(sample, lo, hi, *end) for (sample, lo, hi), end in zip(starts, ends, strict=True)]

@@ -79,6 +79,13 @@ class Selection:
             return pods.maybe_on_nodes(self.nodes)
         return list(pods.values()) if self.namespace is None else pods.in_namespace(self.namespace)
 
+    def is_candidate(self, uid: str) -> bool:
+        """Whether the pod may ever belong to the set."""
+        pods = self.view.timeline.pods
+        if self.nodes is not None:
+            return pods.was_maybe_on(uid, self.nodes)
+        return self.namespace is None or pods.was_in(uid, self.namespace)
+
     @property
     def _moment_text(self) -> str:
         return self.params.at or "the beginning"

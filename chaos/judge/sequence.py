@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from chaos.model.signal import Sample, Signal
 
@@ -32,6 +32,35 @@ def in_sequence(signals: Sequence[Signal]) -> list[Change]:
         for position, sample in enumerate(samples)
     ]
     return [(index, sample) for _, _, index, _, sample in sorted(keyed)]
+
+
+def changes(samples: Iterable[Sample]) -> list[Sample]:
+    """The samples that change the value, and the one from which on it is not proven."""
+    found: list[Sample] = []
+    for sample in samples:
+        if not found or found[-1].value is not sample.value or sample.is_lag:
+            found.append(sample)
+    return found
+
+
+def last_gap(samples: Iterable[Sample], until: float) -> tuple[float, int]:
+    """The last moment, up to ``until``, at which it is certain of each sample whether it was before or after.
+
+    And the highest order of those before that have an interval; minus infinity and 0 without such a moment.
+    """
+    moment, order, reach, highest = -math.inf, 0, -math.inf, 0
+    ordered = sorted(samples, key=lambda sample: sample.lo)
+    lowest = [math.inf]  # order of those from there on
+    for sample in reversed(ordered):
+        has_order = sample.order and sample.lo < sample.t
+        lowest.append(min(lowest[-1], sample.order) if has_order else lowest[-1])
+    for sample in ordered:
+        if reach < sample.lo and reach <= until and highest < lowest[-1]:
+            moment, order = reach, highest
+        lowest.pop()
+        reach = max(reach, sample.t)
+        highest = max(highest, sample.order if sample.lo < sample.t else 0)
+    return (reach, highest) if reach <= until else (moment, order)
 
 
 def _certain_order(series: dict[int, list[Sample]], exact: Collection[float]) -> dict[int, list[Sample]]:

@@ -9,11 +9,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from chaos.model.assertion import Undecidable, View
-from chaos.model.kube import Node
-from chaos.model.memo import Memo
+from chaos.model.assertion import Undecidable
 from chaos.model.recording import BlindWindow
-from chaos.model.signal import Sample, Signal, Subject
+from chaos.model.signal import Sample, Signal
 from chaos.model.timeline import History, Timeline, Version
 
 T = TypeVar("T")
@@ -88,7 +86,7 @@ def mask_unseen_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signa
     if not timeline.pods:
         raise Undecidable("no pods were observed")
     first = next(iter(timeline.pods.values()))  # entries are in order of time
-    return mask_blind(_mask_unwatched(first.times[0], signal, "pods"), timeline, "pods", uid=uid)
+    return mask_blind(_mask_unwatched(first.first_time, signal, "pods"), timeline, "pods", uid=uid)
 
 
 def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
@@ -103,31 +101,6 @@ def _mask_unwatched(first: float, signal: Signal, source: str) -> Signal:
 def mask_late(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
     """Make the signal unknown where changes came late: for signals whose times are taken as exact."""
     return signal.mask(b for source in sources for b in timeline.currency.late_windows(source))
-
-
-def node_subjects(
-    view: View, names: Iterable[str], observe: Callable[[Version[Node]], Observation]
-) -> tuple[Subject, ...]:
-    """A subject for each Node object; unknown without any observation of it."""
-    memo, nodes = view.memo(), view.timeline.nodes
-    return tuple(Subject(name, history_signal(view, memo, nodes.get(name), observe, "nodes")) for name in names)
-
-
-def history_signal(
-    view: View, memo: Memo, history: History[T] | None, observe: Callable[[Version[T]], Observation], source: str
-) -> Signal:
-    """Signal of one object; unknown without any observation of it."""
-    timeline = view.timeline
-    if history is None:
-        return mask(Signal(()), timeline, source)
-
-    def make() -> tuple[Signal, str]:
-        uid = uid_of(history)
-        signal = mask_blind(from_history(history, observe), timeline, source, uid=uid)
-        return signal.without_repetitions().with_shape(), uid
-
-    signal, uid = memo.recall(timeline, history, make)
-    return mask_unproven(signal, timeline, source, uid=uid)
 
 
 def uid_of(history: History[Any] | None) -> str:

@@ -15,6 +15,7 @@ class PseudoFact(StrEnum):
     HOST_KEY = "host-key"  # that the host presents to every connection of the run; the ID of a container
     POWER_IDENTITY = "power-identity"  # PowerIdentity.key, from the power control
     CONNECTION_PEERS = "connection-peers"  # [ClientIP] over WinRM; over SSH a fact that a program reads
+    SSH_PEER = "ssh-peer"  # of transport pod the connection of exec; over SSH a fact that a program reads
     WINRM_QUOTAS = "winrm-quotas"  # by name in winrm/config, from the WinRM service; {} over SSH
     ADDRESSES = "machine-addresses"  # that the machine has now, from the power control of a container
     BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in

@@ -1,9 +1,10 @@
-"""Metrics of kube-controller-manager that are recorded (facts 4)."""
+"""The name of kube-controller-manager, and its metrics that are recorded (facts 4)."""
 
 from __future__ import annotations
 
 import re
 
+CONTROLLER_MANAGER = "kube-controller-manager"
 LEADER_STATUS = 'leader_election_master_status{name="kube-controller-manager"}'  # absent without leader election
 METRIC_PREFIXES = (
     LEADER_STATUS,

@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,12 +27,14 @@ _NOTABLE_PAUSE = 25.0  # seconds without any proof, more than between two of an 
 class _Source:
     """A resource: current up to ``until``, except the objects ``behind`` (by uid), current up to an earlier moment.
 
-    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``shared``: bounds
-    of all changes in its store; ``own``: only of itself. ``unproven``: long lags and pauses.
+    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``listed``: the
+    resourceVersion of the list that proved ``until``, infinite if unknown. ``shared``: bounds of all changes in its
+    store; ``own``: only of itself. ``unproven``: long lags and pauses.
     """
 
     until: float
     complete: float
+    listed: float
     shared: OrderBounds
     own: OrderBounds = field(default_factory=OrderBounds)
     behind: dict[str, float] = field(default_factory=dict)
@@ -44,6 +46,15 @@ class _Source:
             return self.behind.get(uid, self.until), math.inf
         earliest, latest = self.bounds.interval(order)
         return max(earliest, self.behind.get(uid, -math.inf)), latest
+
+    def note_new(self, uid: str, order: int) -> None:
+        """An object of which nothing was known: one from before the list that does not have it had gone by then.
+
+        When that was, and what else happened to it, only what is known of all objects says.
+        """
+        is_newer = order > self.listed and self.own.is_consistent
+        if not is_newer and uid not in self.behind and self.complete < self.until:
+            self.behind[uid] = self.complete
 
     @property
     def bounds(self) -> OrderBounds:
@@ -73,8 +84,8 @@ class CurrencyLog:
         self._unsettled: dict[str, deque[tuple[int, float, float]]] = {}  # late versions: order, earliest, receipt
         self._event_seqs, self._event_earliest = array("q"), array("d")  # of each Event
         self._shared = OrderBounds()  # of all resources but Events
-        self._slowest = 0.0  # seconds that an answer has taken
-        self._clock_ahead = 0.0  # the most by which the clock of any node is ahead, as far as that is known
+        self.slowest = 0.0  # seconds that an answer has taken at most
+        self._clock_ahead = 0.0  # the most by which a clock of the cluster is ahead, as far as that is known
         self.seconds_ahead: dict[str, float] = {}  # by which the clock of a node is ahead at least, by its Lease
 
     @property
@@ -87,11 +98,13 @@ class CurrencyLog:
         known = self._sources.get(source)
         if known is None:
             shared = OrderBounds() if source == _EVENTS else self._shared
-            known = self._sources[source] = _Source(proof.until, proof.complete, shared)
+            known = self._sources[source] = _Source(proof.until, proof.complete, _listed(proof), shared)
+            known.behind = dict.fromkeys(proof.behind, -math.inf)
         elif proof.until >= known.until:
             if proof.until - known.current_until > _NOTABLE_PAUSE:
                 known.note_lag(known.current_until, proof.until)
             known.behind = {uid: known.behind.get(uid, known.until) for uid in proof.behind}
+            known.listed = _listed(proof) if proof.until > known.until else known.listed
             known.until = proof.until
             known.complete = max(known.complete, proof.complete)
             if proof.until - known.current_until > _NOTABLE_LAG:
@@ -99,13 +112,14 @@ class CurrencyLog:
         if proof.version.isdecimal():
             for bounds in (known.shared, known.own):
                 bounds.add_read(int(proof.version), proof.read, t)
-            self._slowest = max(self._slowest, t - proof.read)
+            self.slowest = max(self.slowest, t - proof.read)
 
-    def interval(self, source: str, obj: Any, order: int, t: float) -> tuple[float, float]:
+    def interval(self, source: str, obj: Any, order: int, t: float, *, is_new: bool = False) -> tuple[float, float]:
         """The moments between which the version ``obj`` happened, which was received at ``t``.
 
-        A list with a lower resourceVersion was before it, one with a higher was not; nor is it older than the newest
-        time in it, within what is known of the clock of its writer. The first is infinite if nothing is known.
+        ``is_new``: it is the first of its uid. A list with a lower resourceVersion was before it, one with a higher was
+        not; nor is it older than the newest time in it, within what is known of the clock of its writer. The first is
+        infinite if nothing is known.
         """
         known = self._sources.get(source)
         if order and source != _EVENTS:
@@ -114,6 +128,10 @@ class CurrencyLog:
             return math.inf, t
         if order:
             known.own.add_ceiling(order, t)
+        if is_new:
+            known.note_new(obj.metadata.uid, order)
+            created = source_time(obj.metadata.creation_timestamp)  # by the clock of the API server
+            self._clock_ahead = max(self._clock_ahead, 0.0 if created is None else created - t)
         earliest, latest = known.interval(obj.metadata.uid, order)
         latest = min(latest, t)
         if latest - earliest > _CLOCK_SLACK:
@@ -122,11 +140,14 @@ class CurrencyLog:
             self._add_late(source, order, earliest, t)
         return min(earliest, latest), latest
 
-    def narrowed(self, versions: Iterable[tuple[Any, int]], t: float) -> list[tuple[Any, int]]:
+    def narrowed(
+        self, versions: Iterable[tuple[Any, int]], t: float, note: Callable[[object], None] = lambda _: None
+    ) -> list[tuple[Any, int]]:
         """Narrow the intervals of versions, given as (history, index), after a proof that was recorded at ``t``.
 
         What is newer than what a read had happened after that was sent, whichever resource it was of. Returns those
-        that a later answer may narrow further: it takes no longer than the slowest so far.
+        that a later answer may narrow further: it takes no longer than the slowest so far. ``note`` is given the
+        objects whose intervals are narrower.
         """
         if not self.is_one_store:
             return []
@@ -136,7 +157,8 @@ class CurrencyLog:
             earliest, _ = self._shared.interval(version.order)
             if earliest > version.earliest:
                 history.replace(index, structs.replace(version, earliest=min(earliest, version.latest)))
-            if version.t >= t - self._slowest:
+                note(version.object)
+            if version.t >= t - self.slowest:
                 pending.append((history, index))
         return pending
 
@@ -175,6 +197,16 @@ class CurrencyLog:
             return math.inf
         return max(known.complete, known.behind.get(uid, known.until)) if uid else known.complete
 
+    def usual_until(self, source: str) -> float:
+        """The moment up to which everything is known about each known object that is not behind the others."""
+        known = self._sources.get(source)
+        return math.inf if known is None else max(known.complete, known.until)
+
+    def behind(self, source: str) -> Collection[str]:
+        """The uids of the objects of which less is known than of others."""
+        known = self._sources.get(source)
+        return () if known is None else known.behind
+
     def listed_until(self, source: str) -> float:
         """The moment up to which everything about all objects that a list had is known."""
         known = self._sources.get(source)
@@ -199,7 +231,7 @@ class CurrencyLog:
         """Remember a late version; an answer that is under way may show that it is not."""
         unsettled = self._unsettled.setdefault(source, deque())
         unsettled.append((order, earliest, t))
-        while unsettled[0][2] < t - self._slowest:
+        while unsettled[0][2] < t - self.slowest:
             self._extend_late(self._late.setdefault(source, []), source, *unsettled.popleft())
 
     def _extend_late(self, windows: list[BlindWindow], source: str, order: int, start: float, end: float) -> None:
@@ -210,3 +242,8 @@ class CurrencyLog:
         while windows and (windows[-1].end or end) >= start:
             start = min(start, windows.pop().start)
         windows.append(BlindWindow(start, end, "the watch was late", source))
+
+
+def _listed(proof: Currency) -> float:
+    """The resourceVersion of the list that proves ``until``; infinite if that is another, or not comparable."""
+    return int(proof.version) if proof.read == proof.until and proof.version.isdecimal() else math.inf

@@ -60,7 +60,8 @@ def decode(recorded: RecordingEntry, seq: int) -> Entry | None:
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return _undecodable(recorded, seq, node, error)
     type_ = current_fact(recorded.type) if recorded.kind == EntryKind.HOST else recorded.type
-    return None if value is None else Entry(seq, recorded.t, recorded.kind, type_, value, node, note)
+    since = None if recorded.since is msgspec.UNSET else recorded.since
+    return None if value is None else Entry(seq, recorded.t, recorded.kind, type_, value, node, note, since)
 
 
 def _value(recorded: RecordingEntry) -> Any:

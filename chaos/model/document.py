@@ -46,7 +46,7 @@ class Model(BaseModel):
 
 
 class Metadata(Model):
-    """``annotations`` are for people and other programs; nodefall ignores them."""
+    """``annotations`` are for people and other programs; nodefall reads only the lab of a rehearsal from them."""
 
     name: Name
     labels: dict[str, str] = {}

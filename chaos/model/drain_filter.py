@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from chaos.model.api_fact import field
 from chaos.model.command import DrainRules
+from chaos.model.labels import HELPER_LABEL
 
 RawPod = dict[str, Any]
 _DAEMONSET = "they are managed by a DaemonSet (ignore-daemonsets skips them)"
@@ -63,8 +64,8 @@ def _refusal(pod: RawPod, rules: DrainRules, daemonset_exists: Callable[[str, st
         if not daemonset_exists(pod["metadata"]["namespace"], owner["name"]):
             return _local_storage_refusal(pod, rules) if rules.force else _ORPHAN
         return None if rules.ignore_daemonsets else _DAEMONSET
-    if field(pod, _MIRROR) is not None:
-        return None
+    if field(pod, _MIRROR) is not None or HELPER_LABEL in (pod["metadata"].get("labels") or {}):
+        return None  # a helper pod is nodefall's own: what is drained is reached through it
     if finished:
         return ""
     return _local_storage_refusal(pod, rules) or (_BARE if owner is None and not rules.force else "")

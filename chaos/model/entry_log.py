@@ -19,15 +19,20 @@ class EntryLog(Sequence[Entry]):
 
     def __init__(self) -> None:
         self._times = array("d")
-        self._heads: list[_Head] = []
-        self._known: dict[_Head, _Head] = {}
+        self._heads: list[_Head] = []  # all that differ
+        self._numbers: dict[_Head, int] = {}  # of them
+        self._head_of = array("I")
         self._objects: list[Any] = []  # or their holders
 
     def append(self, entry: Entry, holder: Holder | None) -> None:
         """Append the next entry. ``holder``: of its object, None if the log is to hold it."""
         head = (entry.kind, entry.type, entry.node, entry.note)
         self._times.append(entry.t)
-        self._heads.append(self._known.setdefault(head, head))
+        number = self._numbers.get(head)
+        if number is None:
+            number = self._numbers[head] = len(self._heads)
+            self._heads.append(head)
+        self._head_of.append(number)
         self._objects.append(entry.object if holder is None else holder)
 
     def time(self, seq: int) -> float:
@@ -35,14 +40,14 @@ class EntryLog(Sequence[Entry]):
         return self._times[seq]
 
     def type(self, seq: int) -> str:
-        return self._heads[seq][1]
+        return self._heads[self._head_of[seq]][1]
 
     def select(self, seqs: Collection[int]) -> list[Entry]:
         """Those of the entries ``seqs`` that exist, in their order."""
         return [self[seq] for seq in sorted(seqs) if 0 <= seq < len(self)]
 
     def _entry(self, seq: int, value: Any) -> Entry:
-        kind, type_, node, note = self._heads[seq]
+        kind, type_, node, note = self._heads[self._head_of[seq]]
         return Entry(seq, self._times[seq], kind, type_, value, node, note)
 
     def _entries(self, seqs: range) -> Iterator[Entry]:

@@ -82,7 +82,8 @@ class EventLog(Sequence[Item]):
         self.packer: Packer | None = None  # of StoredEvent; without one, nothing is packed
         self._chunks: list[_Chunk] = []
         self._seqs = array("q")
-        self._by_name: dict[str, array[int]] = {}  # numbers of Events
+        self._last_by_name: dict[str, int] = {}  # numbers of Events
+        self._before = array("l")  # by the number of an Event: that of the one before with its name, or -1
         self._by_reason: dict[str, array[int]] = {}
 
     def record(self, entry: Entry, event: Event) -> None:
@@ -93,11 +94,12 @@ class EventLog(Sequence[Item]):
         self._chunks[-1].append((entry, event))
         self._seqs.append(entry.seq)
         name = event.involved_object.name if event.involved_object else ""
-        for index, key in ((self._by_name, name), (self._by_reason, event.reason or "")):
-            found = index.get(key)
-            if found is None:
-                found = index[key] = array("l")
-            found.append(number)
+        self._before.append(self._last_by_name.get(name, -1))
+        self._last_by_name[name] = number
+        found = self._by_reason.get(event.reason or "")
+        if found is None:
+            found = self._by_reason[event.reason or ""] = array("l")
+        found.append(number)
 
     def objects_from(self, seq: int) -> list[Event]:
         """The Event that is the entry ``seq``, and those that are stored behind it; what is packed stays so."""
@@ -106,7 +108,11 @@ class EventLog(Sequence[Item]):
 
     def about(self, name: str) -> list[Item]:
         """Events about objects of that name."""
-        return [self._item(number) for number in self._by_name.get(name, ())]
+        numbers, number = [], self._last_by_name.get(name, -1)
+        while number >= 0:
+            numbers.append(number)
+            number = self._before[number]
+        return [self._item(number) for number in reversed(numbers)]
 
     def with_reason(self, reason: str) -> list[Item]:
         return [self._item(number) for number in self._by_reason.get(reason, ())]

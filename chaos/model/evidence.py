@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Delivery
+from chaos.model.duration import parse_duration
 from chaos.model.kube import node_condition
 from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
@@ -15,6 +17,7 @@ from chaos.model.timeline import Entry, Fact, Timeline
 _BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-cut", "poweroff", "reboot", "schedule-shutdown")
 _CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
+_ARMING_SECONDS = 10.0  # by which a timer may elapse before its duration after the step: hosts are armed before it
 
 
 def no_proof(because: str) -> ProofResult:
@@ -26,7 +29,9 @@ def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | 
     """Readings of a host fact from the step's begin on, with those in its "proved" entries."""
     end, last = (step.until, step.until_seq) if until is None else (until, None)
     readings = [
-        r for r in timeline.readings(step.node, fact) if step.begin <= r.t <= end and (last is None or r.seq < last)
+        r
+        for r in timeline.readings(step.node, fact)
+        if step.begin <= r.began and r.t <= end and (last is None or r.seq < last)
     ]
     for entry, record in step_entries(timeline, step, ActionPhase.PROVED):
         if entry.t <= end and fact in record.evidence:
@@ -42,6 +47,14 @@ def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
         if entry.node == node and record.phase == ActionPhase.PROVED and fact in record.evidence
     )
     return sorted([*timeline.readings(node, fact), *proved], key=lambda r: r.t)
+
+
+def within_duration(step: StepRun) -> StepRun:
+    """The step until its parameter ``duration`` may be over, when the host ends the effect by itself."""
+    if not (text := step.params.get("duration")):
+        return step
+    duration = parse_duration(str(text))
+    return replace(step, until=min(step.until, step.begin + max(duration - _ARMING_SECONDS, duration / 2)))
 
 
 def step_entries(timeline: Timeline, step: StepRun, phase: str) -> list[tuple[Entry, ActionRecord]]:

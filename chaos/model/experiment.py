@@ -17,6 +17,7 @@ from chaos.model.bound import Bound, parse_bound
 from chaos.model.document import BoundText, DurationText, Metadata, Model, Name
 from chaos.model.duration import parse_duration
 from chaos.model.factor import Factor
+from chaos.model.kubernetes_version import VersionRange
 from chaos.model.probes import Probe, Query
 
 Timing = Annotated[
@@ -152,6 +153,9 @@ class Recovery(Model):
 
 class Spec(Model):
     title: str
+    kubernetes: VersionRange | None = Field(
+        None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
+    )
     requires: dict[str, dict[str, str]] = Field({}, description='required facts, as {kubelet: {x: ">0"}}')
     allow: list[Literal["custom", "irreversible"]] = []
     workload: Workload | None = None

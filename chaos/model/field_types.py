@@ -30,6 +30,14 @@ CrashTool = Annotated[
     str,
     full_match(CRASH_TOOL, r"is not the full path of a program on Windows; write it like C:\Tools\notmyfault64.exe"),
 ]
+# Never / or below /run, where systemd has the failsafe timers. No part begins with a point: there is no way up.
+_PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+MOUNT_POINT = rf"/(?!(?:run|proc|sys|dev)(?:/|\Z)){_PART}(?:/{_PART})*"
+MountPath = Annotated[
+    str, full_match(MOUNT_POINT, "is no full path of plain characters, or is /, or in /run, /proc, /sys or /dev")
+]
+BLOCK_DEVICE = rf"/dev/{_PART}(?:/{_PART})*"
+MOUNT_OPTIONS = r"rw(?:,(?:nosuid|nodev|noexec|nosymfollow|noatime|nodiratime|relatime))*"  # of a mount, with rw
 ContainerEngine = Literal["docker", "podman"]
 
 

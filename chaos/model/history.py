@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
@@ -26,6 +26,7 @@ class Entry(Struct, frozen=True, gc=False):
     object: Any
     node: str = ""
     note: str = ""
+    since: float | None = None  # of a reading that took long
 
 
 class Version(Struct, Generic[T], frozen=True, gc=False, array_like=True):
@@ -48,18 +49,28 @@ class Version(Struct, Generic[T], frozen=True, gc=False, array_like=True):
 class History(Generic[T]):
     """All versions of one object, oldest first; ``revision`` grows with each change of them.
 
-    Only ``append`` and ``replace`` change a history. ``times``: of all versions; ``first_seq``: of the first. With a
+    Only ``append`` and ``replace`` change a history. ``first_seq``, ``first_time``: of the first version. With a
     ``packer``, of versions, old ones are packed, and unpacked when they are asked for.
     """
 
-    __slots__ = ("_is_due", "_is_requested", "_packed", "_packer", "_recent", "first_seq", "revision", "times")
+    __slots__ = (
+        "_count",
+        "_is_due",
+        "_is_requested",
+        "_packed",
+        "_packer",
+        "_recent",
+        "first_seq",
+        "first_time",
+        "revision",
+    )
 
     def __init__(self, packer: Packer | None = None) -> None:
-        self.times = array("d")
-        self.revision = 0
+        self.revision = self._count = 0
         self.first_seq = -1
+        self.first_time = math.inf
         self._packer = packer
-        self._packed: tuple[tuple[int, bytes], ...] = ()  # with the first seq of each
+        self._packed: tuple[Any, ...] = ()  # the first seq of some versions, and these; of the next...
         self._recent: list[Version[T]] = []  # what is not packed
         self._is_requested = self._is_due = False
 
@@ -79,42 +90,57 @@ class History(Generic[T]):
 
     def peek(self) -> list[Version[T]]:
         """All versions, for somebody who asks only once: what is packed stays so."""
-        return [version for _, packed in self._packed for version in self._unpack(packed)] + self._recent
+        return [version for packed in self._packed[1::2] for version in self._unpack(packed)] + self._recent
 
     def append(self, version: Version[T]) -> None:
-        if not self.times:
-            self.first_seq = version.seq
+        if not self._count:
+            self.first_seq, self.first_time = version.seq, version.t
         self._recent.append(version)
-        self.times.append(version.t)
+        self._count += 1
         self.revision += 1
         if version.is_deleted or len(self._recent) >= _MANY:
             self._pack_later()
 
     def replace(self, index: int, version: Version[T]) -> None:
         """Replace a version by one of the same state and receipt, of whose time more is known."""
-        if index < len(self.times) - len(self._recent):
+        if index < self._count - len(self._recent):
             self.versions[index] = version
         else:
-            self._recent[index - len(self.times)] = version
+            self._recent[index - self._count] = version
         self.revision += 1
 
     def version(self, index: int) -> Version[T]:
         """The version with that number, from 0 on."""
-        recent = index - (len(self.times) - len(self._recent))
+        recent = index - (self._count - len(self._recent))
         return self._recent[recent] if recent >= 0 else self.versions[index]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        return True  # also without versions
 
     def at(self, t: float) -> Version[T] | None:
         """The version at ``t`` (inclusive), None before the first."""
-        index = bisect_right(self.times, t)
-        if not index:
+        if t < self.first_time:
             return None
-        return self.last if index == len(self.times) else self.versions[index - 1]
+        versions = self._since(t)
+        return versions[bisect_right(versions, t, key=_time) - 1]
 
     def after(self, t: float) -> list[Version[T]]:
         """The versions that were received after ``t``."""
-        index = bisect_right(self.times, t)
-        recent = index - (len(self.times) - len(self._recent))
-        return self._recent[recent:] if recent >= 0 else self.versions[index:]
+        versions = self._since(t)
+        return versions[bisect_right(versions, t, key=_time) :]
+
+    def since(self, seq: int) -> list[Version[T]]:
+        """The versions that are the entry ``seq`` or a later one; what is packed stays so."""
+        is_recent = not self._packed or (self._recent and self._recent[0].seq <= seq)
+        versions = self._recent if is_recent else self.peek()
+        return versions[bisect_left(versions, seq, key=_seq) :]
+
+    def _since(self, t: float) -> list[Version[T]]:
+        """The version at ``t`` and all after it, perhaps more."""
+        return self._recent if self._recent and self._recent[0].t <= t else self.versions
 
     @property
     def first(self) -> Version[T]:
@@ -134,9 +160,9 @@ class History(Generic[T]):
         """
         versions = self._recent
         if not versions or seq < versions[0].seq:
-            index = bisect_right(self._packed, seq, key=lambda packed: packed[0])
-            versions = self._unpack(self._packed[index - 1][1])
-        return [version.object for version in versions[bisect_left(versions, seq, key=lambda each: each.seq) :]]
+            index = bisect_right(self._packed[::2], seq)
+            versions = self._unpack(self._packed[2 * index - 1])
+        return [version.object for version in versions[bisect_left(versions, seq, key=_seq) :]]
 
     def pack(self) -> bool:
         """Pack all versions, of an object that exists all but the last; false if somebody asked since the last call."""
@@ -147,7 +173,8 @@ class History(Generic[T]):
         count = len(self._recent) - (not self._recent[-1].is_deleted) if self._recent else 0
         if count and self._packer:
             packed = self._packer.pack(self._recent[:count])
-            self._packed, self._recent = (*self._packed, (self._recent[0].seq, packed)), self._recent[count:]
+            first = self._recent[0].seq if self._packed else self.first_seq
+            self._packed, self._recent = (*self._packed, first, packed), self._recent[count:]
         return True
 
     def _pack_later(self) -> None:
@@ -158,3 +185,11 @@ class History(Generic[T]):
     def _unpack(self, packed: bytes) -> list[Version[T]]:
         assert self._packer is not None  # noqa: S101 - it has packed them
         return self._packer.unpack(packed)
+
+
+def _time(version: Version[Any]) -> float:
+    return version.t
+
+
+def _seq(version: Version[Any]) -> int:
+    return version.seq

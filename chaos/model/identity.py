@@ -21,13 +21,14 @@ _MEANINGLESS |= {"03000200040005000006000700080009", "00020003000400050006000700
 
 
 class NodeIdentity(Struct, frozen=True):
-    """Identity of a Node as its kubelet reported it (status.nodeInfo, status.addresses)."""
+    """Identity of a Node as its kubelet reported it (status.nodeInfo, status.addresses), and its spec.providerID."""
 
     name: str
     machine_id: str = ""
     system_uuid: str = ""
     boot_id: str = ""
     addresses: tuple[str, ...] = ()
+    provider_id: str = ""
 
 
 class HostIdentity(Struct, frozen=True):

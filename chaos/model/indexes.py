@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from chaos.model.controller_manager import CONTROLLER_MANAGER
 from chaos.model.history import History
 from chaos.model.kube import Pod, controller_of, pod_condition
 
-LabelGroup = tuple[Mapping[str, str], dict[str, History[Pod]]]  # labels, and the pods that ever had exactly these
+LabelGroup = tuple[Mapping[str, str], list[History[Pod]]]  # labels, and the pods that ever had exactly these
 
 
 def controller_key(pod: Pod) -> str:
@@ -28,29 +29,46 @@ class PodHistories(dict[str, History[Pod]]):
         super().__init__()
         self._by_node: dict[str, dict[str, History[Pod]]] = {}
         self._by_namespace: dict[str, dict[str, History[Pod]]] = {}
-        self._by_controller: dict[str, dict[str, History[Pod]]] = {}
+        self._by_controller: dict[str, list[History[Pod]]] = {}
         self._by_labels: dict[str, dict[frozenset[tuple[str, str]], LabelGroup]] = {}  # and namespace
         self._disrupted: dict[str, History[Pod]] = {}
         self._on_unknown_node: dict[str, History[Pod]] = {}
+        self.changes: list[str] = []  # uids of pods with a new version, or a narrower interval of one
+        self.controller_managers: list[History[Pod]] = []  # by the names of their pods
 
-    def index(self, uid: str) -> None:
-        """Index the newest version of a pod."""
+    def index(self, uid: str, before: Pod | None) -> None:
+        """Index the newest version of a pod; ``before``: its version before, None for the first."""
         history = self[uid]
         pod = history.last.object
-        self._by_namespace.setdefault(pod.metadata.namespace, {})[uid] = history
-        labels, groups = pod.metadata.labels or {}, self._by_labels.setdefault(pod.metadata.namespace, {})
-        exactly = frozenset(labels.items())
-        if exactly not in groups:
-            groups[exactly] = labels, {}
-        groups[exactly][1][uid] = history
+        self.changes.append(uid)
+        if before is None and pod.metadata.name.startswith(f"{CONTROLLER_MANAGER}-"):
+            self.controller_managers.append(history)
+        if before is None or before.metadata.namespace != pod.metadata.namespace:
+            self._by_namespace.setdefault(pod.metadata.namespace, {})[uid] = history
+        if before is None or not _is_labelled_alike(before, pod):
+            labels, groups = pod.metadata.labels or {}, self._by_labels.setdefault(pod.metadata.namespace, {})
+            groups.setdefault(frozenset(labels.items()), (labels, []))[1].append(history)
         if pod.spec and pod.spec.node_name:
-            self._by_node.setdefault(pod.spec.node_name, {})[uid] = history
+            if before is None or not before.spec or before.spec.node_name != pod.spec.node_name:
+                self._by_node.setdefault(pod.spec.node_name, {})[uid] = history
         elif history.last.final_state_unknown:
             self._on_unknown_node[uid] = history
-        if key := controller_key(pod):
-            self._by_controller.setdefault(key, {})[uid] = history
+        if (key := controller_key(pod)) and (before is None or controller_key(before) != key):
+            self._by_controller.setdefault(key, []).append(history)
         if pod_condition(pod, "DisruptionTarget"):
             self._disrupted[uid] = history
+
+    def note_narrower(self, found: object) -> None:
+        """Note that more is known of when a version, of any object, happened."""
+        if isinstance(found, Pod):
+            self.changes.append(found.metadata.uid)
+
+    def was_in(self, uid: str, namespace: str) -> bool:
+        return uid in self._by_namespace.get(namespace, ())
+
+    def was_maybe_on(self, uid: str, nodes: Iterable[str]) -> bool:
+        """Whether the pod was, or may have been, bound to one of the nodes."""
+        return uid in self._on_unknown_node or any(uid in self._by_node.get(node, ()) for node in nodes)
 
     def on_nodes(self, nodes: Iterable[str]) -> list[History[Pod]]:
         """Pods that were ever bound to one of the nodes."""
@@ -70,16 +88,20 @@ class PodHistories(dict[str, History[Pod]]):
     @staticmethod
     def in_groups(groups: Iterable[LabelGroup]) -> list[History[Pod]]:
         """Pods that ever had one of some sets of labels."""
-        return _in_order(history for _, pods in groups for history in pods.values())
+        return _in_order(history for _, pods in groups for history in pods)
 
     def of_controller(self, key: str) -> list[History[Pod]]:
         """Pods that ever had the controller, as of :func:`controller_key`."""
-        return _in_order(self._by_controller.get(key, {}).values())
+        return _in_order(self._by_controller.get(key, ()))
 
     @property
     def disrupted(self) -> list[History[Pod]]:
         """Pods that ever had a condition DisruptionTarget."""
         return _in_order(self._disrupted.values())
+
+
+def _is_labelled_alike(before: Pod, pod: Pod) -> bool:
+    return (before.metadata.namespace, before.metadata.labels) == (pod.metadata.namespace, pod.metadata.labels)
 
 
 def _in_order(histories: Iterable[History[Pod]]) -> list[History[Pod]]:

@@ -16,7 +16,7 @@ from chaos.model.labels import LOCK_NAMESPACE
 
 NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]
 SimulatedVersion = Annotated[
-    str, full_match(r"v1\.36\.\d+", "is not simulated; the lab behaves as v1.36: give v1.36.2 or another patch")
+    str, full_match(r"v1\.3[1-6](\.\d{1,3})?", "is not simulated; give v1.31 to v1.36, or a patch such as v1.36.2")
 ]
 Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a number of bytes; write it like 2Gi")]
 OperatingSystem = Literal["linux", "windows"]
@@ -216,7 +216,7 @@ class Lab(Model):
         description="of Windows nodes: PreshutdownTimeout as an administrator sets it after each start of the kubelet",
     )
     zones: list[str] = []
-    kubernetes: SimulatedVersion = "v1.36.2"
+    kubernetes: SimulatedVersion = Field("v1.36.2", description="what differs between versions: docs/lab-versions.md")
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
     shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
     shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")

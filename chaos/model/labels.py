@@ -22,3 +22,6 @@ POD_UID_ENV = "NODEFALL_POD_UID"  # variable: the UID of the pod that nodefall r
 FLEET_LABEL = "nodefall.dev/fleet"  # label of what a fleet has applied: its name
 DAY_ANNOTATION = "nodefall.dev/day"  # annotation of a Job: the ID of the day that it runs
 PLAN_ANNOTATION = "nodefall.dev/plan-hash"  # annotation of a Job: the plan of that day
+HELPER_LABEL = "nodefall.dev/transport"  # label of the pods of transport pod
+HELPER_SESSION = "nodefall.dev/session"  # label of such pods: the process that made them
+HELPER_NODE = "nodefall.dev/node"  # annotation of such pods: the node whose host they give access to

@@ -21,6 +21,7 @@ class Memo:
 
     def __init__(self) -> None:
         self._made: dict[History[Any], tuple[int, list[BlindWindow], tuple[object, ...], Any]] = {}
+        self._lasting: Any = None
 
     def recall(self, timeline: Timeline, history: History[Any], make: Callable[[], T], *state: object) -> T:
         """What ``make`` makes of the history, or has made of it."""
@@ -31,6 +32,13 @@ class Memo:
             self._made[history] = (now, present, state, value)
         made: T = value
         return made
+
+    def keep(self, make: Callable[[], T]) -> T:
+        """What ``make`` has made once: something that finds out by itself what has changed."""
+        if self._lasting is None:
+            self._lasting = make()
+        lasting: T = self._lasting
+        return lasting
 
 
 _NOTHING: tuple[int, list[BlindWindow], tuple[object, ...], Any] = (-1, [], (), None)

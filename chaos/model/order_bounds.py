@@ -53,9 +53,15 @@ class OrderBounds:
 
     def interval(self, order: int) -> tuple[float, float]:
         """The moments between which the change ``order`` happened; infinite where nothing is known."""
-        by = bisect_left(self._ceilings[0], order)
-        return self._floor(order), self._ceilings[1][by] if by < len(self._ceilings[1]) else math.inf
+        orders, times = self._ceilings
+        if orders and orders[-1] == order:  # as usual: the newest
+            return self._floor(order), times[-1]
+        by = bisect_left(orders, order)
+        return self._floor(order), times[by] if by < len(times) else math.inf
 
     def _floor(self, order: int) -> float:
-        at = bisect_left(self._floors[0], order)
-        return self._floors[1][at - 1] if at else -math.inf
+        orders, times = self._floors
+        if orders and orders[-1] < order:  # as usual: newer than all that was read
+            return times[-1]
+        at = bisect_left(orders, order)
+        return times[at - 1] if at else -math.inf

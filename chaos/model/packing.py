@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-PAUSE = 60.0  # seconds after which an observation that no one asked for is packed
-FEW = 100_000  # entries, some 300 MiB, up to which nothing is packed
-_AT_ONCE = 4  # things to pack with one entry: more than it adds, and no tick is long
+PAUSE = 20.0  # seconds after which an observation that no one asked for is packed
+FEW = 100_000  # entries, some 100 MiB, up to which nothing is packed
+_LATE = 3  # pauses, after which two things are packed with one entry, and not one, which is as many as it adds at most
 _WINDOW = 1 << 15  # bytes that zlib looks back
 
 
@@ -71,8 +71,8 @@ class Packing:
         self._entries += 1
         if self._entries <= self._few:
             return
-        for _ in range(_AT_ONCE):
-            if not self._due or self._due[0][0] > now:
+        for at in (now, now - _LATE * self._pause):
+            if not self._due or self._due[0][0] > at:
                 return
             _, item = self._due.popleft()
             if not item.pack():

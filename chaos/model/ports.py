@@ -11,8 +11,10 @@ from chaos.model.command import HostCommand, Outcome, PowerCapability, PowerStat
 from chaos.model.history import Entry
 from chaos.model.judgement import Judgement
 from chaos.model.power_identity import PowerIdentity
+from chaos.model.power_risk import PowerRisk
 from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
+from chaos.model.threads import Threads
 from chaos.model.verdict import Verdict
 
 Sink = Callable[[RecordingEntry], None]
@@ -25,6 +27,10 @@ ON = frozenset({PowerCapability.ON})
 class Clock(Protocol):
     """The only source of now() and sleep(). Times are seconds since the epoch, in cluster time."""
 
+    @property
+    def threads(self) -> Threads:
+        """The threads that may sleep on this clock."""
+
     def now(self) -> float: ...
 
     def sleep(self, seconds: float) -> bool:
@@ -32,6 +38,9 @@ class Clock(Protocol):
 
     def gather(self) -> None:
         """Let the events of a busy stream gather for some milliseconds, unless time is simulated."""
+
+    def settle(self) -> bool:
+        """Wait until this process has done all that needs no time, and return True; False where time does not wait."""
 
     def wake(self) -> None:
         """End every sleep, present and future, until :meth:`resume`."""
@@ -79,11 +88,23 @@ class ServiceSession(Protocol):
         """Limits of the service by name; {} for a transport without such."""
 
 
+@runtime_checkable
+class RelayedSession(Protocol):
+    """A session through a pod of nodefall. Raises NodefallError."""
+
+    def connect(self) -> None:
+        """Verify the host, whose key is known from then on."""
+
+    def peer(self) -> dict[str, str | int]:
+        """What the host sees of the connection, as the fact ssh-peer has it; {} for a transport that needs none."""
+
+
 class PowerControl(Protocol):
     """Power control of a machine. Every method raises NodefallError on failure."""
 
     @property
-    def capabilities(self) -> frozenset[PowerCapability]: ...
+    def capabilities(self) -> frozenset[PowerCapability]:
+        """What it supports; of some machines, their settings decide. Raises NodefallError, too."""
 
     def state(self) -> PowerState:
         """The state as reported, never guessed."""
@@ -110,6 +131,14 @@ class MachineIdentity(Protocol):
 
     def identity(self) -> PowerIdentity:
         """The identity of the machine that it switches. Raises NodefallError if the control does not answer."""
+
+
+@runtime_checkable
+class MachineRisks(Protocol):
+    """A power control of machines that their provider may replace, terminate or not start again."""
+
+    def risks(self) -> tuple[PowerRisk, ...]:
+        """Why the machine must not go down now. Raises NodefallError if the control does not answer."""
 
 
 @runtime_checkable

@@ -73,7 +73,8 @@ class RecordingEntry(Struct, omit_defaults=True):
     """An observation at ``t`` (seconds since the epoch, time of receipt by the run's clock).
 
     ``kind`` is an EntryKind or a plural resource name; ``object`` is raw JSON until it is decoded by kind. The ``type``
-    of a ``blind`` entry is its source, as in :class:`BlindWindow`, and its object is {from, to, reason}.
+    of a ``blind`` entry is its source, as in :class:`BlindWindow`, and its object is {from, to, reason}. ``since``: the
+    begin of a reading that took long.
     """
 
     t: float
@@ -82,6 +83,7 @@ class RecordingEntry(Struct, omit_defaults=True):
     object: Raw
     node: str | UnsetType = UNSET
     note: str | UnsetType = UNSET
+    since: float | UnsetType = UNSET
 
 
 class DecodedEntry(RecordingEntry, dict=True):

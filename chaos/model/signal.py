@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from chaos.model.recording import BlindWindow
 from chaos.model.value_limit import ValueLimit
 
-Shape = tuple[Hashable, ...]
+Start = tuple["Sample", float, float]  # of a run of one value: earliest and latest moment
 
 
 class Sample(Struct, frozen=True, gc=False):
@@ -60,21 +61,20 @@ class Span:
 NO_OBSERVATION = Sample(float("-inf"), None, None, "nothing was observed yet")
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(Struct, frozen=True, gc=False, eq=False):
     """Samples in order of time; the value is unknown before the first.
 
-    ``shape``: its values and the exact moments of them, if they were found before: signals of one shape are alike.
+    ``settled``: the number of the first samples whose runs were found before, and the starts of these.
     """
 
     samples: tuple[Sample, ...]
-    shape: Shape | None = field(default=None, compare=False, repr=False)
+    settled: tuple[int, Sequence[Start]] = (0, ())
 
-    def with_shape(self) -> Signal:
-        """The signal with its shape, to be combined with many that are alike; without one if it has intervals."""
-        if any(math.isfinite(s.earliest) for s in self.samples):
-            return self
-        return Signal(self.samples, tuple((s.t, s.value, s.is_lag) for s in self.samples))
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signal) and self.samples == other.samples
+
+    def __hash__(self) -> int:
+        return hash(self.samples)
 
     def without_repetitions(self) -> Signal:
         """The signal without most of the samples that show the state of those before and after, as heartbeats do."""
@@ -88,8 +88,16 @@ class Signal:
                 states.append(sample)
         return Signal((*states, *self.samples[1:][-1:]))
 
+    def without_last_repetition(self) -> Signal:
+        """The signal without a last sample that shows the state of the one before: all alike, as most nodes are."""
+        *_, before, last = (NO_OBSERVATION, NO_OBSERVATION, *self.samples)
+        same = last.value is not None and (before.value, before.observation) == (last.value, last.observation)
+        return Signal(self.samples[:-1]) if same else self
+
     def at(self, t: float) -> Sample:
         """The sample in force at ``t``."""
+        if self.samples and self.samples[-1].t <= t:  # as usual
+            return self.samples[-1]
         index = bisect_right(self.samples, t, key=lambda s: s.t)
         return self.samples[index - 1] if index else NO_OBSERVATION
 
@@ -118,8 +126,7 @@ class Signal:
         if math.isinf(until):
             return self
         if not self.samples or self.samples[-1].t <= until:  # as usual
-            shape = None if self.shape is None else (self.shape, until)
-            return Signal((*self.samples, _lag(until, source)), shape)
+            return Signal((*self.samples, _lag(until, source)))
         known = tuple(s for s in self.samples if s.t <= until or s.lo < s.t)  # what is computed may not come about
         last = known[-1] if known else NO_OBSERVATION
         lag = _lag(until, source)
@@ -150,6 +157,9 @@ def _lag(until: float, source: str) -> Sample:
     return Sample(math.nextafter(until, math.inf), None, None, text, until, is_lag=True)
 
 
+_NO_FACTS: Mapping[str, float | None] = MappingProxyType({})
+
+
 class Quantifier(StrEnum):
     """Number of subjects that must satisfy the statement."""
 
@@ -159,13 +169,12 @@ class Quantifier(StrEnum):
     COUNT = "count"  # at least ``SubjectSet.least`` and at most ``SubjectSet.most``
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True, gc=False):
     """A subject of the statement; ``facts`` are its bounds (seconds by fact name, None for unknown)."""
 
     name: str
     signal: Signal
-    facts: Mapping[str, float | None] = field(default_factory=dict)
+    facts: Mapping[str, float | None] = _NO_FACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +182,20 @@ class SubjectSet:
     """Result of an assertion on a timeline; ``expected`` describes the statement about the subjects.
 
     ``empty_reason`` is why there are no subjects: the verdict is then inconclusive, unless the quantifier is COUNT.
-    ``limits``: the numbers with which it compares measured values.
+    ``limits``: the numbers with which it compares measured values. ``counted``: the combination of many subjects that
+    ``each`` makes, if it is known without them; ``subjects`` then has one that is proven as far as all of them.
     """
 
     expected: str
-    subjects: tuple[Subject, ...]
+    subjects: Sequence[Subject]
     quantifier: Quantifier = Quantifier.EACH
     least: int = 0
     most: int | None = None
     empty_reason: str = "there is nothing to judge"
     limits: tuple[ValueLimit, ...] = ()
+    counted: Signal | None = None
+    each: Callable[[], tuple[Subject, ...]] | None = field(default=None, compare=False, repr=False)
+
+    def one_by_one(self) -> SubjectSet:
+        """The set with all its subjects."""
+        return self if self.each is None else replace(self, subjects=self.each(), counted=None, each=None)

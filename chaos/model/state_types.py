@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from chaos.model.field_types import CRASH_TOOL
+from chaos.model.field_types import BLOCK_DEVICE, CRASH_TOOL, MOUNT_OPTIONS, MOUNT_POINT
 
 # Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
 _MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
@@ -21,6 +21,9 @@ UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z
 WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
 CrashTool = Annotated[str, Meta(pattern=rf"\A(?:{CRASH_TOOL})\Z")]
 Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
+MountPoint = Annotated[str, Meta(pattern=rf"\A{MOUNT_POINT}\Z")]
+BlockDevice = Annotated[str, Meta(pattern=rf"\A{BLOCK_DEVICE}\Z")]
+MountOptions = Annotated[str, Meta(pattern=rf"\A{MOUNT_OPTIONS}\Z")]  # of a mount that is not read-only
 RunName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,99}\Z")]
 StepName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
 NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")]

@@ -1,12 +1,16 @@
-"""Threads that run in the context (:mod:`contextvars`) of their creator, to whose run their log records belong."""
+"""Threads that run in the context (:mod:`contextvars`) of their creator, to whose run their log records belong.
+
+What sleeps on a clock makes its threads by ``Clock.threads``: where time is simulated, they take turns.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,3 +33,59 @@ class ContextPool(ThreadPoolExecutor):
             return context.run(fn, *positional, **named)
 
         return super().submit(call, *args, **kwargs)
+
+
+class Startable(Protocol):
+    """A thread that was not started yet."""
+
+    def start(self) -> None: ...
+
+
+class Threads(Protocol):
+    """What runs beside each other in the time of one clock."""
+
+    def thread(self, target: Callable[[], object], name: str) -> Startable:
+        """A thread that calls ``target`` once, and keeps no process alive."""
+
+    def pool(self, size: int) -> Executor:
+        """A pool of at most ``size`` threads; leaving its context waits for what was submitted."""
+
+    def wait(self, futures: Sequence[Future[Any]], seconds: float) -> bool:
+        """Wait at most ``seconds`` of wall time for ``futures``; whether all are done.
+
+        Where time is simulated: until no one can go on before time does.
+        """
+
+    def pause(self, seconds: float) -> None:
+        """Let the others go on for ``seconds`` of wall time; where time is simulated, until it would move."""
+
+    def barrier(self, parties: int) -> Callable[[], object]:
+        """A function that returns once ``parties`` threads have called it."""
+
+    def cpu_time(self) -> float:
+        """CPU seconds that the calling thread has used; where time is simulated, a call costs none."""
+
+
+class SystemThreads:
+    """Threads of this process, all at once."""
+
+    def thread(self, target: Callable[[], object], name: str) -> ContextThread:
+        return ContextThread(target, name)
+
+    def pool(self, size: int) -> ContextPool:
+        return ContextPool(size)
+
+    def wait(self, futures: Sequence[Future[Any]], seconds: float) -> bool:
+        return not wait(futures, seconds).not_done
+
+    def pause(self, seconds: float) -> None:
+        threading.Event().wait(seconds)
+
+    def barrier(self, parties: int) -> Callable[[], object]:
+        return threading.Barrier(parties).wait
+
+    def cpu_time(self) -> float:
+        return time.thread_time()
+
+
+SYSTEM_THREADS = SystemThreads()

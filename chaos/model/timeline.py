@@ -24,9 +24,11 @@ from chaos.model.kube import (
     PodDisruptionBudget,
     VolumeAttachment,
     Workload,
+    is_helper,
 )
 from chaos.model.packing import FEW, PAUSE, Packing
 from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
+from chaos.model.sharing import Sharing
 
 __all__ = ["Entry", "Fact", "History", "Key", "ProbeSample", "QuerySample", "Scrape", "Timeline", "Version"]
 
@@ -45,11 +47,16 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One reading of a fact of a host."""
+    """One reading of a fact of a host: the value at some moment from ``began`` to ``t``."""
 
     t: float
     seq: int
     value: Any
+    since: float | None = None
+
+    @property
+    def began(self) -> float:
+        return self.t if self.since is None else self.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,7 @@ class Timeline:
 
     def __post_init__(self, pause: float, few: int) -> None:
         self._packing = Packing(pause, few)
+        self.sharing = Sharing()
         self.events.packer = self._packing.packer(StoredEvent)
 
     def add(self, entry: Entry) -> None:
@@ -135,17 +143,20 @@ class Timeline:
 
 def _append(timeline: Timeline, histories: dict[Any, History[Any]], key: object, entry: Entry) -> History[Any]:
     """Add the version to the history of its object."""
+    metadata, is_deleted = entry.object.metadata, entry.type == "DELETED"
     history = histories.get(key)
+    before = None if history is None else history.last.object
     if history is None:
         history = histories[key] = timeline.new_history(type(entry.object))
-    metadata, is_deleted = entry.object.metadata, entry.type == "DELETED"
+    timeline.sharing.share(entry.object, before)
+    is_new = before is None or before.metadata.uid != metadata.uid
     is_stale = is_deleted and entry.note  # its resourceVersion is that of a state before the deletion
     order = int(metadata.resource_version) if metadata.resource_version.isdecimal() and not is_stale else 0
-    earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t)
+    earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t, is_new=is_new)
     order = order if timeline.currency.is_one_store else 0
     history.append(Version(entry.t, entry.seq, entry.object, is_deleted, bool(entry.note), earliest, order, latest))
     if order and earliest < latest:
-        timeline.recent.append((history, len(history.times) - 1))
+        timeline.recent.append((history, len(history) - 1))
     return history
 
 
@@ -157,9 +168,14 @@ def _add_node(timeline: Timeline, entry: Entry) -> Holder:
     return _append(timeline, timeline.nodes, entry.object.metadata.name, entry)
 
 
-def _add_pod(timeline: Timeline, entry: Entry) -> Holder:
-    history = _append(timeline, timeline.pods, entry.object.metadata.uid, entry)
-    timeline.pods.index(entry.object.metadata.uid)
+def _add_pod(timeline: Timeline, entry: Entry) -> Holder | None:
+    if is_helper(entry.object):
+        return None  # an instrument of nodefall, as an SSH session: nothing of the cluster's is shown by it
+    uid = entry.object.metadata.uid
+    known = timeline.pods.get(uid)
+    before = known.last.object if known else None
+    history = _append(timeline, timeline.pods, uid, entry)
+    timeline.pods.index(uid, before)
     return history
 
 
@@ -205,7 +221,8 @@ def _add_metrics(timeline: Timeline, entry: Entry) -> None:
 
 
 def _add_host(timeline: Timeline, entry: Entry) -> None:
-    timeline.host.setdefault((entry.node, current_fact(entry.type)), []).append(Fact(entry.t, entry.seq, entry.object))
+    reading = Fact(entry.t, entry.seq, entry.object, entry.since)
+    timeline.host.setdefault((entry.node, current_fact(entry.type)), []).append(reading)
 
 
 def _add_probe(timeline: Timeline, entry: Entry) -> None:
@@ -229,7 +246,7 @@ def _add_blind(timeline: Timeline, entry: Entry) -> None:
 
 def _add_currency(timeline: Timeline, entry: Entry) -> None:
     timeline.currency.add(entry.type, entry.object, entry.t)
-    timeline.recent = timeline.currency.narrowed(timeline.recent, entry.t)
+    timeline.recent = timeline.currency.narrowed(timeline.recent, entry.t, timeline.pods.note_narrower)
 
 
 def _add_meta(timeline: Timeline, entry: Entry) -> None:

@@ -14,10 +14,11 @@ from chaos.observers.leases import LeasesObserver
 from chaos.observers.nodes import NodesObserver
 from chaos.observers.pods import PodsObserver
 from chaos.observers.reflector import Reflector
-from chaos.observers.workloads import WorkloadsObserver
+from chaos.observers.workloads import PLURALS, WorkloadsObserver
 
 # Watched in every run: the objects are few, and a recording may be judged by other experiments later.
 _OPTIONAL_RESOURCES = ("jobs", "poddisruptionbudgets", "endpointslices", "persistentvolumeclaims", "volumeattachments")
+RECORDED = ("nodes", "pods", "leases", "events", *PLURALS, *_OPTIONAL_RESOURCES)
 
 
 class ClusterObservers:

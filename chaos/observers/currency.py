@@ -21,6 +21,8 @@ from chaos.model.recording import Currency, EntryKind, RecordingEntry
 _GRACE = 0.1  # wall seconds for events that are on their way, or gather in a busy watch
 _MAX_DELETED = 20_000  # uids of deleted objects to remember; a read that takes long still knows them
 _MAX_READS = 1000  # that wait for a bookmark
+_LAST = "9" * 30  # a resourceVersion; real ones have 64 bits
+_OLD_READS = 3  # in a row, after which a server that answers with an old state is ruled out
 # kube-apiserver has no watch cache for Events, so no bookmarks. An Event outlives the time between two consistent
 # reads: it is deleted only when its hour is over, or with its namespace.
 LISTED_ONLY = frozenset({"events"})
@@ -34,7 +36,7 @@ class KnownVersions:
 
     def __init__(self) -> None:
         self.versions: dict[str, str] = {}
-        self._deleted: dict[str, None] = {}
+        self._deleted: dict[str, str] = {}  # the resourceVersions of the deletions, where known
 
     def __len__(self) -> int:
         return len(self.versions)
@@ -42,8 +44,8 @@ class KnownVersions:
     def update(self, uid: str, version: str) -> None:
         self.versions[uid] = version
 
-    def delete(self, uid: str) -> None:
-        self._deleted[uid] = None
+    def delete(self, uid: str, version: str = "") -> None:
+        self._deleted[uid] = version
         self.versions.pop(uid, None)
         if len(self._deleted) > _MAX_DELETED:
             del self._deleted[next(iter(self._deleted))]
@@ -67,16 +69,20 @@ class KnownVersions:
         return has_reached(known, version)
 
     def behind(self, read: ConsistentRead) -> list[str]:
-        """The uids of the objects of which ``read`` knows more than was emitted, a deletion included."""
+        """The uids of the objects of which ``read`` knows more than was emitted, a deletion included.
+
+        And of those that it has in an older state than it would, if all of what was emitted had happened to them.
+        """
         versions = dict(self.versions)
-        late = [
-            uid
-            for uid, version in read.objects.items()
-            if (not has_reached(versions[uid], version) if uid in versions else uid not in self._deleted)
-        ]
+        differing = (uid for uid, version in read.objects.items() if versions.get(uid) != version)
+        late = [uid for uid in differing if not is_newer(versions.get(uid) or self._deletion(uid), read.version)]
         gone = (uid for uid in versions if uid not in read.objects)
         late += [uid for uid in gone if uid in self.versions and not is_newer(versions[uid], read.version)]
         return late
+
+    def _deletion(self, uid: str) -> str:
+        """The resourceVersion of the deletion if it was emitted, later than all others if that is unknown."""
+        return (self._deleted[uid] or _LAST) if uid in self._deleted else ""
 
 
 def different(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -105,9 +111,9 @@ class CurrencyProof:
     def __init__(self, source: str, clock: Clock, sink: Sink, known: KnownVersions) -> None:
         self._source, self._clock, self._sink, self._known = source, clock, sink, known
         self._lock = threading.Lock()
-        self._patience = threading.Event()
         self._reads: deque[tuple[int, float]] = deque(maxlen=_MAX_READS)  # resourceVersion and begin
         self._replay: EventReplay | None = None  # not yet emitted
+        self._old_reads = 0  # in a row
         self.until, self.complete_until = float("-inf"), 0.0
         self.behind: dict[str, float] = {}
         self.complete_version = ""
@@ -125,15 +131,29 @@ class CurrencyProof:
     def restart(self, read: ConsistentRead) -> None:
         """Record that everything of a list was emitted, and nothing from before it will be."""
         with self._lock:
+            if is_newer(self.complete_version, read.version):
+                self._old_reads = _OLD_READS
+            if self.is_reversed:
+                return
             self._reads.clear()
             self._replay, self.complete_version = None, read.version
             self.until = self.complete_until = read.begin
             self._update(read, self._known.behind(read))
 
-    def prove(self, read: ConsistentRead) -> None:
-        """Record how current the watch is, given a consistent read."""
+    @property
+    def is_reversed(self) -> bool:
+        """Whether the store has an older state than before, as a restored one: from then on, nothing is proven."""
+        return self._old_reads >= _OLD_READS
+
+    def prove(self, read: ConsistentRead, known_version: str = "") -> None:
+        """Record how current the watch is, given a consistent read.
+
+        ``known_version``: a resourceVersion of the watch from before it was sent. A read that is older is none.
+        """
+        if not self._is_new(read.version, known_version):
+            return
         if self._known.behind(read):
-            self._patience.wait(_GRACE)
+            self._clock.threads.pause(_GRACE)
         with self._lock:
             if read.begin < self.until:  # overtaken by another; of the order of changes it still says something
                 self._record(read.version, read.begin)
@@ -141,10 +161,11 @@ class CurrencyProof:
             gone = (uid for uid in self.behind if uid not in read.objects and not self._known.has(uid))
             self._update(read, [*self._known.behind(read), *gone])
 
-    def note_version(self, version: str, begin: float) -> None:
+    def note_version(self, version: str, begin: float, known_version: str = "") -> None:
         """Record that the collection had the resourceVersion ``version`` at ``begin`` or later."""
-        with self._lock:
-            self._record(version, begin)
+        if self._is_new(version, known_version):
+            with self._lock:
+                self._record(version, begin)
 
     def reach(self, version: str) -> None:
         """Everything up to a resourceVersion was emitted, as a bookmark of the watch states."""
@@ -157,6 +178,14 @@ class CurrencyProof:
         with self._lock:
             if is_newer(replay.version, self.complete_version):
                 self._replay = replay
+
+    def _is_new(self, version: str, known_version: str) -> bool:
+        """Whether a read has a state that is not older than what was known when it was sent."""
+        is_old = is_newer(known_version, version)
+        with self._lock:
+            if not self.is_reversed:
+                self._old_reads = self._old_reads + 1 if is_old else 0
+            return not is_old and not self.is_reversed
 
     def _update(self, read: ConsistentRead, behind: list[str]) -> None:
         self.behind = {uid: self.behind.get(uid, self.until) for uid in behind}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-import queue
 import threading
-import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -14,7 +13,6 @@ from chaos.kube.errors import KubeRejected, KubeUnreachable
 from chaos.kube.watch_codec import TruncatedLineError
 from chaos.model.ports import Clock, Sink
 from chaos.model.recording import LAG_BOUND
-from chaos.model.threads import ContextThread
 from chaos.observers.currency import LISTED_ONLY
 from chaos.observers.currency_schedule import IDLE_PERIOD, Job, ProvableWatch, Schedule
 from chaos.observers.observer_thread import ObserverThread
@@ -65,17 +63,15 @@ class CurrencyProver:
         self._moments: set[float] = set()
         self._handled_until = self._close_until = -math.inf
         self._hedges = 0
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: deque[Job] = deque()
         self._thread = ObserverThread("currency", clock, self._run, self._on_crash)
-        self._worker_count = self._unfinished = 0  # the latter: jobs
+        self._worker_count = 0
 
     def start(self, sink: Sink) -> None:  # noqa: ARG002 - the watches emit the proofs
         self._thread.start()
 
     def stop(self) -> None:
         self._thread.stop()
-        for _ in range(_MAX_WORKERS):
-            self._jobs.put(None)
 
     def has_synced(self) -> bool:
         return True
@@ -94,6 +90,7 @@ class CurrencyProver:
         begin = self._clock.now()
         self._submit_relevant(begin)
         for _ in range(_PATIENCE):
+            self._clock.settle()
             if all(s.watch.current_until >= begin for s in self._relevant if s.watch.is_watching):
                 return
             self._clock.sleep(_NAP)
@@ -190,19 +187,27 @@ class CurrencyProver:
         return _CLOSE_PERIOD if is_close else PERIOD
 
     def _put(self, job: Job) -> None:
-        """Have a worker do the job; one more is started only if all are busy, as each costs a connection."""
-        self._jobs.put(job)
+        """Have a thread do the job, or one of those that are at work if there are many."""
         with self._lock:
-            self._unfinished += 1
-            if self._unfinished <= self._worker_count or self._worker_count == _MAX_WORKERS:
+            self._jobs.append(job)
+            if self._worker_count == _MAX_WORKERS:
                 return
             self._worker_count += 1
-        ContextThread(self._work, f"currency-{self._worker_count}").start()
+        self._clock.threads.thread(self._work, "currency read").start()
+
+    def _next_job(self) -> Job | None:
+        """The next job; None if there is none, and the thread must end."""
+        with self._lock:
+            if self._jobs and not self._thread.is_stopping:
+                return self._jobs.popleft()
+            self._worker_count -= 1
+            return None
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        threads = self._clock.threads
+        while (job := self._next_job()) is not None:
             schedule = job.schedule
-            begin = time.thread_time()
+            begin = threads.cpu_time()
             try:
                 if job.is_proof:
                     schedule.watch.prove_currency()
@@ -215,11 +220,9 @@ class CurrencyProver:
                 _log.debug("currency of %s was not proven: %s", schedule.watch.name, error.message)
             except Exception as error:  # noqa: BLE001 - a bug proves nothing, which is unknown and never wrong
                 _log.exception("currency of %s was not proven: %s", schedule.watch.name, error)
-            self._finish(job, time.thread_time() - begin)
+            self._finish(job, threads.cpu_time() - begin)
 
     def _finish(self, job: Job, cost: float) -> None:
-        with self._lock:
-            self._unfinished -= 1
         if job.is_hedge:
             with self._lock:
                 self._hedges -= 1
@@ -236,11 +239,12 @@ class CurrencyProver:
                 return
             schedule.is_replaying = True
         schedule.replay_due = now + max(REPLAY_PERIOD, schedule.replay_cost / self._share)
-        ContextThread(lambda: self._replay(schedule), f"replay of {schedule.watch.name}").start()
+        self._clock.threads.thread(lambda: self._replay(schedule), f"replay of {schedule.watch.name}").start()
 
     def _replay(self, schedule: Schedule) -> None:
+        threads = self._clock.threads
         while not self._thread.is_stopping:
-            begin = time.thread_time()
+            begin = threads.cpu_time()
             try:
                 schedule.watch.replay()
             except (KubeUnreachable, KubeRejected, TruncatedLineError) as error:
@@ -248,7 +252,7 @@ class CurrencyProver:
                 _log.debug("%s may be incomplete: %s", schedule.watch.name, error)
             except Exception as error:  # noqa: BLE001 - as above
                 _log.exception("%s may be incomplete: %s", schedule.watch.name, error)
-            schedule.replay_cost = time.thread_time() - begin
+            schedule.replay_cost = threads.cpu_time() - begin
             with schedule.lock:
                 schedule.is_replaying = schedule.is_wanted_again
                 schedule.is_wanted_again = False

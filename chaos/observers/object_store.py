@@ -32,7 +32,7 @@ class ObjectStore:
         elif known is not None and known.metadata.uid == obj.metadata.uid:
             del self._objects[obj.key]
             self._emit(DELETED, obj, t, obj.error)
-            self.known.delete(obj.metadata.uid)
+            self.known.delete(obj.metadata.uid, obj.metadata.resource_version)
 
     def apply_list_item(self, obj: DecodedObject, t: float) -> None:
         """Apply an object of a list."""

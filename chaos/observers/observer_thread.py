@@ -9,7 +9,6 @@ from contextlib import suppress
 
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock
-from chaos.model.threads import ContextThread
 
 _MIN_PAUSE = 0.05  # wall seconds to wait when the clock was woken and does not sleep
 _log = logging.getLogger(__name__)
@@ -21,7 +20,7 @@ class ObserverThread:
     def __init__(self, name: str, clock: Clock, body: Callable[[], None], on_crash: Callable[[str], None]) -> None:
         self._clock, self._body, self._on_crash = clock, body, on_crash
         self._stop = threading.Event()
-        self._thread = ContextThread(self._run, name)
+        self._name, self._thread = name, clock.threads.thread(self._run, name)
 
     def start(self) -> None:
         self._thread.start()
@@ -44,8 +43,8 @@ class ObserverThread:
             self._body()
         except Exception as error:  # noqa: BLE001 - the crash of an observer is a blind window
             if self.is_stopping:
-                _log.debug("thread %s ended while stopping", self._thread.name, exc_info=True)
+                _log.debug("thread %s ended while stopping", self._name, exc_info=True)
                 return
-            _log.exception("thread %s crashed", self._thread.name)
+            _log.exception("thread %s crashed", self._name)
             with suppress(NodefallError):  # the clock is gone too, which ends the run anyway
-                self._on_crash(f"{self._thread.name} crashed: {type(error).__name__}: {error}")
+                self._on_crash(f"{self._name} crashed: {type(error).__name__}: {error}")

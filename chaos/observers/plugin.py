@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from chaos.kube.client import ApiClient
+from chaos.kube.cluster_api import ClusterApi
 from chaos.model.clock_offset import ClockOffset
 from chaos.model.experiment import Experiment
 from chaos.model.field_types import Secret
 from chaos.model.inventory import Inventory
+from chaos.model.kube import Node
 from chaos.model.plan import Plan
 from chaos.model.ports import Clock, Observer, PowerControl
-from chaos.observers.cluster import ClusterObservers
 
 
 class FactReader(Protocol):
@@ -28,6 +29,47 @@ class FactReader(Protocol):
     def power(self, node: str) -> PowerControl | None: ...
 
 
+class ServerHealth(Protocol):
+    """How the API server is."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is unavailable now, or ""."""
+
+
+class KnownNodes(Protocol):
+    """The nodes of the cluster, once they are synced."""
+
+    def node(self, name: str) -> Node | None:
+        """The last known state of a node; None if unknown or deleted."""
+
+
+class WatchCurrency(Protocol):
+    """Proofs of how current the watches are."""
+
+    def prove_at(self, moments: Iterable[float]) -> None:
+        """Take a proof at each of ``moments`` as well."""
+
+    def watch_closely(self) -> AbstractContextManager[None]:
+        """Take a proof now, and more of them until the block ends."""
+
+
+class ObservedCluster(Protocol):
+    """The observers of a cluster; ``watches`` start before all others."""
+
+    @property
+    def health(self) -> ServerHealth: ...
+
+    @property
+    def nodes(self) -> KnownNodes: ...
+
+    @property
+    def currency(self) -> WatchCurrency: ...
+
+    @property
+    def watches(self) -> Sequence[Observer]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ObserverContext:
     """A planned run, before its first side effect.
@@ -38,10 +80,10 @@ class ObserverContext:
     further sources of metrics that assertions use. ``read_secret`` raises Refused.
     """
 
-    api: ApiClient
+    api: ClusterApi
     clock: Clock
     hosts: FactReader
-    cluster: ClusterObservers
+    cluster: ObservedCluster
     experiment: Experiment
     inventory: Inventory
     plan: Plan

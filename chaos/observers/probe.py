@@ -2,7 +2,7 @@
 
 What any client would suffer counts against the endpoint: a refused or silent connection, a bad certificate, a bad
 status, a name that does not exist. What affects only nodefall is a blind window: no network here, a resolver that does
-not respond, an API server that does not proxy the request.
+not respond, an API server that does not proxy the request, a process or machine that stood still.
 """
 
 # ruff: noqa: PLC0415 - urllib3 is slow to import
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.kube.client import ApiClient
+from chaos.kube.cluster_api import ClusterApi
 from chaos.kube.errors import KubeUnreachable, causes, from_exception
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.duration import parse_duration
@@ -23,9 +23,8 @@ from chaos.model.ports import Clock, Sink
 from chaos.model.probes import Probe, ServiceReference
 from chaos.model.recording import EntryKind, ProbeResult, RecordingEntry
 from chaos.observers.blind_windows import BlindWindowTracker
-from chaos.observers.health import ApiHealth
 from chaos.observers.observer_thread import ObserverThread
-from chaos.observers.plugin import ObserverContext
+from chaos.observers.plugin import ObserverContext, ServerHealth
 
 _SUCCESS_STATUSES = range(200, 400)  # as the kubelet's own HTTP probes
 _NAME_NOT_FOUND = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
@@ -39,6 +38,7 @@ _LOCAL_ERRNOS = (
     errno.ENOMEM,
 )
 _SEND = "send"
+_OVERDUE = 5.0  # seconds by which a probe is over at most after its time-out, unless this process did not run
 ProbeFunc = Callable[[], int | None]  # the HTTP status, None where there is none
 
 
@@ -96,6 +96,10 @@ class ProbeObserver:
         except ProbeFailed as reason:
             error = str(reason)
         took = self._clock.now() - began
+        if took > self._timeout + _OVERDUE:  # the endpoint may have answered at once
+            why = f"a probe was over after {took:.1f} s, though it has {self._timeout:g} s: nodefall stood still"
+            self._blind_windows.open(_SEND, began, why)
+            return
         if not error and status is not None and status not in _SUCCESS_STATUSES:
             error = f"HTTP {status}"
         elif not error and took > self._timeout:
@@ -106,7 +110,7 @@ class ProbeObserver:
 
 
 def build_probe_observer(
-    probe: Probe, api: ApiClient, health: ApiHealth, namespace: str, clock: Clock
+    probe: Probe, api: ClusterApi, health: ServerHealth, namespace: str, clock: Clock
 ) -> ProbeObserver:
     """The observer of one probe; ``namespace`` is that of the workload."""
     timeout = parse_duration(probe.timeout)
@@ -154,7 +158,7 @@ def tcp_probe(endpoint: str, timeout: float) -> ProbeFunc:
 
 
 def service_probe(
-    reference: ServiceReference, api: ApiClient, health: ApiHealth, namespace: str, timeout: float
+    reference: ServiceReference, api: ClusterApi, health: ServerHealth, namespace: str, timeout: float
 ) -> ProbeFunc:
     """GET through the API server's proxy. A rejection by the API server itself is no finding about the Service."""
     where = namespace if reference.namespace == "workload" else reference.namespace

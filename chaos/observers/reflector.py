@@ -1,8 +1,8 @@
 """Reflector: list and watch all objects of one resource, and resume after every failure without a gap.
 
 A broken watch is resumed from its last resourceVersion, so that no event is lost, however late it comes; how current
-the watch is, consistent reads and replays prove (``currency``). Only when the server no longer has the events (410), a
-new list is compared with the object store, and what happened since the last proof is a blind window.
+it is, consistent reads and replays prove (``currency``). Only when the server no longer has the events (410), a new
+list is compared with the object store, and what happened since the last proof is a blind window.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WAITED = 0.0005  # seconds of cluster time that reading a chunk takes at least,
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
-_CAUSE = "watch"  # of blind windows
+_CAUSE, _REVERSED = "watch", "reversed"  # of blind windows
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 
@@ -108,12 +108,12 @@ class Reflector:
 
     @property
     def current_until(self) -> float:
-        """The moment up to which everything that happened to objects of a list is proven to be emitted."""
+        """The moment up to which all that happened to objects of a list is proven to be emitted."""
         return max(self._currency.listed_until, self._started_at)
 
     @property
     def complete_until(self) -> float:
-        """The moment up to which everything that happened is proven to be emitted."""
+        """The moment up to which all that happened is proven to be emitted."""
         return max(self._currency.complete_until, self._started_at)
 
     def prove_currency(self) -> None:
@@ -121,20 +121,27 @@ class Reflector:
 
         A watch that has sent nothing for long although events are missing is opened again.
         """
-        read = read_versions(self._api, self._path, self._clock.now())
-        self._currency.prove(read)
+        known_version, begin = self._version or "", self._clock.now()
+        read = read_versions(self._api, self._path, begin)
+        self._currency.prove(read, known_version)
+        self._report_reversal()
         if not self._currency.behind:
             return
         now = self._clock.now()
         if now - max(self.current_until, self._received_at) > STALL:
-            self._resume_at = self._currency.complete_version
-            self._received_at = now
+            self._resume_at, self._received_at = self._currency.complete_version, now
             self._abort()
 
     def note_version(self) -> None:
         """Record the resourceVersion of now: what has a higher one is newer. From any thread. Raises as the proof."""
-        begin = self._clock.now()
-        self._currency.note_version(read_version(self._api, self._path), begin)
+        known_version, begin = self._version or "", self._clock.now()
+        self._currency.note_version(read_version(self._api, self._path), begin, known_version)
+        self._report_reversal()
+
+    def _report_reversal(self) -> None:
+        """Open a blind window that does not end if the watch is of a state that is no more."""
+        if self._currency.is_reversed and not self._blind_windows.is_open(_REVERSED):
+            self._blind_windows.open(_REVERSED, self.current_until, "resourceVersions went back: was etcd restored?")
 
     def replay(self) -> None:
         """Have the server send again what it sent since the last proof that nothing is missing. From any thread.
@@ -159,9 +166,8 @@ class Reflector:
     def _abort(self) -> None:
         """End the open watch; the thread opens another."""
         with self._lock:
-            stream = self._stream
-        if stream:
-            stream.abort()
+            if self._stream:
+                self._stream.abort()
 
     def _emit(self, entry: RecordingEntry) -> None:
         if self._sink and not self._thread.is_stopping:
@@ -197,7 +203,7 @@ class Reflector:
             self._thread.pause(delay)
 
     def _list(self) -> None:
-        """List everything that exists; emit what changed or was deleted since the last list or event."""
+        """List all that exists; emit what changed or was deleted since the last list or event."""
         listed: dict[Key, Metadata] = {}
         begin = now = self._clock.now()
         version = ""
@@ -216,8 +222,8 @@ class Reflector:
         self._blind_windows.close(_CAUSE, different(self._versions_before or {}, versions))
         self._versions_before = None
         self._currency.restart(ConsistentRead(begin, version, versions))
-        self._received_at, self._version = now, version
-        self._synced = True
+        self._report_reversal()
+        self._received_at, self._version, self._synced = now, version, True
 
     def _watch(self) -> None:
         """One watch, from the last known resourceVersion to its regular end."""

@@ -10,7 +10,7 @@ import pytest
 
 from chaos.api import load
 from chaos.app.load import LoadedExperiment
-from chaos.app.run import Run
+from chaos.app.run_files import Run
 from chaos.model.errors import Exit, NodefallError, RequirementUnmet
 from chaos.model.redaction import redact
 from chaos.plugin.stash import RUNNER

@@ -21,7 +21,7 @@ from chaos.store.process_lock import blocking_lock
 
 if TYPE_CHECKING:
     from chaos.app.load import LoadedExperiment
-    from chaos.app.run import Run
+    from chaos.app.run_files import Run
     from chaos.model.plan import Plan
 
 _log = logging.getLogger("nodefall")

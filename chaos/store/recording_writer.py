@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -101,6 +102,14 @@ class RecordingWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def write_recording(path: Path, entries: Iterable[RecordingEntry]) -> None:
+    """Write a recording that is complete: the same entries give the same bytes. Raises OSError."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WBITS)
+    data = packer.compress(msgspec.json.Encoder().encode_lines(entries)) + packer.flush()
+    with open(path, "xb", opener=private_opener) as file:
+        file.write(data)
 
 
 def _require_encodable(entry: RecordingEntry) -> None:

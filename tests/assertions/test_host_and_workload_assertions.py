@@ -54,6 +54,7 @@ def with_lock() -> Story:
         ("in time", with_lock().host(14, "inhibitor-locks", LOCK), True, HELD),
         ("too late", with_lock().host(10, "inhibitor-locks", []).host(16, "inhibitor-locks", LOCK), True, VIOLATED),
         ("too early: read before the action", with_lock(), True, INCONCLUSIVE),
+        ("perhaps read before it", with_lock().host(14, "inhibitor-locks", LOCK, since=9.5), True, INCONCLUSIVE),
         ("lost", with_lock().host(10.5, "inhibitor-locks", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
         ("lock must be lost", with_lock().host(12, "inhibitor-locks", []), False, HELD),
         ("another's lock", with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"who": "me"}]), True, VIOLATED),

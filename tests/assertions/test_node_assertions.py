@@ -165,6 +165,12 @@ def off(start: int, end: int, story: Story | None = None) -> Story:
             INCONCLUSIVE,
             INCONCLUSIVE,
         ),
+        (
+            "perhaps after a reading that was answered late",
+            two().host(5, "pid1-start", 0).host(42, "pid1-start", 0, since=14).host(44, "pid1-start", 20),
+            INCONCLUSIVE,
+            INCONCLUSIVE,
+        ),
         ("off since the same boot", off(22, 45), VIOLATED, HELD),
         ("off for some time", off(22, 32), INCONCLUSIVE, INCONCLUSIVE),
         ("off after a gap", off(27, 45), INCONCLUSIVE, INCONCLUSIVE),

@@ -169,7 +169,7 @@ def test_empty_frozen_set_is_inconclusive() -> None:
 def test_count_is_described() -> None:
     verdict = ask(Story().node(0, "n1").pod(0, "a"), COUNT % "least: 1, most: 2")
     assert verdict.expected == "1 to 2 pods with phase Running within 10s of stop"
-    assert verdict.because.startswith("0 of 1 at the deadline, 10.0 s after stop")
+    assert verdict.because.startswith("0 pods match at the deadline, 10.0 s after stop")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +189,16 @@ def test_count_is_described() -> None:
 def test_bad_parameters(bad: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Params.model_validate(bad)
+
+
+@pytest.mark.parametrize("labels", [{"nodefall.dev/transport": "pod"}, {"nodefall.dev/transport": "other"}])
+def test_helper_pods_of_nodefall_are_not_the_clusters(labels: dict[str, str]) -> None:
+    """Transport pod reaches the node through one that no drain evicts."""
+    story = web("a").pod(0, "host", labels=labels).pod(12, "a", type_="DELETED")
+    gone = ask(story, "{assert: pods, with: {node: victim, each: {gone: true}}, within: 20s}")
+    assert gone.status is (HELD if labels["nodefall.dev/transport"] == "pod" else VIOLATED), gone.because
+    late = web("a").pod(15, "host", labels=labels, container="c9", started=14)
+    assert (ask(late, STARTS).status is HELD) == (gone.status is HELD)
 
 
 STARTS = "{assert: pods-started, with: {node: victim}, never: {for: 20s}}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.judge.effects import effect_of
+from chaos.judge.effects import effect_of, effect_of_all, longest_pause
 from chaos.judge.evaluate import evaluate
 from chaos.model.assertion import NotYetDecidable
 from chaos.model.experiment import Expectation
@@ -144,6 +144,24 @@ def test_an_effect_on_pods_begins_with_the_first_request(
     made = experiment(method="[{name: stop, action: drain, target: victim}]")
     effect = effect_of(context_of(story, made, 100), "stop")
     assert (effect.earliest - T0, effect.latest - T0) == expected, what
+
+
+@pytest.mark.parametrize(
+    ("pods", "seconds", "latest"),
+    [
+        ([{"sent": T0 + 20, "answered": T0 + 23}], 0, 23),
+        ([{"sent": T0 + 20, "answered": T0 + 22}, {"sent": T0 + 25, "answered": T0 + 31}], 11, 25),
+        ([{"sent": T0 + 20 + at, "answered": T0 + 20.5 + at} for at in range(9)], 1.5, 20.5),
+        ([], 0, 40),
+    ],
+    ids=["one pod", "two", "one after another", "none"],
+)
+def test_a_step_on_several_pods_is_not_at_once(pods: list[Fields], seconds: float, latest: float) -> None:
+    story = node(Story(), 0, "n1", cordoned=True).act(10, "evict-pod", step="stop")
+    story.act(40, "evict-pod", "returned", step="stop", delivery="answered", evidence={"pods": pods})
+    context = context_of(story, experiment(method="[{name: stop, action: evict-pod, target: victim}]"), 100)
+    (step,) = context.match_result.steps
+    assert (longest_pause(context, step), effect_of_all(context, step, 2.0).latest - T0) == (seconds, latest)
 
 
 def test_the_effect_of_a_blocked_drain_is_its_first_refusal() -> None:

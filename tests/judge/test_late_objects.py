@@ -28,6 +28,7 @@ from tests.kit.story import HELD, INCONCLUSIVE, PENDING, T0, VIOLATED, Story, as
 ANCHOR, END, FAR = 10.0, 30.0, 100.0
 SET = "{assert: pods, with: {namespace: demo, count: {%s, phase: [Running], gone: false}}, after: stop, %s: {for: 20s}}"
 QUESTIONS = [SET % ("most: 1", "always"), SET % ("least: 2", "never")]
+AT_ONCE = SET.replace("%s: {for: 20s}", "within: 20s") % "least: 3"
 _codec = WatchCodec(RESOURCES["pods"])
 
 
@@ -147,14 +148,19 @@ class World:
         """Whether there was never a second pod from the anchor to the end."""
         return VIOLATED if any(x.created <= END and x.deleted > ANCHOR for x in self.lives) else HELD
 
+    def at_once(self) -> Status:
+        """Whether there were two pods besides the first at any moment from the anchor to the end."""
+        moments = [ANCHOR, *(x.created for x in self.lives if ANCHOR < x.created <= END)]
+        return HELD if any(sum(x.created <= t < x.deleted for x in self.lives) >= 2 for t in moments) else VIOLATED
+
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(currency, "_GRACE", 0.0)
 
 
-def verdicts(world: World, at: float, live: bool) -> Iterator[Status]:
-    for question in QUESTIONS:
+def verdicts(world: World, at: float, live: bool, questions: Sequence[str] = QUESTIONS) -> Iterator[Status]:
+    for question in questions:
         story = Story()
         story.lines += [line for line in world.lines if line.t <= T0 + at]
         yield ask(story, question, end=at, live=live).status
@@ -182,6 +188,26 @@ def test_what_is_said_of_a_set_is_true(
             assert status in (world.truth(), INCONCLUSIVE), at
         for status, final in zip(verdicts(world, at, live=True), last, strict=True):
             assert status in (world.truth(), PENDING if at < END + LAG_BOUND else INCONCLUSIVE, final), at
+
+
+@given(st.lists(lives, min_size=1, max_size=4), moments, moments, st.lists(st.integers(11, 95), min_size=1, max_size=4))
+def test_what_is_said_of_pods_at_one_moment_is_true(
+    lived: list[Life], bookmarks: list[float], replays: list[float], evaluated: list[int]
+) -> None:
+    world = World(lived, bookmarks, replays)
+    world.recorded(FAR)
+    for at in evaluated:
+        for live in (True, False):
+            (status,) = verdicts(world, at, live, [AT_ONCE])
+            assert status in (world.at_once(), PENDING if live else INCONCLUSIVE, INCONCLUSIVE), at
+
+
+def test_of_a_pod_that_reads_did_not_list_its_end_may_be_missing() -> None:
+    """It was deleted between two reads, before the second was created; its end is received after its creation."""
+    world = World([Life(12.2, 12.7, 28.0), Life(20.2, FAR)], replays=[60.0])
+    world.recorded(FAR)
+    assert list(verdicts(world, 40.5, live=True, questions=[AT_ONCE])) == [PENDING]
+    assert list(verdicts(world, 70, live=True, questions=[AT_ONCE])) == [world.at_once()] == [VIOLATED]
 
 
 @given(st.lists(lives.filter(lambda life: life.deleted + life.delay < 60 or life.deleted >= FAR), max_size=4))

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from chaos.judge.context import Options, Scope, bind
 from chaos.judge.live_state import LiveState
 from chaos.judge.quantifiers import combine
+from chaos.judge.roster import Member, Roster
 from chaos.model.assertion import Undecidable
 from chaos.model.decode import decode
+from chaos.model.kube import Node, NodeMetadata
 from chaos.model.memo import Memo, Memos
-from chaos.model.recording import RecordingEntry
-from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.model.timeline import Timeline
+from chaos.model.recording import Currency, RecordingEntry
+from chaos.model.signal import Quantifier, SubjectSet
+from chaos.model.timeline import History, Timeline, Version
 from chaos.store.recording import build_timeline
 from tests.kit.story import T0, Story, experiment, plugin_registry
 
@@ -35,6 +37,9 @@ QUESTIONS: tuple[tuple[str, dict[str, object]], ...] = (
     ("pods", {"namespace": "demo", "count": {"least": 2, "ready": True}}),
     ("pods", {"namespace": "demo", "count": {"most": 2, "ready": True}}),
     ("pods", {"node": "victim", "count": {"most": 1, "gone": False}}),
+    ("pods", {"node": "victim", "none": {"ready": False}}),
+    ("pods", {"namespace": "demo", "each": {"gone": True}}),
+    ("pods-started", {"node": "victim"}),
     ("workload-available", {"namespace": "demo"}),
     ("budget-respected", {"namespace": "demo", "by": ["eviction", "deletion"]}),
 )
@@ -124,8 +129,7 @@ def ticks(lines: Iterable[RecordingEntry]) -> Iterator[tuple[Timeline, Timeline]
 
 def alone(found: SubjectSet) -> SubjectSet:
     """The same, so that each subject is combined by itself."""
-    single = tuple(replace(subject, signal=Signal(subject.signal.samples)) for subject in found.subjects)
-    return replace(found, subjects=single)
+    return replace(found, subjects=tuple(found.subjects))
 
 
 def check(world: World) -> int:
@@ -157,6 +161,17 @@ def check(world: World) -> int:
 )
 def test_a_change_is_not_missed(world: World) -> None:
     assert check(world) > 0
+
+
+def test_a_pod_that_is_first_seen_after_a_blind_window() -> None:
+    """Whether it existed in the window is unknown, though the window was judged before the pod was seen."""
+    assert check(World().proofs(0.1).change("other", 8.1, 1, False).hidden(4.6, 7.6, "pods", 7.6)) > 0
+
+
+def test_versions_of_a_pod_that_are_received_in_another_order() -> None:
+    """Its last change is not the one that was received last; a later one that changes nothing follows."""
+    world = World().proofs(0.1).change("pod", 4.61, 2, False, delay=0.2).change("gone", 4.62, 2, False)
+    assert check(world.change("gone", 5.63, 2, False)) > 0
 
 
 @pytest.mark.parametrize("what", ["node", "pod", "shop"])
@@ -245,20 +260,48 @@ SAMPLES = st.lists(
     st.lists(SAMPLES, min_size=1, max_size=3),
     st.lists(st.integers(0, 2), min_size=2, max_size=7),
     st.sampled_from(list(Quantifier)),
-    st.sampled_from([None, 2.0, 5.0]),
+    st.sampled_from([None, 0.0, 2.0]),
+    st.sets(st.integers(0, 6), max_size=2),
 )
 def test_subjects_that_are_alike_count_as_each_by_itself(
-    shapes: list[list[tuple[int, bool | None, int]]], owners: list[int], quantifier: Quantifier, until: float | None
+    shapes: list[list[tuple[int, bool | None, int]]],
+    owners: list[int],
+    quantifier: Quantifier,
+    delay: float | None,
+    behind: set[int],
 ) -> None:
-    """Value, evidence and words are the same."""
-    made = []
-    for index, owner in enumerate(owners):
-        samples = [Sample(float("-inf"), None, None, f"first of {index}")]
-        for number, (t, value, width) in enumerate(sorted(shapes[owner % len(shapes)], key=lambda given: given[0])):
-            seq = 10 * number + index
-            earliest = float(t - width) if width else float("inf")
-            samples.append(Sample(float(t), value, seq, f"{index}: {seq}", earliest, seq if width else 0))
-        signal = Signal(tuple(samples)).with_shape()
-        made.append(Subject(str(index), signal if until is None else signal.mask_lag(until, "pods")))
-    found = SubjectSet("", tuple(made), quantifier, 1, 2)
-    assert combine(found) == combine(alone(found))
+    """Value, evidence and words are the same, moment by moment, whatever was made before."""
+    timeline, seen, roster = Timeline(), dict[int, tuple[bool | None, str]](), Roster()
+    names = tuple(f"n{index}" for index in range(len(owners)))
+    for moment in range(-1, 6):
+        for index, owner in enumerate(owners):
+            given = [(-1, None, 0), *sorted(shapes[owner % len(shapes)], key=lambda sample: sample[0])]
+            for number, (t, value, width) in enumerate(given):
+                if t == moment:
+                    seq = 10 * len(owners) * number + index
+                    seen[seq] = value, f"{index}: {seq // (20 * len(owners))}"
+                    add_node(timeline, names[index], float(t), seq, width)
+        if delay is not None:
+            known = moment - delay
+            uids = [f"uid-n{index}" for index in behind]
+            timeline.currency.add("nodes", Currency(known, uids, complete=known - 1), float(moment))
+
+        def member(name: str) -> Member:
+            return Member(name, "nodes", timeline.nodes.get(name), lambda version: seen[version.seq])
+
+        grown, fresh = (each.subjects(timeline, names, member) for each in (roster, Roster()))
+        found = SubjectSet("", grown, quantifier, 1, 2)
+        assert grown == fresh
+        assert combine(found) == combine(replace(found, subjects=fresh)) == combine(alone(found))
+        for at in (moment - 2.0, moment - 0.5, float(moment), moment + 1.0):
+            samples = [(each.name, each.signal.at(at)) for each in grown]
+            late = {name for name, sample in samples if sample.is_lag and sample.seq is None}
+            assert [s for s in grown.known_at(at) if s[0] not in late] == [s for s in samples if s[0] not in late]
+
+
+def add_node(timeline: Timeline, name: str, t: float, seq: int, width: int) -> None:
+    """A version of a Node, received at ``t``; it happened up to ``width`` seconds before."""
+    history = timeline.nodes.setdefault(name, History())
+    node = Node(metadata=NodeMetadata(name=name, uid=f"uid-{name}"))
+    earliest = t - width if width else float("inf")
+    history.append(Version(t, seq, node, earliest=earliest, order=seq if width else 0))

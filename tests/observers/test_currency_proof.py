@@ -139,3 +139,41 @@ def test_resource_versions_that_are_no_numbers_prove_no_completeness() -> None:
     watch.proof.reach("abc")
     watch.proof.prove(ConsistentRead(20, "abc", {"a": "90"}))
     assert watch.proof.complete_until == 10
+
+
+def test_a_read_that_is_older_than_the_watch_proves_nothing() -> None:
+    """From one server of several that breaks its promise, or from a store that was restored."""
+    watch = Watch()
+    watch.known.update("b", "150")
+    watch.proof.reach("200")
+    for begin in (20.0, 21.0):
+        watch.proof.prove(ConsistentRead(begin, "120", {"a": "90"}), known_version="200")
+    watch.proof.note_version("130", 22, known_version="200")
+    assert (len(watch.lines.all), watch.proof.until, watch.proof.complete_until) == (1, 10, 10)
+    assert watch.proof.is_reversed, "three in a row"
+    assert watch.read(30, 300, b="150") == Currency(10, [], "100", 10, 10), "no proof since the first"
+
+
+def test_one_old_answer_among_others_is_only_left_out() -> None:
+    watch = Watch()
+    for begin in range(20, 30, 2):
+        watch.proof.prove(ConsistentRead(begin, "95", {"a": "90"}), known_version="100")
+        assert watch.read(begin + 1, 100 + begin).until == begin + 1
+    assert not watch.proof.is_reversed
+
+
+def test_a_list_that_is_older_than_what_is_complete_proves_nothing() -> None:
+    watch = Watch()
+    watch.proof.reach("200")
+    watch.proof.restart(ConsistentRead(30, "150", {"a": "90"}))
+    assert (watch.proof.is_reversed, watch.proof.until) == (True, 10)
+
+
+@pytest.mark.parametrize(("deletion", "behind"), [("250", ["b"]), ("350", []), ("", [])])
+def test_an_object_in_an_older_state_than_its_list_should_have(deletion: str, behind: list[str]) -> None:
+    """As after ``etcdutl snapshot restore --bump-revision``: the numbers grow, the state is that of the backup."""
+    watch = Watch()
+    watch.known.update("b", "190")
+    assert watch.read(20, 200, b="150").behind == ["b"]
+    watch.known.delete("b", deletion)
+    assert watch.read(30, 300, b="150").behind == behind

@@ -208,6 +208,27 @@ def test_of_a_slow_server_more_is_read_when_it_matters(made: Made) -> None:
     nodes.answers.set()
 
 
+def test_of_many_reads_only_some_are_under_way(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others follow, unless the run has ended by then."""
+    monkeypatch.setattr("chaos.observers.currency_prover._MAX_WORKERS", 3)
+    prover, nodes, _, clock = made
+    nodes.answers.clear()
+    before = len(nodes.proofs)
+    clock.until(lambda: clock.now() > 1010, step=0.05)
+    prover.prove_at([clock.now()])
+    assert len(nodes.proofs) + len(nodes.versions) <= before + 3
+    before = len(nodes.proofs) + len(nodes.versions)
+    nodes.answers.set()
+    clock.until(lambda: len(nodes.proofs) + len(nodes.versions) > before + 5)
+    nodes.answers.clear()
+    clock.until(lambda: clock.now() > 1025, step=0.05)
+    prover.stop()
+    before = len(nodes.proofs) + len(nodes.versions)
+    nodes.answers.set()
+    clock.until(lambda: not any(thread.name == "currency read" for thread in threading.enumerate()))
+    assert len(nodes.proofs) + len(nodes.versions) == before
+
+
 def test_a_proof_at_once(made: Made) -> None:
     prover, nodes, _, clock = made
     clock.advance(0.05)

@@ -77,7 +77,7 @@ def missed(observed: ObservedLab, kind: str, changes: list[EmittedVersion]) -> l
 def proven_too_early(observed: ObservedLab, kind: str) -> list[EmittedVersion]:
     """Versions outside of the interval that the proofs leave."""
     times = {what: at for at, what in observed.history(kind)}
-    log, found = CurrencyLog(), []
+    log, found, seen = CurrencyLog(), [], set[str]()
     for line in list(observed.lines):
         if line.kind == "current" and line.type == kind:
             log.add(kind, msgspec.json.decode(line.object, type=Currency), line.t)
@@ -85,7 +85,9 @@ def proven_too_early(observed: ObservedLab, kind: str) -> list[EmittedVersion]:
             obj = msgspec.json.decode(line.object, type=RESOURCES[kind].type)
             version = int(obj.metadata.resource_version)
             what = (line.type, obj.metadata.uid, version)
-            earliest, latest = log.interval(kind, obj, version, line.t)
+            is_new = obj.metadata.uid not in seen
+            seen.add(obj.metadata.uid)
+            earliest, latest = log.interval(kind, obj, version, line.t, is_new=is_new)
             if what in times and not earliest - TICK <= times[what] <= latest + TICK:
                 found.append(what)
     return found

@@ -173,3 +173,28 @@ def test_what_is_recorded() -> None:
     assert [(start, reason) for start, _, reason in windows] == [(turns[1], "no DNS")] * 2
     assert windows[1][1] == turns[3] + 3.0
     assert lines.of("blind")[0].type == "probe@shop"
+
+
+@pytest.mark.parametrize("failure", [None, ProbeFailed("no answer in time")], ids=["answered", "timed out"])
+def test_a_probe_during_which_this_process_was_stopped_says_nothing(failure: ProbeFailed | None) -> None:
+    """As by SIGSTOP, or a laptop that was closed, for 30 s in the second probe."""
+    clock, lines = ManualClock(), Lines()
+    began: list[float] = []
+
+    def ask() -> int:
+        began.append(clock.now())
+        if len(began) == 2:
+            clock.advance(30.0)
+            if failure:
+                raise failure
+        return 200
+
+    probe = ProbeObserver(Probe(name="shop", tcp="x:1"), ask, clock)
+    probe.start(lines)
+    clock.until(lambda: len(began) > 3, step=0.25)
+    probe.stop()
+    clock.wake()
+    assert all(msgspec.json.decode(line.object, type=ProbeResult).ok for line in lines.of("probe"))
+    *_, (start, end, reason) = lines.windows()
+    assert (start, end) == (began[1], began[2])
+    assert reason == "a probe was over after 30.0 s, though it has 2 s: nodefall stood still"

@@ -5,10 +5,39 @@ from __future__ import annotations
 from msgspec import field
 
 from chaos.model.kube.meta import Base, Condition, LabelSelector, Metadata, ObjectReference
+from chaos.model.kube.pod import PodTemplate
+
+
+class RollingUpdate(Base):
+    max_unavailable: int | str | None = None
+    max_surge: int | str | None = None
+    partition: int | None = None
+
+
+class UpdateStrategy(Base):
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class ClaimRetention(Base):
+    when_deleted: str = ""
+    when_scaled: str = ""
 
 
 class WorkloadSpec(Base):
+    """Union of the specs of Deployments, StatefulSets, ReplicaSets and DaemonSets.
+
+    ``strategy`` is that of a Deployment, ``update_strategy`` that of the others.
+    """
+
     replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplate | None = None
+    strategy: UpdateStrategy | None = None
+    update_strategy: UpdateStrategy | None = None
+    pod_management_policy: str | None = None
+    min_ready_seconds: int | None = None
+    claim_retention: ClaimRetention | None = field(default=None, name="persistentVolumeClaimRetentionPolicy")
 
 
 class WorkloadStatus(Base):
@@ -34,7 +63,32 @@ class Workload(Base):
     status: WorkloadStatus | None = None
 
 
+class PodConditionPattern(Base):
+    type: str = ""
+    status: str = ""
+
+
+class ExitCodes(Base):
+    container_name: str | None = None
+    operator: str = ""
+    values: list[int] | None = None
+
+
+class PodFailureRule(Base):
+    action: str = ""
+    on_exit_codes: ExitCodes | None = None
+    on_pod_conditions: list[PodConditionPattern] | None = None
+
+
+class PodFailurePolicy(Base):
+    rules: list[PodFailureRule] | None = None
+
+
 class JobSpec(Base):
+    template: PodTemplate | None = None
+    completion_mode: str | None = None
+    active_deadline_seconds: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
     parallelism: int | None = None
     completions: int | None = None
     backoff_limit: int | None = None

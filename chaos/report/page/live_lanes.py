@@ -30,7 +30,8 @@ class LiveLanes:
         """Remember whose lane the entry changes."""
         if kind := _KINDS.get(entry.kind):
             metadata = entry.object.metadata
-            self._changed[kind, metadata.name if kind == "node" else metadata.uid] = None
+            if kind == "node" or metadata.uid in self._timeline.pods:
+                self._changed[kind, metadata.name if kind == "node" else metadata.uid] = None
 
     def update(self, targets: Collection[str]) -> tuple[bool, set[str]]:
         """Whether any lane has changed, and the keys of those that are new or have another place than before."""

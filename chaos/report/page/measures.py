@@ -131,7 +131,7 @@ def _moves(kind: str) -> bool:
 def _is_replacement(history: History[Pod], owners: set[str], targets: set[str], fault: float) -> bool:
     last = history.last.object
     owner = controller_of(last)
-    is_new = history.times[0] > fault and owner is not None and owner.uid in owners
+    is_new = history.first_time > fault and owner is not None and owner.uid in owners
     return is_new and (last.spec is None or last.spec.node_name not in targets)
 
 

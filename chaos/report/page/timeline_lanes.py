@@ -77,7 +77,7 @@ def position(lane: Lane, targets: Collection[str]) -> Position:
 def lane_of(entry: Entry, timeline: Timeline) -> str:
     """Key of the lane that an entry belongs to, "" without one."""
     if entry.kind == "pods":
-        return str(entry.object.metadata.uid)
+        return str(entry.object.metadata.uid) if entry.object.metadata.uid in timeline.pods else ""
     if entry.kind == "nodes":
         return str(entry.object.metadata.name)
     about = entry.object.involved_object if entry.kind == "events" else None
