@@ -1,9 +1,9 @@
 """``python -m chaos.lab``: serve one lab on loopback.
 
-Reads a LabSpec (JSON, one line of stdin, or ``--spec FILE``), prints one line of JSON when all servers are ready, and
-runs until the owner writes ``stop`` to stdin, SIGTERM or SIGINT arrives, or the directory is removed. If the owner
-dies, stdin is closed: the lab then runs until no client has been connected for ``--linger`` seconds, so that an undo
-is still possible. After ``detach`` the owner may exit and the lab keeps running.
+Reads a LabSpec (JSON, one line of stdin, or ``--spec FILE``; with ``--snapshot`` without nodes), prints one line of
+JSON when all servers are ready, and runs until the owner writes ``stop`` to stdin, SIGTERM or SIGINT arrives, or the
+directory is removed. If the owner dies, stdin is closed: the lab then runs until no client has been connected for
+``--linger`` seconds, so that an undo is still possible. After ``detach`` the owner may exit and the lab keeps running.
 The directory is removed at the end, except a directory from ``--directory`` after a failure.
 Exit codes: 0; 64 for a bad LabSpec; 69 for a port that is not available; 74 for other resources of the machine.
 """
@@ -23,13 +23,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-import msgspec
-
 from chaos.lab.private_dir import remove_directory
+from chaos.lab.server.content import Content, content_of
 from chaos.lab.server.lab import Lab, PortError
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.sim.gc_tuning import GcTuner
-from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
+from chaos.lab.sim.idle_loop import IdleLoop
+from chaos.lab.spec import ApiMisbehaviour, SpecError
 
 _USAGE, _UNAVAILABLE, _IO_ERROR = 64, 69, 74  # sysexits.h
 _POLL = 0.25  # wall seconds between two checks of the clients of an orphaned lab
@@ -43,8 +43,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run one lab and return the exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        spec = LabSpec.from_json(arguments.spec.read_bytes() if arguments.spec else sys.stdin.buffer.readline())
-        spec = msgspec.structs.replace(spec, api_misbehaviours=[*spec.api_misbehaviours, *arguments.misbehave])
+        text = arguments.spec.read_bytes() if arguments.spec else sys.stdin.buffer.readline()
+        content = content_of(text, arguments.snapshot)
+        content.spec.api_misbehaviours = [*content.spec.api_misbehaviours, *arguments.misbehave]
     except (SpecError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return _USAGE
@@ -53,15 +54,19 @@ def main(argv: list[str] | None = None) -> int:
     options = ServeOptions(
         speed, free, arguments.linger, arguments.ring, arguments.name, arguments.port, arguments.careful
     )
-    _allow_files(len(spec.nodes))
+    _allow_files(len(content.spec.nodes))
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="nodefall-lab-"))  # mode 0700
     failed = True
     try:
-        asyncio.run(_serve(spec, options, directory))
+        with asyncio.Runner(loop_factory=IdleLoop) as runner:
+            runner.run(_serve(content, options, directory))
         failed = False
     except (PortError, StartError) as error:
         sys.stderr.write(f"{error}\n")
         return _UNAVAILABLE if isinstance(error, PortError) else _IO_ERROR
+    except SpecError as error:  # a snapshot whose objects contradict each other
+        sys.stderr.write(f"{error}\n")
+        return _USAGE
     finally:
         if not (failed and arguments.directory):
             remove_directory(directory)
@@ -69,9 +74,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _allow_files(nodes: int) -> None:
-    """Raise the soft limit of open files, usually 1024: each node needs two ports and some connections."""
+    """Raise the soft limit of open files, usually 1024: each node needs two ports, some connections and threads."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 512 + 8 * nodes
+    needed = 512 + 10 * nodes
     if soft != resource.RLIM_INFINITY and soft < needed:
         limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
@@ -80,6 +85,7 @@ def _allow_files(nodes: int) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos.lab", description="a simulated cluster on loopback")
     parser.add_argument("--spec", type=Path, help="file with the LabSpec; default: the first line of stdin")
+    parser.add_argument("--snapshot", type=Path, help="file of nodefall snapshot; the LabSpec then has no nodes")
     parser.add_argument("--pace", type=float, default=20.0, help="lockstep: maximum of simulated seconds a second")
     parser.add_argument("--careful", action="store_true", help="a pace above 20 only while the machine is not busy")
     parser.add_argument("--speed", type=float, help="free-running: simulated seconds a second, no lockstep")
@@ -107,18 +113,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _serve(spec: LabSpec, options: ServeOptions, directory: Path) -> None:
+async def _serve(content: Content, options: ServeOptions, directory: Path) -> None:
     loop = asyncio.get_running_loop()
     ended, orphaned = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     with _resources(directory):
-        lab = Lab(spec, options, directory)
+        lab = Lab(content.spec, options, directory, content.start)
     GcTuner(lab.cluster.store)
     try:
         with _resources(directory):
             ready = await lab.start()
-        if _print_ready(ready):
+        if _print_ready(ready | content.facts):
             threading.Thread(target=_listen_to_owner, args=(loop, ended, orphaned), daemon=True).start()
             await _wait_for_end(lab, options.linger, ended, orphaned)
     finally:

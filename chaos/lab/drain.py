@@ -19,6 +19,7 @@ from chaos.lab.objects.accessors import (
 _START = (0.06, 0.1)  # start of the program, cordon, list
 _RETRY = 5.0  # after a 429
 _POLL = 1.0
+_NEXT = 0.002  # seconds between evictions in a given order
 
 
 def cordon(cluster: Cluster, node: str, unschedulable: bool = True) -> None:
@@ -37,10 +38,12 @@ def cordon(cluster: Cluster, node: str, unschedulable: bool = True) -> None:
 class Drain:
     """A drain with --ignore-daemonsets and --delete-emptydir-data. ``timeout`` in seconds, 0 for none.
 
+    ``order``: in which a replay evicts the pods, which is chance otherwise.
     ``result`` is None while the drain runs, then the reason of the failure, empty for success.
     """
 
     def __init__(self, cluster: Cluster, node: str, timeout: float = 0.0, force: bool = False) -> None:
+        self.order: Callable[[Object], float] | None = None
         self._cluster, self._node, self._force = cluster, node, force
         self._sim, self._store = cluster.sim, cluster.store
         self._deadline = self._sim.now + timeout if timeout else float("inf")
@@ -59,7 +62,9 @@ class Drain:
             self._fail(f"cannot delete Pods that declare no controller (use --force to override): {names}")
             return
         self._pending_pods = {uid_of(pod) for pod in pods}
-        for pod in pods:
+        for number, pod in enumerate(sorted(pods, key=self.order) if self.order else []):
+            self._sim.after(_NEXT * (number + 1), self._evict, pod, 0)
+        for pod in [] if self.order else pods:
             self._after_jitter(0.002, 0.02, self._evict, pod, 0)
         self._check()
 

@@ -11,30 +11,80 @@ from typing import TYPE_CHECKING, Any
 from chaos.lab.private_dir import LOCK, remove_directory
 
 if TYPE_CHECKING:
+    from chaos.lab.apiserver.http.errors import ApiError
+    from chaos.lab.apiserver.store.store import Change
     from chaos.lab.breakages import BREAKAGES
+    from chaos.lab.direct.host import DirectHost, DirectProgram
+    from chaos.lab.direct.lab import DirectLab
+    from chaos.lab.direct.requests import Answer
+    from chaos.lab.direct.tasks import Task
+    from chaos.lab.direct.windows_host import CRASH_TOOL
+    from chaos.lab.hostshell.pod_exec import ExecError
+    from chaos.lab.node.machine import Machine
     from chaos.lab.replay.compare import Difference, Result, count_states
+    from chaos.lab.replay.forecast import forecast
     from chaos.lab.replay.parser import parse
-    from chaos.lab.replay.recording import NotARecordingError, Recording, ReplayError
+    from chaos.lab.replay.recording import NotARecordingError, Observation, Recording, ReplayError
     from chaos.lab.replay.verify import replay
+    from chaos.lab.sim.clock import SimClock
+    from chaos.lab.snapshot.copy import Copy
+    from chaos.lab.snapshot.reader import Snapshot, SnapshotError, read_snapshot
+    from chaos.lab.spec import LabSpec, SpecError
+    from chaos.lab.versions import nearest_version
 
 __all__ = [
     "BREAKAGES",
+    "CRASH_TOOL",
     "LOCK",
+    "Answer",
+    "ApiError",
+    "Change",
+    "Copy",
     "Difference",
+    "DirectHost",
+    "DirectLab",
+    "DirectProgram",
+    "ExecError",
+    "LabSpec",
+    "Machine",
     "NotARecordingError",
+    "Observation",
     "Recording",
     "ReplayError",
     "Result",
+    "SimClock",
+    "Snapshot",
+    "SnapshotError",
+    "SpecError",
+    "Task",
     "count_states",
+    "forecast",
+    "nearest_version",
     "parse",
+    "read_snapshot",
     "remove_directory",
     "replay",
 ]
 _MODULES = {
+    "Answer": "chaos.lab.direct.requests",
+    "ApiError": "chaos.lab.apiserver.http.errors",
     "BREAKAGES": "chaos.lab.breakages",
+    "Change": "chaos.lab.apiserver.store.store",
+    "CRASH_TOOL": "chaos.lab.direct.windows_host",
+    "Copy": "chaos.lab.snapshot.copy",
+    "DirectLab": "chaos.lab.direct.lab",
+    **dict.fromkeys(("DirectHost", "DirectProgram"), "chaos.lab.direct.host"),
+    "ExecError": "chaos.lab.hostshell.pod_exec",
+    **dict.fromkeys(("LabSpec", "SpecError"), "chaos.lab.spec"),
+    "Machine": "chaos.lab.node.machine",
+    "SimClock": "chaos.lab.sim.clock",
+    "Task": "chaos.lab.direct.tasks",
     **dict.fromkeys(("Difference", "Result", "count_states"), "chaos.lab.replay.compare"),
+    **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
+    "nearest_version": "chaos.lab.versions",
     "parse": "chaos.lab.replay.parser",
-    **dict.fromkeys(("NotARecordingError", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
+    "forecast": "chaos.lab.replay.forecast",
+    **dict.fromkeys(("NotARecordingError", "Observation", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
     "replay": "chaos.lab.replay.verify",
 }
 

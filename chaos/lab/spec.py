@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from chaos.lab import breakages
+from chaos.lab import breakages, versions
 from chaos.lab.objects.quantity import parse_quantity
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
@@ -65,8 +65,17 @@ class StaticPod(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename
     exit_code: int = 0
 
 
+class NodeAddress(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    type: Literal["InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"]
+    address: str
+
+
 class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """One machine with its kubelet. ``address`` and ``kubelet_port`` as its Node object reports them.
+
+    Servers listen on ``address`` if it is one of loopback, sshd on ``ssh_port``, 0 for any free one.
+    ``provider_id``, ``annotations``, ``node_info`` and ``more_addresses`` are those of the Node object, as they differ
+    between distributions; ``node_info`` replaces values such as osImage and kubeletVersion.
 
     ``boot_seconds``: from the power button to the start of the kubelet; 0 for a random time from 5 to 10 s.
     ``kubelet_service`` on Windows: a real service, or a program under nssm. ``kubelet_depends``: on which services.
@@ -89,6 +98,11 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     # kernel.panic: seconds until a crashed machine boots again, 0 for never; the kubelet sets 10 (setupKernelTunables)
     panic_timeout: int = 10
     address: str = ""
+    ssh_port: int = 0
+    provider_id: str = msgspec.field(default="", name="providerID")  # empty: lab://NAME
+    annotations: dict[str, str] = {}
+    node_info: dict[str, str] = {}
+    more_addresses: list[NodeAddress] = []
     kubelet_port: int = 10250
     kubelet_verbosity: int = 2  # --v; at 0, kubeadm's default, the kubelet logs nothing of a shutdown
     boot_seconds: float = 0.0
@@ -102,10 +116,13 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
 
 class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """Settings of kube-controller-manager and API server, in seconds and nodes per second. Facts 5.2, 5.6 and 7."""
+    """Settings of kube-controller-manager and API server, in seconds and nodes per second. Facts 5.2, 5.6 and 7.
+
+    ``node_monitor_grace_period``: 0 for the version's default, which the LabSpec puts in its place.
+    """
 
     node_monitor_period: float = 5.0
-    node_monitor_grace_period: float = 50.0
+    node_monitor_grace_period: float = 0.0
     node_eviction_rate: float = 0.1
     secondary_node_eviction_rate: float = 0.01
     large_cluster_size_threshold: int = 50
@@ -143,11 +160,12 @@ class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see apiserver/http/fault_injection.py.
 
+    ``kubernetes``: a version such as v1.33 or v1.33.4; what it changes is in versions.py.
     ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.
     """
 
     nodes: list[NodeSpec]
-    kubernetes: str = "v1.36.2"
+    kubernetes: str = versions.DEFAULT
     dual_stack: bool = True
     controllers: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = "seeded"
@@ -161,6 +179,12 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     shared_identity: list[SharedIdentity] = []
     kubelet_identity: Literal["certificate", "hostname-override", "none"] = "certificate"
 
+    def __post_init__(self) -> None:
+        """Set what follows from the version. Raises ValueError for one that is not simulated."""
+        if not self.controllers.node_monitor_grace_period:
+            grace = 50.0 if self.has_feature("long-grace-period") else 40.0
+            self.controllers = msgspec.structs.replace(self.controllers, node_monitor_grace_period=grace)
+
     @classmethod
     def from_json(cls, data: bytes) -> LabSpec:
         """Decode and check a LabSpec. Raises SpecError."""
@@ -173,6 +197,15 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
 
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)
+
+    @property
+    def git_version(self) -> str:
+        """What the components report as their version."""
+        return versions.git_version(self.kubernetes)
+
+    def has_feature(self, feature: str) -> bool:
+        """Whether the version has this difference of chaos.lab.versions."""
+        return feature in versions.features_of(self.kubernetes)
 
     def has_breakage(self, breakage: str) -> bool:
         """Whether this breakage is active."""

@@ -10,13 +10,16 @@ from chaos.lab.apiserver.admission.defaults import InvalidError, PodAdmission, a
 from chaos.lab.apiserver.admission.deployment import STORED, admit_stored
 from chaos.lab.apiserver.admission.jobs import admit_job, check_job_update
 from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
+from chaos.lab.apiserver.admission.pod_security import violation
 from chaos.lab.apiserver.admission.pods import check_pod_update
 from chaos.lab.apiserver.admission.secrets import admit_secret
 from chaos.lab.apiserver.admission.services import admit_service
+from chaos.lab.apiserver.admission.sleep import check_sleep
 from chaos.lab.apiserver.admission.storage import STORAGE, admit_storage
 from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_workload_update, new_status
 from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, Store, clone
 from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
+from chaos.lab.objects.topology import add_topology_labels
 from chaos.lab.sim.clock import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 
@@ -82,8 +85,14 @@ class Registry:
             metadata.pop(key, None)
         admit(plural, new, self._pods, self.sim)
         self._admit_kind(plural, new)
-        if plural in _WITH_GENERATION:
+        check_sleep(plural, new, self.spec)
+        if plural in _WITH_GENERATION and (plural != "pods" or self.spec.has_feature("pod-generation")):
             metadata["generation"] = 1
+        if plural == "pods" and (why := violation(self._find("namespaces", "", metadata["namespace"]), new["spec"])):
+            raise ForbiddenError(why)
+        if plural == "pods" and new["spec"].get("nodeName"):
+            node = self.store.get("nodes", "", new["spec"]["nodeName"])
+            add_topology_labels(new, node, self.spec, is_binding=False)
         if options.record:
             options.record(None, new)
         return self.store.create(plural, new, options.dry_run)
@@ -122,6 +131,7 @@ class Registry:
         else:
             drop_empty_maps(new)
             self._restore_server_fields(plural, new, before)
+            check_sleep(plural, new, self.spec)
             if problems := check_update(new["metadata"], before["metadata"]):
                 raise InvalidError(*problems)
         if options.record:
@@ -226,7 +236,7 @@ class Registry:
             admit_stored(plural, new, before)
         if plural in _WITH_GENERATION and new.get("spec") != before.get("spec"):
             _check_immutable(plural, new["spec"], before["spec"])
-            new["metadata"]["generation"] = old["generation"] + 1
+            new["metadata"] |= {"generation": old["generation"] + 1} if "generation" in old else {}
 
     def _check_namespace(self, name: str) -> None:
         namespace = self._find("namespaces", "", name)

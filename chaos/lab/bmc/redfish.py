@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
-from chaos.lab.apiserver.http.messages import Handler, json_response
+from chaos.lab.apiserver.http.messages import Handle, Handler, Request, json_response
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Waits
 
 ROOT = "/redfish/v1"
 RESET = "#ComputerSystem.Reset"
@@ -22,27 +24,40 @@ RESET_TYPES = ["On", "ForceOff", "ForceRestart", "GracefulShutdown", "GracefulRe
 class RedfishServer:
     """Redfish service for ``machines``, by name, with one user."""
 
-    def __init__(self, machines: Mapping[str, Machine], lockstep: Lockstep, user: str, password: str) -> None:
+    def __init__(self, machines: Mapping[str, Machine], lockstep: Waits, user: str, password: str) -> None:
         self._machines, self._lockstep = machines, lockstep
         self._credentials = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard])
-        for end in ("", "/"):
-            app.router.add_get(f"{ROOT}{end}", self._root)
-            app.router.add_get(f"{ROOT}/Systems{end}", self._systems)
-            app.router.add_get(f"{ROOT}/Systems/{{node}}{end}", self._system)
-            app.router.add_post(f"{ROOT}/Systems/{{node}}/Actions/ComputerSystem.Reset{end}", self._reset)
+        app.router.add_routes(self.routes())
         return app
+
+    def routes(self) -> list[web.RouteDef]:
+        """Handlers by path; they are called through :meth:`respond`."""
+        return [
+            route
+            for end in ("", "/")
+            for route in (
+                web.get(f"{ROOT}{end}", self._root),
+                web.get(f"{ROOT}/Systems{end}", self._systems),
+                web.get(f"{ROOT}/Systems/{{node}}{end}", self._system),
+                web.post(f"{ROOT}/Systems/{{node}}/Actions/ComputerSystem.Reset{end}", self._reset),
+            )
+        ]
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        return await self.respond(request, partial(handler, request))
+
+    async def respond(self, request: Request, handle: Handle) -> web.StreamResponse:
+        """Authenticate a request and handle it; errors become responses."""
         with self._lockstep.request():
             authorization = request.headers.get("Authorization", "").encode()
             if request.path.rstrip("/") != ROOT and not hmac.compare_digest(authorization, self._credentials):
                 return _error(401, "Base.1.18.NoValidSession", "There is no valid session established.")
             try:
-                return await handler(request)
+                return await handle()
             except web.HTTPNotFound:
                 return _error(
                     404, "Base.1.18.ResourceMissingAtURI", f"The resource at the URI {request.path} was not found."
@@ -50,7 +65,7 @@ class RedfishServer:
             except web.HTTPMethodNotAllowed:
                 return _error(405, "Base.1.18.OperationNotAllowed", "The HTTP method is not allowed on this resource.")
 
-    async def _root(self, _: web.Request) -> web.Response:
+    async def _root(self, _: Request) -> web.Response:
         return json_response(
             {
                 "@odata.id": ROOT,
@@ -62,7 +77,7 @@ class RedfishServer:
             }
         )
 
-    async def _systems(self, _: web.Request) -> web.Response:
+    async def _systems(self, _: Request) -> web.Response:
         return json_response(
             {
                 "@odata.id": f"{ROOT}/Systems",
@@ -73,7 +88,7 @@ class RedfishServer:
             }
         )
 
-    async def _system(self, request: web.Request) -> web.Response:
+    async def _system(self, request: Request) -> web.Response:
         machine = self._machine(request)
         path = f"{ROOT}/Systems/{machine.name}"
         action = {"target": f"{path}/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": RESET_TYPES}
@@ -93,10 +108,10 @@ class RedfishServer:
             }
         )
 
-    async def _reset(self, request: web.Request) -> web.Response:
+    async def _reset(self, request: Request) -> web.Response:
         machine = self._machine(request)
         try:
-            body: Any = await request.json()
+            body: Any = msgspec.json.decode(await request.read())
             kind = body.get("ResetType", "On")
         except (ValueError, AttributeError):
             return _error(400, "Base.1.18.MalformedJSON", "The request body was malformed JSON.")
@@ -112,7 +127,7 @@ class RedfishServer:
             return _error(409, "Base.1.18.ResourceInUse", str(error))
         return web.Response(status=204)
 
-    def _machine(self, request: web.Request) -> Machine:
+    def _machine(self, request: Request) -> Machine:
         machine = self._machines.get(request.match_info["node"])
         if machine is None:
             raise web.HTTPNotFound

@@ -10,27 +10,43 @@ from functools import partial
 from typing import Any
 
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store.store import Change, clone
 from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import (
     Object,
     condition,
+    controller_of,
+    is_terminal,
     name_of,
     namespace_of,
     owner_reference,
     template_hash,
+    uid_of,
 )
 from chaos.lab.sim.clock import seconds_of
 
 _HASH, _REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 _DONE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
 _PAUSED, _RESUMED = "DeploymentPaused", "DeploymentResumed"
-_COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
+_COUNTS = ("replicas", "readyReplicas", "availableReplicas")
 
 
 class Deployments(WorkloadController):
     plural, kind, owned, component = "deployments", "Deployment", "replicasets", "deployment-controller"
+
+    def start(self) -> None:
+        super().start()
+        self._store.subscribe(self._on_pod_change, "pods", owner="ReplicaSet")
+
+    def _on_pod_change(self, change: Change) -> None:
+        """Queue a Deployment with Recreate when a pod is gone. pkg/controller/deployment deletePod."""
+        owner = controller_of(change.object) if change.type == "DELETED" else None
+        found = self._store.get("replicasets", change.key[0], owner["name"]) if owner else None
+        parent = controller_of(found) if found else None
+        deployment = self._store.get(self.plural, change.key[0], parent["name"]) if parent else None
+        if deployment is not None and deployment["spec"]["strategy"]["type"] == "Recreate":
+            self._queue.add((change.key[0], name_of(deployment)))
 
     def sync(self, owner: Object) -> None:
         sets = sorted(self._list_owned(owner), key=_revision)
@@ -58,7 +74,11 @@ class Deployments(WorkloadController):
         """Scale old sets to 0 (Recreate). Whether their last pods have ended."""
         for item in old:
             self._scale(owner, item, 0)
-        return not any(item["status"].get(key, 0) for item in old for key in ("replicas", "terminatingReplicas"))
+        return not any(item["status"].get("replicas") or self._has_pods(item) for item in old)
+
+    def _has_pods(self, item: Object) -> bool:
+        """Whether a pod of the set has not ended, terminating ones included. oldPodsRunning."""
+        return any(not is_terminal(pod) for pod in self._store.list_controlled("pods", uid_of(item)))
 
     def _roll_out(self, owner: Object, new: Object | None, old: list[Object]) -> Object:
         """Make one step of a rolling update; the new statuses of the sets trigger the next."""
@@ -100,8 +120,7 @@ class Deployments(WorkloadController):
                 "spec": {"replicas": replicas, "selector": selector, "template": template, **_min_ready(owner)},
             },
         )
-        text = f"Scaled up replica set {name_of(created)} from 0 to {replicas}"
-        self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
+        self._report_scaling(owner, created, "up", f"from 0 to {replicas}", f"to {replicas}")
         return created
 
     def _reuse_set(self, item: Object, old: list[Object]) -> Object:
@@ -119,9 +138,13 @@ class Deployments(WorkloadController):
         new["spec"]["replicas"] = desired
         self._registry.update("replicasets", new)
         way = "up" if desired > old else "down"
-        text = f"Scaled {way} replica set {name_of(item)} from {old} to {desired}"
-        self._recorder.emit(self.kind, owner, "ScalingReplicaSet", text)
+        self._report_scaling(owner, item, way, f"from {old} to {desired}", f"to {desired} from {old}")
         return True
+
+    def _report_scaling(self, owner: Object, item: Object, way: str, change: str, change_before: str) -> None:
+        """Emit the event with ``change``, or with ``change_before`` in v1.31."""
+        text = change if self._registry.spec.has_feature("scaling-from-to") else change_before
+        self._recorder.emit(self.kind, owner, "ScalingReplicaSet", f"Scaled {way} replica set {name_of(item)} {text}")
 
     def _clean_up_history(self, owner: Object, new: Object | None, old: list[Object]) -> None:
         """Delete old sets without pods beyond revisionHistoryLimit."""
@@ -134,7 +157,8 @@ class Deployments(WorkloadController):
         total = {key: sum(item["status"].get(key, 0) for item in sets) for key in _COUNTS}
         desired = owner["spec"]["replicas"]
         status: dict[str, Any] = {key: value for key, value in total.items() if value}
-        status["terminatingReplicas"] = total["terminatingReplicas"]
+        if self._registry.spec.has_feature("terminating-replicas"):
+            status["terminatingReplicas"] = sum(item["status"].get("terminatingReplicas", 0) for item in sets)
         current = next((item for item in sets if new is not None and name_of(item) == name_of(new)), None)
         updated = current["status"].get("replicas", 0) if current is not None else 0
         if updated:

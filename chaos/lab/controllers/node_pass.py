@@ -40,7 +40,10 @@ class Zone:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a pass needs of one version of a Node. ``is_unknown``: all conditions; ``counts``: for its zone's state."""
+    """What a pass needs of one version of a Node.
+
+    ``is_unknown``: all conditions; ``counts``: for its zone's state; ``is_settled``: Ready, and no taint to remove.
+    """
 
     node: Object
     zone: str
@@ -49,6 +52,7 @@ class View:
     is_unknown: bool
     counts: bool
     may_untaint: bool
+    is_settled: bool
 
 
 def view_of(node: Object) -> View:
@@ -57,4 +61,6 @@ def view_of(node: Object) -> View:
     heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # missing in a new Node object of that name
     unknown = all(condition_status(node, type_) == "Unknown" for type_ in CONDITIONS)
     status = str(ready["status"]) if ready else ""
-    return View(node, zone_of(node), status, heartbeat, unknown, is_counted(node), may_remove_no_execute(node))
+    may_untaint = may_remove_no_execute(node)
+    is_settled = status == "True" and not may_untaint
+    return View(node, zone_of(node), status, heartbeat, unknown, is_counted(node), may_untaint, is_settled)

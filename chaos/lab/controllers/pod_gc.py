@@ -23,6 +23,7 @@ from chaos.lab.objects.accessors import (
     taints_of,
     uid_of,
 )
+from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import ControllerSpec
 
@@ -140,8 +141,8 @@ class PodGarbageCollector:
         def fail(obj: Object) -> None:
             obj["status"]["phase"] = "Failed"
             if reason == "orphaned":
-                new = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
-                new |= {"observedGeneration": obj["metadata"].get("generation", 1)}
+                new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
+                new |= observed_generation(obj, self._registry.spec)
                 new |= {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists"}
                 set_condition(obj, new, now)
 

@@ -31,7 +31,9 @@ class ReplicaSets(WorkloadController):
             counts.active, counts.ready = len(active), sum(map(is_ready, active))
             available = sum(self._is_available(owner, pod) for pod in active)
         self._scale(owner, owner["spec"]["replicas"] - counts.active)
-        status = {"replicas": counts.active, "terminatingReplicas": counts.terminating}
+        status = {"replicas": counts.active}
+        if self._registry.spec.has_feature("terminating-replicas"):
+            status["terminatingReplicas"] = counts.terminating
         optional = {
             "fullyLabeledReplicas": counts.active,
             "readyReplicas": counts.ready,

@@ -14,6 +14,7 @@ from chaos.lab.objects.accessors import (
     namespace_of,
     set_condition,
 )
+from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import SimClock, seconds_of
 
 _TIMEOUT = 120.0
@@ -50,8 +51,9 @@ class StaleDisruption:
         if self._due_time(target) > self._sim.now:
             self._schedule_check(pod)  # another pod with the same name
             return
-        now, generation = self._sim.timestamp(), pod["metadata"].get("generation", 1)
-        new = {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None, "observedGeneration": generation}
+        now = self._sim.timestamp()
+        new: Object = {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None}
+        new |= observed_generation(pod, self._spec)
         self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
 
 

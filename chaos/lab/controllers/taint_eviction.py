@@ -19,6 +19,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.objects.events import Recorder
+from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import SimClock, Timer
 
 _MESSAGE = "Taint manager: deleting due to NoExecute taint"
@@ -142,7 +143,7 @@ class TaintEviction:
     def _add_disruption_target(self, pod: Object) -> None:
         new = {
             "type": "DisruptionTarget",
-            "observedGeneration": pod["metadata"].get("generation", 1),
+            **observed_generation(pod, self._spec),
             "status": "True",
             "lastProbeTime": None,
             "reason": "DeletionByTaintManager",

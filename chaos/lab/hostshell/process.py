@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chaos.lab.hostshell.packet_filter import Chains
+from chaos.lab.hostshell.traffic import Traffic
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Job, Waits
+
+
+def _start_task(program: Coroutine[Any, Any, int]) -> Job:
+    return asyncio.get_running_loop().create_task(program)
 
 
 @dataclass(slots=True)
@@ -41,18 +47,25 @@ class NftTable:
 
 @dataclass
 class HostSystem:
-    """A machine as seen by its programs. ``run_as_root`` starts a command in the background."""
+    """A machine as seen by its programs.
+
+    ``run_as_root`` starts a command in the background, ``start_job`` a program of a shell.
+    """
 
     machine: Machine
     sim: SimClock
-    lockstep: Lockstep
+    lockstep: Waits
     run_as_root: Callable[[list[str]], None]
     programs: Mapping[str, Program]  # by name
     timers: dict[str, TransientTimer] = field(default_factory=dict)
     services: dict[str, TransientService] = field(default_factory=dict)
     tables: dict[str, NftTable] = field(default_factory=dict)
+    traffic: Traffic = field(default_factory=Traffic)
     parameters: dict[str, str] = field(default_factory=dict)  # of the kernel, where they were changed
     stopped: set[str] = field(default_factory=set)  # ordinary services that were stopped
+    run_files: set[str] = field(default_factory=set)  # in /run
+    mount_options: dict[str, str] = field(default_factory=dict)  # by mount point, where they were changed
+    start_job: Callable[[Coroutine[Any, Any, int]], Job] = _start_task
 
     @property
     def uptime(self) -> float:
@@ -70,8 +83,11 @@ class HostSystem:
             self.machine.pressure.discard(service.resource)
         self.services.clear()
         self.tables.clear()
+        self.traffic = Traffic()
         self.parameters.clear()
         self.stopped.clear()
+        self.run_files.clear()
+        self.mount_options.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Other features of a shell (pipes, ``$(...)``, ``if``, files) are rejected with e
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from functools import partial
 from chaos.lab.hostshell.process import Process, Program
 from chaos.lab.hostshell.streams import discard
 from chaos.lab.node.machine import Machine
+from chaos.lab.sim.waits import Job
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
@@ -88,10 +88,10 @@ class Shell:
     """Shell that runs scripts in ``process``. ``arguments`` are ``$0``, ``$1``...; ``bash`` has ``$EPOCHREALTIME``."""
 
     def __init__(self, process: Process, arguments: list[str], *, bash: bool = False) -> None:
-        self._process, self._arguments, self._bash = process, arguments, bash
+        self._process, self._arguments, self._bash = process, list(arguments), bash
         self._variables: dict[str, str] = {}
         self._last_exit_code = 0
-        self._jobs: list[asyncio.Task[int]] = []
+        self._jobs: list[Job] = []
 
     async def run(self, script: str) -> int:
         """Run a script to the end of its background jobs. Returns the exit code of the last command."""
@@ -133,7 +133,7 @@ class Shell:
         branch = contextlib.ExitStack()
         branch.enter_context(process.host.lockstep.subrequest())
         shell = Shell(process, self._arguments, bash=self._bash)
-        job = asyncio.get_running_loop().create_task(shell._command(words, process))
+        job = process.host.start_job(shell._command(words, process))
         job.add_done_callback(lambda _: branch.close())
         self._jobs.append(job)
         self._last_exit_code = 0
@@ -141,7 +141,8 @@ class Shell:
     async def _wait(self) -> int:
         if self._jobs:
             with self._process.host.lockstep.suspend_request():
-                await asyncio.gather(*self._jobs)
+                for job in self._jobs:
+                    await job
             self._jobs.clear()
         return 0
 
@@ -156,6 +157,8 @@ class Shell:
         name, *rest = words
         if name in ("read", "wait"):
             return await (self._read(rest, process) if name == "read" else self._wait())
+        if name == "shift":
+            del self._arguments[1:2]
         if name == "exit":
             return int(rest[0]) & 255 if rest and rest[0].isdecimal() else self._last_exit_code
         if name == "exec":
@@ -214,7 +217,7 @@ class Shell:
 def _builtin(process: Process, words: list[str]) -> bool | None:
     """Result of a builtin without effect here; None for a program."""
     match words:
-        case ["set" | "export" | "umask" | ":", *_]:
+        case ["set" | "export" | "umask" | "shift" | ":", *_]:
             return True
         case ["command", "-v", name]:
             return _find_program(process, name) is not None

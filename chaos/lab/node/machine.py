@@ -141,8 +141,10 @@ class Machine:
         self.is_reachable = self.is_stopping = False
         self.logind.stop()  # before the kubelet, whose end would release the inhibitor lock
         self.kubelet.stop()
+        self.kubelet.cpu.limit(None)  # set at run time
         self.runtime.lose_power()
         self.network.heal()  # firewall rules do not persist
+        self.network.impair({})
         self.pressure &= {"disk"}
         if self._registry.spec.has_breakage("state-file-lost"):
             self.files.pop(STATE_FILE, None)

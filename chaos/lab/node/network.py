@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from random import Random
 from typing import Literal
+
+from chaos.lab.node.impairment import UNIMPAIRED, Impairment
 
 Family = Literal["ipv4", "ipv6"]
 Direction = Literal["in", "out"]
@@ -37,6 +40,8 @@ class Network:
         self._names = names
         self.on_change: list[Callable[[], None]] = []
         self._drops: set[tuple[Family, Direction]] = set()
+        self._kubelet_drops: set[tuple[Family, Direction]] | None = None
+        self._impairments: dict[Family, Impairment] = {}  # of packets to the API server
 
     @property
     def server_addresses(self) -> dict[Family, str]:
@@ -57,12 +62,34 @@ class Network:
         """Stop dropping these packets."""
         self.set_drops(self._drops - {(family, way) for family in families for way in directions})
 
-    def set_drops(self, dropped: set[tuple[Family, Direction]]) -> None:
-        """Drop exactly these packets."""
-        before, self._drops = self._drops, set(dropped)
+    def set_drops(
+        self, dropped: set[tuple[Family, Direction]], of_kubelet: set[tuple[Family, Direction]] | None = None
+    ) -> None:
+        """Drop exactly these packets; ``of_kubelet``: of connections to the kubelet's port, None for the same."""
+        before, self._drops, self._kubelet_drops = self._drops, set(dropped), of_kubelet
         if before != self._drops:
             for call in list(self.on_change):
                 call()
+
+    def impair(self, impairments: Mapping[Family, Impairment]) -> None:
+        """Delay and lose exactly these packets to the API server, by family."""
+        before = self._impairments
+        self._impairments = {family: found for family, found in impairments.items() if found != UNIMPAIRED}
+        if before != self._impairments:
+            for call in list(self.on_change):
+                call()
+
+    def impairments(self) -> dict[Family, Impairment]:
+        return dict(self._impairments)
+
+    def passes(self, family: Family, rng: Random) -> bool:
+        """Whether one packet to the API server arrives, if none is dropped by a firewall."""
+        return self._impairments.get(family, UNIMPAIRED).passes(rng)
+
+    def tcp_lateness(self, family: Family, rng: Random, limit: float) -> float:
+        """Seconds until data on an established connection arrives at the API server; from ``limit`` on any."""
+        found = self._impairments.get(family)
+        return found.tcp_lateness(rng, limit) if found else 0.0
 
     def drops(self) -> frozenset[tuple[Family, Direction]]:
         return frozenset(self._drops)
@@ -70,6 +97,11 @@ class Network:
     def can_connect(self, family: Family) -> bool:
         """Whether a connection over this family can be made."""
         return family in self.families and not any(name == family for name, _ in self._drops)
+
+    def can_reach_kubelet(self) -> bool:
+        """Whether the API server can connect to the kubelet's port, over the preferred family of the Node."""
+        drops = self._drops if self._kubelet_drops is None else self._kubelet_drops
+        return not any(name == self.families[0] for name, _ in drops)
 
     def reachability(self) -> dict[Family, bool]:
         """Whether a new connection to the API server is possible, by family."""

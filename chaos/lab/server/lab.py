@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,10 +24,11 @@ from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.kubelet.server import KubeletServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.server.options import ServeOptions
-from chaos.lab.server.port_reservation import PortReservation
+from chaos.lab.server.port_reservation import LOOPBACK, PortReservation
 from chaos.lab.server.tls import LabAuthority, write_private
-from chaos.lab.sim.lockstep import Lockstep, TimeSource
-from chaos.lab.spec import ApiMisbehaviour, LabSpec
+from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.time_source import TimeSource
+from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec
 
 if TYPE_CHECKING:
     from chaos.lab.server.windows_hosts import WindowsHosts
@@ -50,17 +52,26 @@ class PortError(OSError):
 
 
 class Lab:
-    """One lab with its files in the private ``directory``. Start it inside a running event loop."""
+    """One lab with its files in the private ``directory``. Start it inside a running event loop.
 
-    def __init__(self, spec: LabSpec, options: ServeOptions, directory: Path) -> None:
-        self.directory, self._options = directory, options
+    ``start`` starts the cluster, and may create objects in it.
+    """
+
+    def __init__(
+        self, spec: LabSpec, options: ServeOptions, directory: Path, start: Callable[[Cluster], None] = Cluster.start
+    ) -> None:
+        self.directory, self._options, self._start_cluster = directory, options, start
         self._identity_file, self._bmc_password_file = directory / "id_ed25519", directory / "bmc-password"
         self._access, self._bmc_password = Access(spec.users), secrets.token_urlsafe(12)
         self._authority = LabAuthority(directory)
-        self._ca_file, self._tls = self._authority.ca_file, self._authority.context("server")
-        ports = {node.name: (PortReservation(), PortReservation()) for node in spec.nodes}
+        addresses = {node.name: _server_address(node) for node in spec.nodes}
+        self._ca_file, self._tls = self._authority.ca_file, self._authority.context("server", addresses.values())
+        ports = {
+            node.name: (PortReservation(addresses[node.name]), PortReservation(addresses[node.name], node.ssh_port))
+            for node in spec.nodes
+        }
         nodes = [
-            msgspec.structs.replace(node, address="127.0.0.1", kubelet_port=ports[node.name][0].port)
+            msgspec.structs.replace(node, address=addresses[node.name], kubelet_port=ports[node.name][0].port)
             for node in spec.nodes
         ]
         self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
@@ -76,8 +87,10 @@ class Lab:
             login = (SSH_USER, self._client_key, host_key)
             host = _ssh_class(machine)(machine, ssh_port, self.lockstep, self.cluster.sim, *login)
             self._hosts.append((host, ssh_port.port))
+            machine.on_change.append(lambda _: self.lockstep.on_sent())  # its connections may be closed
         self._windows = self._make_windows_hosts()
-        self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size)
+        hosts = {host.host.machine.name: host.host for host, _ in self._hosts if host.host.machine.os == "linux"}
+        self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size, hosts)
         self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
         self._redfish = RedfishServer(self.cluster.machines, self.lockstep, BMC_USER, self._bmc_password)
         self._runners: list[web.AppRunner] = []
@@ -101,7 +114,7 @@ class Lab:
 
     async def start(self) -> dict[str, Any]:
         """Start all servers. Returns the content of the ready line."""
-        self.cluster.start()
+        self._start_cluster(self.cluster)
         self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
         api_port = await self._serve(self._api.app(), self._tls, self._options.port)
         redfish_port = await self._serve(self._redfish.app(), self._tls)
@@ -180,8 +193,7 @@ class Lab:
             path = self.directory / f"kubeconfig-user{number}.yaml"
             write_private(path, self._kubeconfig(api, user))
             users.append({"name": user.name, "token": user.token, "kubeconfig": str(path)})
-        keys = [(port, host.host_key.export_public_key().decode().split()[:2]) for host, port in self._hosts]
-        known_hosts.write_text("".join(f"[127.0.0.1]:{port} {' '.join(key)}\n" for port, key in keys))
+        known_hosts.write_text("".join(_known_hosts_line(host, port) for host, port in self._hosts))
         hosts = [self._describe_host(host, port, redfish) for host, port in self._hosts]
         return {
             "apiServer": api,
@@ -199,7 +211,7 @@ class Lab:
         machine = host.host.machine
         return {
             "node": machine.name,
-            "address": "127.0.0.1",
+            "address": machine.address,
             "port": port,
             "user": SSH_USER,
             "identityFile": str(self._identity_file),
@@ -226,6 +238,16 @@ class Lab:
             "current-context": name,
         }
         return json.dumps(config, indent=1).encode()
+
+
+def _server_address(node: NodeSpec) -> str:
+    """The loopback address on which the servers of a node listen."""
+    return node.address if node.address.startswith("127.") else LOOPBACK
+
+
+def _known_hosts_line(host: SshServer, port: int) -> str:
+    key = " ".join(host.host_key.export_public_key().decode().split()[:2])
+    return f"[{host.host.machine.address}]:{port} {key}\n"
 
 
 def _ssh_class(machine: Machine) -> type[SshServer]:

@@ -1,4 +1,4 @@
-"""Reservation of a TCP port on loopback for one server, also while the server does not listen."""
+"""Reservation of a TCP port of a loopback address for one server, also while the server does not listen."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ class Listener(Protocol):
     def close(self) -> None: ...
 
 
+LOOPBACK = "127.0.0.1"
 _QUEUE = 2  # a queue of length 0 holds one connection; one more, as the kernel counts loosely
 ListenFunc = Callable[[socket.socket], Awaitable[Listener]]
 
 
-def _bind_socket(port: int = 0) -> socket.socket:
+def _bind_socket(address: str, port: int) -> socket.socket:
     """Bind a socket. Connections are refused as long as it does not listen."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("127.0.0.1", port))
+    sock.bind((address, port))
     sock.setblocking(False)
     return sock
 
 
-def _fill(port: int) -> socket.socket:
+def _fill(address: str, port: int) -> socket.socket:
     """A connection that waits to be accepted, or is not answered."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)
-    sock.connect_ex(("127.0.0.1", port))
+    sock.connect_ex((address, port))
     return sock
 
 
 class PortReservation:
     """A reserved port: a server listens on it, connections are refused, or, while it is blocked, SYNs are dropped."""
 
-    def __init__(self) -> None:
-        self._socket = _bind_socket()
+    def __init__(self, address: str = LOOPBACK, port: int = 0) -> None:
+        self.address = address
+        self._socket = _bind_socket(address, port)
         self.port = int(self._socket.getsockname()[1])
         self._listener: Listener | None = None
         self._listen_task: asyncio.Task[None] | None = None
@@ -58,10 +60,10 @@ class PortReservation:
             self._listener = None
         else:
             self._socket.close()
-        self._socket = _bind_socket(self.port)
+        self._socket = _bind_socket(self.address, self.port)
         self._socket.listen(0)
         # No one accepts: once the queue is full, the kernel drops SYNs
-        self._fillers = [_fill(self.port) for _ in range(_QUEUE)]
+        self._fillers = [_fill(self.address, self.port) for _ in range(_QUEUE)]
 
     def unblock(self) -> None:
         """End the block: the server listens again, or connections are refused. No effect without a block."""
@@ -70,7 +72,7 @@ class PortReservation:
         for sock in (*self._fillers, self._socket):
             sock.close()
         self._fillers = []
-        self._socket = _bind_socket(self.port)
+        self._socket = _bind_socket(self.address, self.port)
         if self._should_listen and self._resume is not None:
             self.start_listening(*self._resume)
 
@@ -86,7 +88,7 @@ class PortReservation:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-            self._socket = _bind_socket(self.port)
+            self._socket = _bind_socket(self.address, self.port)
 
     async def wait_started(self) -> None:
         """Wait for the task that starts to listen, if any."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,12 +63,12 @@ class LabAuthority:
         self.ca_file = directory / "ca.crt"
         self.ca_file.write_bytes(_authority(self._key).public_bytes(serialization.Encoding.PEM))
 
-    def context(self, name: str) -> ssl.SSLContext:
-        """A TLS context for 127.0.0.1 and localhost with a new key; its files are called ``name``."""
+    def context(self, name: str, more_addresses: Iterable[str] = ()) -> ssl.SSLContext:
+        """A TLS context for 127.0.0.1, localhost and more, with a new key; its files are called ``name``."""
         key = ec.generate_private_key(ec.SECP256R1())
         pem = serialization.Encoding.PEM
         chain, key_file = self._directory / f"{name}.crt", self._directory / f"{name}.key"
-        chain.write_bytes(self._sign(key.public_key()).public_bytes(pem))
+        chain.write_bytes(self._sign(key.public_key(), more_addresses).public_bytes(pem))
         write_private(
             key_file,
             key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
@@ -76,8 +77,9 @@ class LabAuthority:
         context.load_cert_chain(chain, key_file)
         return context
 
-    def _sign(self, key: ec.EllipticCurvePublicKey) -> x509.Certificate:
-        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+    def _sign(self, key: ec.EllipticCurvePublicKey, more_addresses: Iterable[str]) -> x509.Certificate:
+        addresses = dict.fromkeys(["127.0.0.1", *more_addresses])
+        names = [*(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses), x509.DNSName("localhost")]
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
             _builder("nodefall lab", "nodefall lab CA", key)

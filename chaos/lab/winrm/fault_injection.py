@@ -78,7 +78,7 @@ class WinRmFaultInjector:
         """Raises Fault."""
         if self._rng.random() < 0.5:
             await operation()
-        await self._host.lockstep.wait_until(self._host.sim.now + request.timeout)
+        await self._host.waits.wait_until(self._host.sim.now + request.timeout)
         raise faults.timed_out()
 
     def _check_send(self, request: Request) -> None:

@@ -137,7 +137,7 @@ class WsmanService:
         _check_children(line, ("Command", "Arguments"))
         name = (line.findtext(f"{{{SHELL}}}Command") or "").strip()
         arguments = " ".join(item.text or "" for item in line.iterfind(f"{{{SHELL}}}Arguments"))
-        command = RunningCommand(self._formatter.new_id(), shell.encoding, self._host.lockstep)
+        command = RunningCommand(self._formatter.new_id(), shell.encoding, self._host.waits)
         run = self._program(shell, command, name, arguments, skip_cmd=request.option("WINRS_SKIP_CMD_SHELL"))
         shell.commands[command.id] = command
         shell.operations += 1
@@ -205,7 +205,7 @@ class WsmanService:
         if event.is_set():
             return
         loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(self._host.lockstep.wait_until(until)), loop.create_task(_until_set(event))]
+        tasks = [loop.create_task(self._host.waits.wait_until(until)), loop.create_task(_until_set(event))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

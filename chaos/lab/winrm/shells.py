@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from chaos.lab.sim.clock import Timer
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Waits
 from chaos.lab.winshell.process import Environment
 
 _ENCODINGS = {"65001": "utf-8", "1252": "cp1252", "850": "cp850"}
@@ -20,7 +20,7 @@ class RunningCommand:
 
     id: str
     encoding: str
-    lockstep: Lockstep
+    waits: Waits
     chunks: list[tuple[str, str]] = field(default_factory=list)
     exit_code: int | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -33,11 +33,11 @@ class RunningCommand:
         """Run in the background; simulated time waits while the program computes."""
 
         async def body() -> None:
-            with self.lockstep.request():
+            with self.waits.request():
                 self.end(await run())
 
         self.task = asyncio.get_running_loop().create_task(body())
-        self.lockstep.hold_for_new_tasks()
+        self.waits.hold_for_new_tasks()
 
     def end(self, code: int) -> None:
         """Set the exit code, if it has none."""
@@ -74,7 +74,7 @@ class RunningCommand:
         """Next line of stdin with its end, the rest at the end of input, "" after it."""
         while "\n" not in self._input and not self._input_ended:
             self._input_changed.clear()
-            with self.lockstep.suspend_request():
+            with self.waits.suspend_request():
                 await self._input_changed.wait()
         head, end, self._input = self._input.partition("\n")
         return head + end

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Waits
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.command_line import split_arguments, split_program
 
@@ -53,7 +53,7 @@ class WinHost:
 
     machine: WindowsMachine
     sim: SimClock
-    lockstep: Lockstep
+    waits: Waits
     programs: Mapping[str, Program]
 
 
@@ -61,7 +61,8 @@ class WinHost:
 class WinProcess:
     """``read_line`` returns the rest, or "", at the end of input. ``user``: with its domain.
 
-    ``is_foreground``: its client waits for it alone, as over SSH; over WinRM the client asks again and again.
+    ``is_foreground``: its client waits for it alone, as over SSH or in the client's process; over WinRM the client asks
+    again and again.
     """
 
     host: WinHost
@@ -75,19 +76,20 @@ class WinProcess:
 
     async def sleep(self, seconds: float) -> None:
         """Wait in simulated time. Only a foreground process lets time pass for its client, which waits for it."""
-        host, future = self.host, asyncio.get_running_loop().create_future()
+        host = self.host
         if self.is_foreground:
-            await host.lockstep.wait_until(host.sim.now + seconds)
+            await host.waits.wait_until(host.sim.now + seconds)
             return
+        future = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
             if not future.done():
                 future.set_result(None)
-                host.lockstep.hold_for_new_tasks()  # until this process runs
+                host.waits.hold_for_new_tasks()  # until this process runs
 
         timer = host.sim.after(seconds, wake)
         try:
-            with host.lockstep.suspend_request():
+            with host.waits.suspend_request():
                 await future
         finally:
             timer.cancel()

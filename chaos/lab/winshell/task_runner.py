@@ -11,8 +11,8 @@ from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.process import Program, ProgramNotFoundError, WinHost, WinProcess, default_environment, launch
 
-_SYSTEM = r"NT AUTHORITY\SYSTEM"
-_DIRECTORY = r"C:\Windows\system32"
+SYSTEM = r"NT AUTHORITY\SYSTEM"
+DIRECTORY = r"C:\Windows\system32"
 FILE_NOT_FOUND = 0x80070002
 
 
@@ -37,10 +37,10 @@ class TaskRunner:
     def _run(self, line: str, done: Callable[[int], None]) -> Callable[[], None]:
         """Start a command line; ``done`` gets its exit code. Returns what ends the program."""
         environment = default_environment(self._host.machine, "SYSTEM", profile=False)
-        process = WinProcess(self._host, _SYSTEM, discard, discard, no_input, environment, _DIRECTORY)
+        process = WinProcess(self._host, SYSTEM, discard, discard, no_input, environment, DIRECTORY)
 
         async def run() -> None:
-            with self._host.lockstep.request():
+            with self._host.waits.request():
                 try:
                     code = await launch(process, line)
                 except ProgramNotFoundError:
@@ -48,7 +48,7 @@ class TaskRunner:
                 done(code)
 
         task = asyncio.get_running_loop().create_task(run())
-        self._host.lockstep.hold_for_new_tasks()
+        self._host.waits.hold_for_new_tasks()
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 

@@ -26,7 +26,7 @@ def events(text: str) -> set[str]:
 
 
 def test_node(kubectl: Kubectl) -> None:
-    kubectl("wait", "--for=condition=Ready", "pod/db-1", "--timeout=30s")
+    kubectl.wait_until_ready("db-1")
     text = kubectl("describe", "node", "w1")
     found = fields(text)
     assert (found["Name"], found["Unschedulable"], found["Taints"]) == ("w1", "false", "<none>")
@@ -38,7 +38,7 @@ def test_node(kubectl: Kubectl) -> None:
 
 
 def test_pod(kubectl: Kubectl) -> None:
-    kubectl("wait", "--for=condition=Ready", "pod/db-0", "--timeout=30s")
+    kubectl.wait_until_ready("db-0")
     text = kubectl("describe", "pod", "db-0")
     found = fields(text)
     assert (found["Status"], found["Controlled By"], found["QoS Class"]) == ("Running", "StatefulSet/db", "BestEffort")
@@ -93,7 +93,7 @@ def test_wait_gives_up(kubectl: Kubectl) -> None:
 
 def test_watch(kubectl: Kubectl, free_lab: Any) -> None:
     """One heading, then a line per change: the pod ends, and another replaces it."""
-    kubectl("wait", "--for=condition=Ready", "pod/db-0", "--timeout=30s")
+    kubectl.wait_until_ready("db-0")
     with kubectl.start("get", "pods", "-l", "app=db", "-w", "-o", "wide") as watching:
         assert watching.stdout
         heading = watching.stdout.readline().split()

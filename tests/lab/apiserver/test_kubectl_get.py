@@ -20,7 +20,7 @@ def ready(kubectl: Kubectl) -> Kubectl:
     """kubectl, once the workload runs."""
     kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
     kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
-    kubectl("wait", "--for=condition=Ready", "pod/db-1", "--timeout=30s")
+    kubectl.wait_until_ready("db-1")
     return kubectl
 
 

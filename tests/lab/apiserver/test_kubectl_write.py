@@ -215,7 +215,7 @@ def test_secrets(kubectl: Kubectl) -> None:
 def test_requests_that_are_not_simulated(kubectl: Kubectl) -> None:
     name = kubectl("get", "pods", "-o", "name").split()[0]
     assert "the lab does not simulate pods/log" in refused(kubectl, "logs", name)
-    assert "the lab does not simulate pods/exec" in refused(kubectl, "exec", name, "--", "ls")
+    assert "the lab does not simulate pods/portforward" in refused(kubectl, "port-forward", name, "8080:80")
 
 
 @pytest.mark.parametrize(("cascade", "left"), [("background", []), ("foreground", []), ("orphan", [[]])])

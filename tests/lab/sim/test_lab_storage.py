@@ -84,8 +84,8 @@ def test_a_second_pod_waits_for_a_read_write_once_pod_claim() -> None:
     run(cluster, 30.0)
     assert len(_places(cluster)) == 1
     (message,) = {event["message"] for event in events(cluster, "FailedScheduling")} - {_unbound(4)}
-    reason = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
-    assert message == f"0/4 nodes are available: 4 {reason}."
+    reason = "PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+    assert message == f"0/4 nodes are available: 4 node(s) unavailable due to {reason}."
     first = next(pod for pod in cluster.store.list("pods", "demo") if node_of(pod))
     cluster.delete_object("pods", "demo", name_of(first))
     run(cluster, 30.0)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import formatdate
+from functools import partial
 
 import msgspec
 from aiohttp import web
 
+from chaos.lab.apiserver.http import discovery_api
 from chaos.lab.apiserver.http.access import Access, Attributes, User, attributes_of
-from chaos.lab.apiserver.http.discovery_api import routes
 from chaos.lab.apiserver.http.errors import ApiError
 from chaos.lab.apiserver.http.fault_injection import FaultInjector
-from chaos.lab.apiserver.http.messages import Handler, json_response, read_body
+from chaos.lab.apiserver.http.messages import Handle, Handler, Request, json_response, read_body
+from chaos.lab.apiserver.http.pod_exec import PodExecHandler
 from chaos.lab.apiserver.http.reads import ReadHandlers
 from chaos.lab.apiserver.http.resources import (
     REVIEWS,
@@ -29,22 +31,34 @@ from chaos.lab.apiserver.http.subresources import SubresourceHandlers
 from chaos.lab.apiserver.http.watches import WatchServer
 from chaos.lab.apiserver.http.writes import WriteHandlers
 from chaos.lab.cluster import Cluster
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.hostshell.process import HostSystem
+from chaos.lab.sim.waits import Waits
 
 _PUBLIC_PATHS = ("/version", "/healthz", "/livez", "/readyz")
 _NO_RESOURCE = "the server could not find the requested resource"
-ResourceHandler = Callable[[web.Request, RequestInfo], Awaitable[web.StreamResponse]]
+ResourceHandler = Callable[[Request, RequestInfo], Awaitable[web.StreamResponse]]
 
 
 class ApiServer:
-    """API server for the users of ``access``; keeps up to ``watch_cache_size`` changes per resource for watches."""
+    """API server for the users of ``access``; keeps up to ``watch_cache_size`` changes per resource for watches.
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep, access: Access, watch_cache_size: int) -> None:
+    ``hosts``: what programs see of the machines with Linux, by node.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        lockstep: Waits,
+        access: Access,
+        watch_cache_size: int,
+        hosts: Mapping[str, HostSystem] | None = None,
+    ) -> None:
         self._cluster, self._lockstep, self._access = cluster, lockstep, access
         self.fault_injector = FaultInjector(cluster.spec.api_misbehaviours, cluster.spec.seed)
         self.watches = WatchServer(cluster.store, lockstep, self.fault_injector, watch_cache_size)
         reads, writes = ReadHandlers(cluster, self.watches), WriteHandlers(cluster)
         subresources = SubresourceHandlers(cluster, lockstep, writes)
+        self.pod_exec = PodExecHandler(cluster, lockstep, hosts or {})
         self._subresource_handlers: dict[tuple[str, str], ResourceHandler] = {
             ("eviction", "POST"): subresources.evict,
             ("binding", "POST"): subresources.bind,
@@ -52,6 +66,8 @@ class ApiServer:
             ("scale", "PUT"): subresources.put_scale,
             ("scale", "PATCH"): subresources.patch_scale,
             ("proxy", "GET"): ServiceProxy(cluster, lockstep).get,
+            ("exec", "GET"): self.pod_exec.serve,
+            ("exec", "POST"): self.pod_exec.serve,
         }
         self._collection_handlers: dict[str, ResourceHandler] = {
             "GET": reads.list_or_watch,
@@ -68,27 +84,36 @@ class ApiServer:
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard], client_max_size=3 << 20)
         app.on_response_prepare.append(self._set_date)
-        app.router.add_get("/version", self._version)
-        app.router.add_get("/version/", self._version)  # as in the OpenAPI document, and as kr8s asks
-        for path in _PUBLIC_PATHS[1:]:
-            app.router.add_get(path, self._healthz)
-        app.router.add_routes(routes())
-        app.router.add_route("*", "/api/{version}/{rest:.+}", self._resource)
-        app.router.add_route("*", "/apis/{group}/{version}/{rest:.+}", self._resource)
+        app.router.add_routes(self.routes())
         return app
+
+    def routes(self) -> list[web.RouteDef]:
+        """Handlers by path; they are called through :meth:`respond`."""
+        return [
+            web.get("/version", self._version),
+            web.get("/version/", self._version),  # as in the OpenAPI document, and as kr8s asks
+            *(web.get(path, self._healthz) for path in _PUBLIC_PATHS[1:]),
+            *discovery_api.routes(),
+            web.route("*", "/api/{version}/{rest:.+}", self._resource),
+            web.route("*", "/apis/{group}/{version}/{rest:.+}", self._resource),
+        ]
 
     async def _set_date(self, _: web.Request, response: web.StreamResponse) -> None:
         response.headers["Date"] = formatdate(self._cluster.sim.now, usegmt=True)
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        return await self.respond(request, partial(handler, request))
+
+    async def respond(self, request: Request, handle: Handle) -> web.StreamResponse:
+        """Authorize a request and handle it; errors become responses."""
         with self._lockstep.request():
             try:
                 if "rest" not in request.match_info:
                     self._access.authorize(self._user(request), Attributes(request.method.lower(), path=request.path))
                 before, after = (0.0, 0.0) if _is_watch(request) else self.fault_injector.next_latency()
                 await self._delay(request, before)
-                response = await handler(request)
+                response = await handle()
                 await self._delay(request, after)
                 return self._inject_faults(request, response)
             except ApiError as error:
@@ -100,12 +125,12 @@ class ApiServer:
                 )
                 return json_response(api_error.status(), api_error.code)
 
-    async def _delay(self, request: web.Request, seconds: float) -> None:
+    async def _delay(self, request: Request, seconds: float) -> None:
         """Wait in simulated time."""
         is_background = "as=PartialObjectMetadataList" in request.headers.get("Accept", "")  # beside what a client does
         await self._lockstep.wait_until(self._cluster.sim.now + seconds, background=is_background)
 
-    def _inject_faults(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    def _inject_faults(self, request: Request, response: web.StreamResponse) -> web.StreamResponse:
         """Corrupt the body of a response to GET as the enabled faults require."""
         if not self.fault_injector.enabled or request.method != "GET" or not isinstance(response, web.Response):
             return response
@@ -114,18 +139,18 @@ class ApiServer:
         body = self.fault_injector.corrupt_body(msgspec.json.decode(response.body))
         return json_response(body, response.status, {"Content-Type": response.headers["Content-Type"]})
 
-    def _user(self, request: web.Request) -> User:
+    def _user(self, request: Request) -> User:
         return self._access.authenticate(request.headers.get("Authorization", ""))
 
-    async def _version(self, _: web.Request) -> web.Response:
-        version = self._cluster.spec.kubernetes
+    async def _version(self, _: Request) -> web.Response:
+        version = self._cluster.spec.git_version
         major, minor = version.removeprefix("v").split(".")[:2]
         return json_response({"major": major, "minor": minor, "gitVersion": version, "platform": "linux/amd64"})
 
-    async def _healthz(self, _: web.Request) -> web.Response:
+    async def _healthz(self, _: Request) -> web.Response:
         return web.Response(text="ok")
 
-    async def _resource(self, request: web.Request) -> web.StreamResponse:
+    async def _resource(self, request: Request) -> web.StreamResponse:
         group_version, rest = group_version_of(request.match_info), request.match_info["rest"]
         user = self._user(request)
         if (kind := REVIEWS.get((group_version, rest))) and request.method == "POST":
@@ -158,5 +183,5 @@ class ApiServer:
         return handler
 
 
-def _is_watch(request: web.Request) -> bool:
+def _is_watch(request: Request) -> bool:
     return request.query.get("watch") in ("true", "1")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 from aiohttp import web
+from multidict import MultiMapping
 
 from chaos.lab.apiserver.http.errors import ApiError, not_found
 from chaos.lab.apiserver.http.protobuf import CONTENT_TYPE, decode
@@ -16,7 +17,45 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object
 
 _LARGE, _PIECE = 1 << 22, 1 << 18  # bytes
+
+
+class Request(Protocol):
+    """What handlers read of a request: one of aiohttp, or one that is made in this process."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def match_info(self) -> Mapping[str, str]: ...
+
+    @property
+    def query(self) -> MultiMapping[str]: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def can_read_body(self) -> bool: ...
+
+    async def read(self) -> bytes: ...
+
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handle = Callable[[], Awaitable[web.StreamResponse]]  # a handler with its request
+
+
+class PiecedResponse(web.Response):
+    """A response whose body is written in pieces; ``whole`` is that body."""
+
+    def __init__(self, whole: bytes, status: int, headers: dict[str, str]) -> None:
+        super().__init__(body=_pieces(whole), status=status, headers={**headers, "Content-Length": str(len(whole))})
+        self.whole = whole
 
 
 def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -24,7 +63,7 @@ def json_response(body: Any, status: int = 200, headers: dict[str, str] | None =
     headers, data = {"Content-Type": "application/json", **(headers or {})}, msgspec.json.encode(body)
     if len(data) <= _LARGE:
         return web.Response(body=data, status=status, headers=headers)
-    return web.Response(body=_pieces(data), status=status, headers={**headers, "Content-Length": str(len(data))})
+    return PiecedResponse(data, status, headers)
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
@@ -32,7 +71,7 @@ async def _pieces(data: bytes) -> AsyncIterator[bytes]:
         yield data[start : start + _PIECE]
 
 
-async def read_body(request: web.Request) -> Any:
+async def read_body(request: Request) -> Any:
     """Decode a body in JSON or protobuf. Raises ApiError 400 and 415."""
     if request.content_type == CONTENT_TYPE:
         return decode(await request.read())
@@ -52,7 +91,7 @@ def parse_whole_number(text: str) -> int:
     return int(text)
 
 
-def parse_selectors(request: web.Request, info: RequestInfo) -> list[Predicate]:
+def parse_selectors(request: Request, info: RequestInfo) -> list[Predicate]:
     """Predicates of the request's label and field selectors. Raises ApiError 400."""
     query = request.query
     return [

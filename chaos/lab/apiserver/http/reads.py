@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from chaos.lab.apiserver.http.list_options import ListOptions, parse_list_options
-from chaos.lab.apiserver.http.messages import get_object, json_response, parse_selectors
+from chaos.lab.apiserver.http.messages import Request, get_object, json_response, parse_selectors
 from chaos.lab.apiserver.http.pagination import Paginator
 from chaos.lab.apiserver.http.representations import negotiate_representation
 from chaos.lab.apiserver.http.resources import RequestInfo
@@ -26,23 +26,23 @@ class ReadHandlers:
         self._cluster, self._watches = cluster, watches
         self._paginator = Paginator(cluster.sim)
 
-    async def get(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def get(self, request: Request, info: RequestInfo) -> web.Response:
         representation = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
         return json_response(representation.show(get_object(self._cluster, info)))
 
-    async def list_or_watch(self, request: web.Request, info: RequestInfo) -> web.StreamResponse:
+    async def list_or_watch(self, request: Request, info: RequestInfo) -> web.StreamResponse:
         predicates = parse_selectors(request, info)
         if parse_bool(request.query, "watch"):
             return await self._watch(request, info, predicates)
         return await self._list(request, info, predicates)
 
-    async def _watch(self, request: web.Request, info: RequestInfo, predicates: list[Predicate]) -> web.StreamResponse:
-        options = parse_watch_options(request.query)
+    async def _watch(self, request: Request, info: RequestInfo, predicates: list[Predicate]) -> web.StreamResponse:
+        options = parse_watch_options(request.query, self._cluster.spec.has_feature("watch-list"))
         representation = negotiate_representation(request, info.resource, self._cluster.sim, is_list=False)
         selection = Selection(info.resource.plural, representation, info.namespace, predicates)
         return await self._watches.serve(request, selection, options)
 
-    async def _list(self, request: web.Request, info: RequestInfo, predicates: list[Predicate]) -> web.Response:
+    async def _list(self, request: Request, info: RequestInfo, predicates: list[Predicate]) -> web.Response:
         options = parse_list_options(request.query)
         representation = negotiate_representation(request, info.resource, self._cluster.sim, is_list=True)
         if options.continue_token:

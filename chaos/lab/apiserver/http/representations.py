@@ -9,9 +9,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from aiohttp import web
-
 from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.messages import Request
 from chaos.lab.apiserver.http.negotiation import negotiate
 from chaos.lab.apiserver.http.printers import printer_of
 from chaos.lab.apiserver.http.resources import Resource
@@ -88,7 +87,7 @@ class Table:
         return extras
 
 
-def negotiate_representation(request: web.Request, resource: Resource, sim: SimClock, is_list: bool) -> Representation:
+def negotiate_representation(request: Request, resource: Resource, sim: SimClock, is_list: bool) -> Representation:
     """Representation for the request's Accept header. Raises ApiError 400, 406."""
     clause = negotiate(request.headers.get("Accept", ""), _META, ("v1", "v1beta1"), _KINDS)
     if not clause.kind:

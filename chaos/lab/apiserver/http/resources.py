@@ -94,9 +94,10 @@ SUBRESOURCES = {
     ("pods", "eviction"): Subresource("Eviction", "policy/v1", ("create",)),
     ("services", "proxy"): Subresource("ServiceProxyOptions", "v1", ("get",)),
     ("pods", "binding"): Subresource("Binding", "v1", ("create",)),
+    ("pods", "exec"): Subresource("PodExecOptions", "v1", ("create", "get")),
     **{(plural, "scale"): _SCALE for plural in ("deployments", "replicasets", "statefulsets")},
 }
-_UNSIMULATED_POD_SUBRESOURCES = ("attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize")
+_UNSIMULATED_POD_SUBRESOURCES = ("attach", "ephemeralcontainers", "log", "portforward", "proxy", "resize")
 UNSIMULATED_SUBRESOURCES = {
     *(("pods", name) for name in _UNSIMULATED_POD_SUBRESOURCES),
     ("namespaces", "finalize"),

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from chaos.lab.apiserver.http.errors import ApiError
 from chaos.lab.apiserver.http.field_sets import Path, SchemaError, path_element
 from chaos.lab.apiserver.http.field_type import FieldType, field_type_of
 from chaos.lab.apiserver.http.managed_fields import Writer, apply_configuration
+from chaos.lab.apiserver.http.messages import Request
 from chaos.lab.apiserver.http.ownership import ApplyConflict, Manager
 from chaos.lab.apiserver.http.resources import RequestInfo, Resource
 from chaos.lab.apiserver.http.validation import validate_object
@@ -20,7 +20,7 @@ from chaos.lab.objects.accessors import Object
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-async def read_apply_patch(request: web.Request, info: RequestInfo) -> Object:
+async def read_apply_patch(request: Request, info: RequestInfo) -> Object:
     """Read and validate an apply patch. Raises ApiError 400, 500.
 
     kubectl and client-go send JSON, which is YAML; other YAML is rejected.

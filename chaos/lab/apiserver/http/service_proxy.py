@@ -8,11 +8,11 @@ from __future__ import annotations
 from aiohttp import web
 
 from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.messages import get_object
+from chaos.lab.apiserver.http.messages import Request, get_object
 from chaos.lab.apiserver.http.resources import RequestInfo
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, uid_of
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Waits
 
 _NO_ROUTE_TIMEOUT = 3.0  # seconds in which Linux tries to resolve the hardware address of a host that is off
 _DIAL_TIMEOUT = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/util/net
@@ -21,11 +21,11 @@ _DIAL_TIMEOUT = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/ut
 class ServiceProxy:
     """Proxy with round-robin selection of endpoints; Kubernetes selects at random."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep) -> None:
+    def __init__(self, cluster: Cluster, lockstep: Waits) -> None:
         self._cluster, self._lockstep = cluster, lockstep
         self._next_endpoint = 0
 
-    async def get(self, _: web.Request, info: RequestInfo) -> web.Response:
+    async def get(self, _: Request, info: RequestInfo) -> web.Response:
         name, port = _split(info.name)
         service = get_object(self._cluster, RequestInfo(info.resource, info.namespace, name))
         port_name = _port_name(service, name, port)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy
 from chaos.lab.apiserver.http.errors import STORE_ERRORS, ApiError, to_api_error
-from chaos.lab.apiserver.http.messages import get_object, json_response, read_body
+from chaos.lab.apiserver.http.messages import Request, get_object, json_response, read_body
 from chaos.lab.apiserver.http.patch_meta import PatchMeta
 from chaos.lab.apiserver.http.resources import RequestInfo
 from chaos.lab.apiserver.http.write_options import is_dry_run, parse_delete_options
@@ -16,7 +16,7 @@ from chaos.lab.apiserver.http.writes import WriteHandlers, patch_object, read_pa
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, is_deleting, node_of, set_condition
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Waits
 
 _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -24,10 +24,10 @@ _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Suc
 class SubresourceHandlers:
     """Handlers of the subresources eviction, binding and scale."""
 
-    def __init__(self, cluster: Cluster, lockstep: Lockstep, writes: WriteHandlers) -> None:
+    def __init__(self, cluster: Cluster, lockstep: Waits, writes: WriteHandlers) -> None:
         self._cluster, self._lockstep, self._writes = cluster, lockstep, writes
 
-    async def evict(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def evict(self, request: Request, info: RequestInfo) -> web.Response:
         """Evict a pod (facts 8.1)."""
         body = await read_body(request)
         if (body.get("metadata") or {}).get("name") != info.name:
@@ -46,7 +46,7 @@ class SubresourceHandlers:
                 raise to_api_error(error, info) from error
         return json_response(_CREATED, 201)
 
-    async def bind(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def bind(self, request: Request, info: RequestInfo) -> web.Response:
         """Bind a pod to a node, as schedulers do. pkg/registry/core/pod/storage/storage.go, assignPod."""
         body = await read_body(request)
         target = body.get("target") or {}
@@ -73,17 +73,17 @@ class SubresourceHandlers:
         details = {"name": info.name, "kind": "pods/binding"}
         return ApiError(409, f'Operation cannot be fulfilled on pods/binding "{info.name}": {reason}', "", details)
 
-    async def get_scale(self, _: web.Request, info: RequestInfo) -> web.Response:
+    async def get_scale(self, _: Request, info: RequestInfo) -> web.Response:
         return json_response(_scale(get_object(self._cluster, info)))
 
-    async def put_scale(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def put_scale(self, request: Request, info: RequestInfo) -> web.Response:
         return self._rescale(request, info, await read_body(request))
 
-    async def patch_scale(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def patch_scale(self, request: Request, info: RequestInfo) -> web.Response:
         patch, before = await read_patch(request), _scale(get_object(self._cluster, info))
         return self._rescale(request, info, patch_object(request.content_type, before, patch, PatchMeta({})))
 
-    def _rescale(self, request: web.Request, info: RequestInfo, scale: Any) -> web.Response:
+    def _rescale(self, request: Request, info: RequestInfo, scale: Any) -> web.Response:
         """Scale an object. Only spec.replicas is read: pkg/registry/apps/deployment/storage."""
         metadata, spec = (scale.get(key) or {} for key in ("metadata", "spec"))
         replicas = spec.get("replicas", 0)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from chaos.lab.apiserver.http.errors import ApiError
 
 _NOT_OLDER = "NotOlderThan"
+_NO_WATCH_LIST = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
 _WHOLE = re.compile(r"[+-]?\d+")
 
 
@@ -27,9 +28,9 @@ def parse_bool(query: Mapping[str, str], key: str) -> bool:
     return key in query and query[key].lower() not in ("0", "false")
 
 
-def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
-    """Parse and validate watch options. Raises ApiError 400, 422, 500."""
-    _check(query)
+def parse_watch_options(query: Mapping[str, str], has_watch_list: bool = True) -> WatchOptions:
+    """Parse and validate watch options. ``has_watch_list``: the feature WatchList. Raises ApiError 400, 422, 500."""
+    _check(query, has_watch_list)
     version = query.get("resourceVersion", "")
     legacy = version in ("", "0") and "sendInitialEvents" not in query and not query.get("resourceVersionMatch")
     initial = parse_bool(query, "sendInitialEvents") or legacy  # SetListOptionsDefaults, with the feature WatchList
@@ -41,18 +42,20 @@ def parse_watch_options(query: Mapping[str, str]) -> WatchOptions:
     )
 
 
-def _check(query: Mapping[str, str]) -> None:
+def _check(query: Mapping[str, str], has_watch_list: bool) -> None:
     match, is_set = query.get("resourceVersionMatch", ""), "sendInitialEvents" in query
-    problems = []
+    problems, forbidden = [], []
     if is_set and match != _NOT_OLDER:
         problems.append(f"Forbidden: sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}")
+    if is_set and not has_watch_list:
+        forbidden.append(f"sendInitialEvents: Forbidden: {_NO_WATCH_LIST}")
     if match and not is_set:
         problems.append("Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
     if match not in ("", _NOT_OLDER):
         problems.append(f'Unsupported value: "{match}": supported values: "{_NOT_OLDER}"')
     if match and query.get("continue"):
         problems.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
-    raise_for_errors([f"resourceVersionMatch: {text}" for text in problems])
+    raise_for_errors([*(f"resourceVersionMatch: {text}" for text in problems), *forbidden])
 
 
 def raise_for_errors(errors: list[str]) -> None:

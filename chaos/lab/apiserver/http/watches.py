@@ -14,14 +14,15 @@ from aiohttp import web
 
 from chaos.lab.apiserver.http.errors import ApiError
 from chaos.lab.apiserver.http.fault_injection import CorruptedRepresentation, FaultInjector
+from chaos.lab.apiserver.http.messages import Request
 from chaos.lab.apiserver.http.selectors import Predicate
 from chaos.lab.apiserver.http.watch_cache import WatchCache, WatchRepresentation, change_frame, event_frame
 from chaos.lab.apiserver.http.watch_options import WatchOptions
-from chaos.lab.apiserver.http.watch_stream import WatchStream, open_stream
+from chaos.lab.apiserver.http.watch_stream import EventStream, open_stream
 from chaos.lab.apiserver.store.index import Key
 from chaos.lab.apiserver.store.store import Change, Store
 from chaos.lab.objects.accessors import Object, name_of, namespace_of
-from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.waits import Waits
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
 FINAL_BOOKMARK_LEAD = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)
@@ -67,7 +68,7 @@ class Watcher:
 
     selection: Selection
     options: WatchOptions
-    stream: WatchStream
+    stream: EventStream
     end_time: float  # simulated time
     queue: list[Change] | None = field(default_factory=list)
 
@@ -95,16 +96,16 @@ class Watcher:
 class WatchServer:
     """All watches of a store. ``watch_cache_size``: maximum number of stored changes per resource."""
 
-    def __init__(self, store: Store, lockstep: Lockstep, faults: FaultInjector, watch_cache_size: int) -> None:
+    def __init__(self, store: Store, lockstep: Waits, faults: FaultInjector, watch_cache_size: int) -> None:
         self._store, self._lockstep, self._fault_injector = store, lockstep, faults
         self._caches: dict[str, WatchCache] = defaultdict(lambda: WatchCache(watch_cache_size))
-        self._watchers: dict[str, set[Watcher]] = defaultdict(set)
+        self._watchers: dict[str, dict[Watcher, None]] = defaultdict(dict)  # in the order of their begin
         store.subscribe(self._on_change)
 
     def __len__(self) -> int:
         return sum(1 for _ in self._all_watchers())
 
-    async def serve(self, request: web.Request, selection: Selection, options: WatchOptions) -> web.StreamResponse:
+    async def serve(self, request: Request, selection: Selection, options: WatchOptions) -> web.StreamResponse:
         """Serve a watch until it ends. Errors, such as a version that is too old, are sent as ERROR events.
 
         "Once we have passed authn/authz/admission, and successfully parsed a resource version, other errors must fail
@@ -157,14 +158,14 @@ class WatchServer:
             return
         others, sim = self._watchers[watcher.selection.plural], self._store.sim
         timer = sim.at(watcher.end_time, watcher.stream.expire)
-        others.add(watcher)
+        others[watcher] = None
         if watcher.options.allow_bookmarks and watcher.selection.plural not in _UNCACHED:
             self._schedule_bookmark(watcher)
         try:
             await self._catch_up(watcher, backlog)
             await watcher.stream.done.wait()
         finally:
-            others.discard(watcher)
+            del others[watcher]
             timer.cancel()
 
     def list_at(self, plural: str, namespace: str, version: int) -> list[Object]:
@@ -205,7 +206,7 @@ class WatchServer:
             watcher.bookmark(end)
         for change in queue:
             watcher.offer(change, {})
-        self._lockstep.on_event_written()
+        self._lockstep.on_sent()
 
     def _bookmark(self, version: int = 0, extra: dict[str, Any] | None = None) -> dict[str, Any]:
         metadata = {"resourceVersion": str(version or self._store.version), **(extra or {})}
@@ -221,16 +222,16 @@ class WatchServer:
     def _send_periodic_bookmark(self, watcher: Watcher) -> None:
         if watcher in self._watchers[watcher.selection.plural]:
             watcher.bookmark(self._bookmark())
-            self._lockstep.on_event_written()
+            self._lockstep.on_sent()
             self._schedule_bookmark(watcher)
 
     def _on_change(self, change: Change) -> None:
         self._caches[change.plural].add(change)
         if watchers := self._watchers[change.plural]:
             frames = _Frames()
-            written = [watcher.offer(change, frames) for watcher in watchers]
+            written = [watcher.offer(change, frames) for watcher in list(watchers)]  # one may end with its frame
             if any(written):
-                self._lockstep.on_event_written()
+                self._lockstep.on_sent()
 
 
 def _key(obj: Object) -> Key:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
-
 from chaos.lab.apiserver.http.errors import ApiError, invalid
-from chaos.lab.apiserver.http.messages import read_body
+from chaos.lab.apiserver.http.messages import Request, read_body
 from chaos.lab.apiserver.http.resources import RequestInfo, Resource
 from chaos.lab.apiserver.registry import WriteOptions
 from chaos.lab.objects.accessors import Object
@@ -25,7 +23,7 @@ class DeleteOptions:
     write_options: WriteOptions
 
 
-def is_dry_run(request: web.Request, body: Object | None = None) -> bool:
+def is_dry_run(request: Request, body: Object | None = None) -> bool:
     """Whether the request is a dry run. Raises ApiError 422."""
     values = [*request.query.getall("dryRun", []), *((body or {}).get("dryRun") or [])]
     for value in values:
@@ -34,7 +32,7 @@ def is_dry_run(request: web.Request, body: Object | None = None) -> bool:
     return bool(values)
 
 
-def parse_field_manager(request: web.Request, is_apply: bool = False) -> str:
+def parse_field_manager(request: Request, is_apply: bool = False) -> str:
     """Field manager of the query, or else of the User-Agent. Raises ApiError 422."""
     name = request.query.get("fieldManager", "")
     if is_apply and not name:
@@ -45,7 +43,7 @@ def parse_field_manager(request: web.Request, is_apply: bool = False) -> str:
     return name or "".join(filter(str.isprintable, agent))[:_MAX_MANAGER_BYTES]
 
 
-def parse_force(request: web.Request, is_apply: bool) -> bool:
+def parse_force(request: Request, is_apply: bool) -> bool:
     """Whether an apply takes fields from other managers. Raises ApiError 422."""
     value = request.query.get("force")
     if value is not None and not is_apply:
@@ -53,7 +51,7 @@ def parse_force(request: web.Request, is_apply: bool) -> bool:
     return value in ("true", "1")
 
 
-def parse_field_validation(request: web.Request) -> str:
+def parse_field_validation(request: Request) -> str:
     """Ignore, Warn or Strict. Raises ApiError 422."""
     value = request.query.get("fieldValidation") or "Warn"
     if value not in _VALIDATIONS:
@@ -62,13 +60,13 @@ def parse_field_validation(request: web.Request) -> str:
     return value
 
 
-async def read_delete_options(request: web.Request, info: RequestInfo) -> DeleteOptions:
+async def read_delete_options(request: Request, info: RequestInfo) -> DeleteOptions:
     """Read DeleteOptions of a DELETE request. Raises ApiError 400 and 422."""
     body = await read_body(request) if request.can_read_body else {}
     return parse_delete_options(request, body, info)
 
 
-def parse_delete_options(request: web.Request, body: Any, info: RequestInfo) -> DeleteOptions:
+def parse_delete_options(request: Request, body: Any, info: RequestInfo) -> DeleteOptions:
     """Parse DeleteOptions of the body, or else of the query. Raises ApiError 400 and 422."""
     if not isinstance(body, dict):
         raise ApiError(400, "the DeleteOptions are not an object")
@@ -86,7 +84,7 @@ def parse_delete_options(request: web.Request, body: Any, info: RequestInfo) -> 
     return DeleteOptions(seconds, preconditions, write)
 
 
-def _propagation(request: web.Request, body: Object, info: RequestInfo) -> str:
+def _propagation(request: Request, body: Object, info: RequestInfo) -> str:
     """Propagation policy; by default Jobs orphan their pods: pkg/registry/batch/job/strategy.go."""
     if body.get("orphanDependents") is not None:
         return "Orphan" if body["orphanDependents"] else "Background"

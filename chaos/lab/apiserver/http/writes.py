@@ -10,7 +10,7 @@ from aiohttp import web
 
 from chaos.lab.apiserver.http.errors import STORE_ERRORS, ApiError, invalid, not_found, to_api_error
 from chaos.lab.apiserver.http.managed_fields import Writer, record_update
-from chaos.lab.apiserver.http.messages import get_object, json_response, parse_selectors, read_body
+from chaos.lab.apiserver.http.messages import Request, get_object, json_response, parse_selectors, read_body
 from chaos.lab.apiserver.http.patch_meta import PatchMeta, patch_meta_of
 from chaos.lab.apiserver.http.patches import json_patch, merge_patch
 from chaos.lab.apiserver.http.resources import RequestInfo
@@ -40,7 +40,7 @@ class WriteHandlers:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._registry = cluster, cluster.registry
 
-    async def create(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def create(self, request: Request, info: RequestInfo) -> web.Response:
         if info.resource.namespaced and not info.namespace:
             raise ApiError(405, "the server does not allow this method on the requested resource")
         sent = validate_object(await read_body(request), info, parse_field_validation(request))
@@ -51,7 +51,7 @@ class WriteHandlers:
         stored = self._create(info, sent.object, WriteOptions(is_dry_run(request), record=self._record(request, info)))
         return json_response(info.resource.show(stored), 201, sent.headers())
 
-    async def replace(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def replace(self, request: Request, info: RequestInfo) -> web.Response:
         sent = validate_object(await read_body(request), info, parse_field_validation(request))
         get_object(self._cluster, info)
         if info.resource.conditional and not sent.object["metadata"].get("resourceVersion"):
@@ -59,7 +59,7 @@ class WriteHandlers:
             raise invalid(replace(info.resource, kind=info.resource.plural), info.name, [reason])
         return json_response(info.resource.show(self.update_object(request, info, sent.object)), headers=sent.headers())
 
-    async def patch(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def patch(self, request: Request, info: RequestInfo) -> web.Response:
         if request.content_type == APPLY_PATCH:
             return await self._apply(request, info)
         patch, before = await read_patch(request), get_object(self._cluster, info)
@@ -68,7 +68,7 @@ class WriteHandlers:
         sent = validate_object(after, info, parse_field_validation(request))
         return json_response(info.resource.show(self.update_object(request, info, sent.object)), headers=sent.headers())
 
-    async def _apply(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def _apply(self, request: Request, info: RequestInfo) -> web.Response:
         writer = self._writer(request, info, info.subresource, applies=True)
         is_forced, is_dry = parse_force(request, is_apply=True), is_dry_run(request)
         parse_field_validation(request)
@@ -95,9 +95,7 @@ class WriteHandlers:
         except STORE_ERRORS as error:
             raise to_api_error(error, info) from error
 
-    def update_object(
-        self, request: web.Request, info: RequestInfo, obj: Object, record: Record | None = None
-    ) -> Object:
+    def update_object(self, request: Request, info: RequestInfo, obj: Object, record: Record | None = None) -> Object:
         """Replace the stored object. Raises ApiError.
 
         An update of the scale subresource is stored as an update of its object.
@@ -114,14 +112,14 @@ class WriteHandlers:
         except STORE_ERRORS as error:
             raise to_api_error(error, info) from error
 
-    def _writer(self, request: web.Request, info: RequestInfo, subresource: str, applies: bool = False) -> Writer:
+    def _writer(self, request: Request, info: RequestInfo, subresource: str, applies: bool = False) -> Writer:
         name = parse_field_manager(request, applies)
         return Writer(name, info.resource, subresource, self._cluster.sim.timestamp())
 
-    def _record(self, request: web.Request, info: RequestInfo) -> Record:
+    def _record(self, request: Request, info: RequestInfo) -> Record:
         return partial(record_update, self._writer(request, info, info.subresource))
 
-    async def delete(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def delete(self, request: Request, info: RequestInfo) -> web.Response:
         options = await read_delete_options(request, info)
         obj = self._delete(info, options)
         plural = info.resource.plural
@@ -131,7 +129,7 @@ class WriteHandlers:
         details = {"name": info.name, **group, "kind": plural, "uid": obj["metadata"]["uid"]}
         return json_response({**_SUCCESS, "details": details})
 
-    async def delete_collection(self, request: web.Request, info: RequestInfo) -> web.Response:
+    async def delete_collection(self, request: Request, info: RequestInfo) -> web.Response:
         matches, options = parse_selectors(request, info), await read_delete_options(request, info)
         stored = self._cluster.store.list(info.resource.plural, info.namespace)
         chosen = [obj for obj in stored if all(match(obj) for match in matches)]
@@ -160,7 +158,7 @@ class WriteHandlers:
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
-async def read_patch(request: web.Request) -> Any:
+async def read_patch(request: Request) -> Any:
     """Read a JSON, merge or strategic merge patch. Raises ApiError 415."""
     if request.content_type not in _PATCHES:
         accepted = ", ".join((*_PATCHES, APPLY_PATCH))

@@ -27,6 +27,8 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.objects.events import Recorder
+from chaos.lab.objects.generation import observed_generation
+from chaos.lab.objects.topology import add_topology_labels
 from chaos.lab.sim.clock import SimClock
 
 _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
@@ -58,6 +60,10 @@ class Scheduler:
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "pods", "persistentvolumeclaims", "persistentvolumes", "nodes")
+
+    def retry(self) -> None:
+        """Try to schedule the pending pods again."""
+        self._queue.add("")
 
     def _on_change(self, change: Change) -> None:
         if change.plural == "pods":
@@ -186,7 +192,9 @@ class Scheduler:
     def _bind(self, pod: Object, node: str) -> Object | None:
         def change(obj: Object) -> None:
             obj["spec"] = {**obj["spec"], "nodeName": node}
-            obj["status"].pop("nominatedNodeName", None)
+            if self._registry.spec.has_feature("nomination-cleared"):
+                obj["status"].pop("nominatedNodeName", None)
+            add_topology_labels(obj, self._store.get("nodes", "", node), self._registry.spec, is_binding=True)
             set_condition(obj, {"type": "PodScheduled", "status": "True", "lastProbeTime": None}, self._sim.timestamp())
 
         text = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
@@ -206,8 +214,8 @@ class Scheduler:
 
     def _evict(self, pod: Object, victim: Object, node: str) -> None:
         key, now = (namespace_of(victim), name_of(victim)), self._sim.timestamp()
-        new = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
-        new |= {"observedGeneration": victim["metadata"].get("generation", 1), "reason": "PreemptionByScheduler"}
+        new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
+        new |= observed_generation(victim, self._registry.spec) | {"reason": "PreemptionByScheduler"}
         new |= {"message": "default-scheduler: preempting to accommodate a higher priority pod"}
         self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
         self._recorder.emit("Pod", victim, "Preempted", f"Preempted by pod {uid_of(pod)} on node {node}")
@@ -217,8 +225,8 @@ class Scheduler:
         self._queue_times[uid_of(pod)] = self._sim.now
 
         def change(obj: Object) -> None:
-            new = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
-            new |= {"observedGeneration": obj["metadata"].get("generation", 1)}
+            new: Object = {"type": "PodScheduled", "status": "False", "lastProbeTime": None}
+            new |= observed_generation(obj, self._registry.spec)
             new |= {"reason": "Unschedulable", "message": text}
             set_condition(obj, new, self._sim.timestamp())
 

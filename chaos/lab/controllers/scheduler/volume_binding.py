@@ -13,9 +13,11 @@ from chaos.lab.apiserver.store.store import Store
 from chaos.lab.objects.accessors import Object, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.objects.storage import SELECTED_NODE, claims_used_by, lacks_volume, unbound_reason, with_volume_affinity
 
-_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"  # binder.go ErrReasonNodeConflict
+_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"  # binder.go ErrReasonNodeConflict, since #129887
 _NO_VOLUME = "node(s) didn't find available persistent volumes to bind"  # ErrReasonBindConflict
-_ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+_ONE_POD = (  # volume_restrictions.go ErrReasonReadWriteOncePodConflict, since kubernetes/kubernetes#129145
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
 
 
 class VolumeBinding:

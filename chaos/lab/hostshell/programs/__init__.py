@@ -5,9 +5,11 @@ from __future__ import annotations
 from chaos.lab.hostshell.process import Program
 from chaos.lab.hostshell.programs.busctl import PROGRAMS as BUSCTL
 from chaos.lab.hostshell.programs.coreutils import PROGRAMS as COREUTILS
+from chaos.lab.hostshell.programs.cpu_quota import PROGRAMS as CPU_QUOTA
 from chaos.lab.hostshell.programs.crictl import PROGRAMS as CRICTL
 from chaos.lab.hostshell.programs.find import PROGRAMS as FIND
 from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
+from chaos.lab.hostshell.programs.mounts import PROGRAMS as MOUNTS
 from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
@@ -16,14 +18,17 @@ from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
 from chaos.lab.hostshell.programs.sysctl import PROGRAMS as SYSCTL
 from chaos.lab.hostshell.programs.systemctl import PROGRAMS as SYSTEMCTL
 from chaos.lab.hostshell.programs.systemd import PROGRAMS as SYSTEMD
+from chaos.lab.hostshell.programs.tc import PROGRAMS as TC
 from chaos.lab.hostshell.programs.transient_units import PROGRAMS as TRANSIENT_UNITS
 
 PROGRAMS: dict[str, Program] = {
     **BUSCTL,
     **COREUTILS,
+    **CPU_QUOTA,
     **CRICTL,
     **FIND,
     **JOURNALCTL,
+    **MOUNTS,
     **NETWORK_TOOLS,
     **NFT,
     **PROCESSES,
@@ -32,5 +37,6 @@ PROGRAMS: dict[str, Program] = {
     **SYSCTL,
     **SYSTEMCTL,
     **SYSTEMD,
+    **TC,
     **TRANSIENT_UNITS,
 }

@@ -14,8 +14,10 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 async def cat(process: Process, argv: list[str]) -> int:
-    """``cat FILE...`` for simulated files."""
+    """``cat FILE...`` for simulated files, ``cat`` for stdin."""
     code = 0
+    while len(argv) == 1 and (line := await process.read_line()):
+        process.out(line)
     for path in argv[1:]:
         text, why = read_file(process, path)
         if text is None:

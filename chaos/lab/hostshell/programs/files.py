@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.programs.cpu_quota import CPU_STAT, cpu_stat
+from chaos.lab.hostshell.programs.mounts import mountinfo
 from chaos.lab.hostshell.programs.sysctl import PARAMETERS, parameter_file, read_parameter
 from chaos.lab.hostshell.programs.transient_units import FILES
 from chaos.lab.node.kubelet.client_certificate import FILE as CLIENT_CERTIFICATE
@@ -42,6 +44,8 @@ _FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does
     "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
     "/proc/1/stat": _stat_of_pid1,
+    CPU_STAT: cpu_stat,
+    "/proc/self/mountinfo": mountinfo,
     "/proc/1/comm": lambda _: "systemd\n",
     "/proc/stat": _stat,
     "/proc/uptime": lambda host: f"{host.uptime:.2f} {host.uptime:.2f}\n",

@@ -93,13 +93,15 @@ def apply(host: HostSystem) -> None:
     network = host.machine.network
     own, servers = network.resolve(host.machine.name), network.server_addresses
     chains = tuple(chain for table in host.tables.values() for chain in table.chains)
-    network.set_drops(
+    ours, to_kubelet = (
         {
             (family, way)
             for family in servers
-            for way in dropped_directions(chains, family, own[family], servers[family])
+            for way in dropped_directions(chains, family, own[family], servers[family], port)
         }
+        for port in (0, host.machine.kubelet_port)
     )
+    network.set_drops(ours, to_kubelet)
 
 
 def _list(process: Process, words: list[str]) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
+from chaos.lab.hostshell.programs import cpu_quota
 from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.units import control, is_active, main_pid, signal_kubelet
 from chaos.lab.node.logind import LogindError
@@ -13,7 +14,17 @@ from chaos.lab.node.logind import LogindError
 NOT_ROOT = "Interactive authentication required."
 _FLAGS = {
     name: name.lstrip("-")
-    for name in ("--version", "--no-block", "--no-wall", "--no-pager", "--no-legend", "--plain", "--all", "--value")
+    for name in (
+        "--version",
+        "--no-block",
+        "--no-wall",
+        "--no-pager",
+        "--no-legend",
+        "--plain",
+        "--all",
+        "--value",
+        "--runtime",
+    )
 } | {
     "-a": "all",
     "-f": "force",
@@ -123,6 +134,8 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
         "SubState": "waiting" if timer else "running" if is_running else "dead",
         "UnitFileState": "transient" if timer else "enabled" if is_loaded else "",
     }
+    if unit == cpu_quota.UNIT:
+        result |= cpu_quota.properties(host)
     return result
 
 
@@ -228,7 +241,19 @@ async def _list_timers(process: Process, words: list[str], options: dict[str, li
 
 
 async def _daemon_reload(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
-    return 0 if process.is_root else process.fail(f"Failed to reload daemon: {NOT_ROOT}")
+    if not process.is_root:
+        return process.fail(f"Failed to reload daemon: {NOT_ROOT}")
+    cpu_quota.reload(process.host)
+    return 0
+
+
+async def _set_property(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
+    """``set-property --runtime UNIT ASSIGNMENT``."""
+    if len(words) != 3 or "runtime" not in options:
+        return process.fail("the lab simulates only systemctl set-property --runtime UNIT ASSIGNMENT")
+    if not process.is_root:
+        return process.fail(f"Failed to set unit properties on {_unit_name(words[1])}: {NOT_ROOT}")
+    return cpu_quota.set_property(process, _unit_name(words[1]), words[2])
 
 
 async def _is_system_running(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
@@ -247,6 +272,7 @@ _VERBS: dict[str, Verb] = {
     "poweroff": _shut_down,
     "reboot": _shut_down,
     "restart": _control,
+    "set-property": _set_property,
     "show": _show,
     "start": _control,
     "stop": _control,

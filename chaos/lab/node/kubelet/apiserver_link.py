@@ -39,6 +39,10 @@ class ApiServerLink:
         self._family: Family | None = None
         self._is_stalled = self._is_awaiting_ack = False
         self._last_read = self._unacknowledged_since = self._dial_start = sim.now
+        self._in_flight: dict[
+            Hashable, tuple[Callable[..., Any], tuple[Any, ...]]
+        ] = {}  # delayed, the latest of each key
+        self._in_order_until = 0.0  # when the last of them arrives
         self._timer: Timer | None = None
         self.on_up: list[Callable[[], None]] = []
         self._network.on_change.append(self._on_network_change)
@@ -56,14 +60,44 @@ class ApiServerLink:
 
     def send(self, key: Hashable, call: Callable[..., Any], *args: Any) -> None:
         """Make the request ``call`` now, or once the connection is up: then only the latest of each key."""
-        if self.is_up:
+        if self.is_up and not self._is_delayed(key, call, args):
             self._last_read = self._sim.now
             call(*args)
+        if self.is_up:
             return
         if not self._is_awaiting_ack:
             self._is_awaiting_ack, self._unacknowledged_since = True, self._sim.now
         self._queue.pop(key, None)
         self._queue[key] = (call, args)
+
+    def _is_delayed(self, key: Hashable, call: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Whether the request arrives later; TCP keeps the order, and one that would be too late stalls the rest."""
+        if key in self._in_flight:
+            self._in_flight[key] = (call, args)
+            return True
+        now, limit = self._sim.now, self._last_read + _DEAD_AFTER
+        lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now) if self._family else 0.0
+        arrival = max(now + lateness, self._in_order_until)
+        if arrival <= now:
+            return False
+        if arrival >= limit:
+            self._stall()
+        else:
+            self._in_order_until = arrival
+            self._in_flight[key] = (call, args)
+            self._timers.after(arrival - now, self._arrive, key)
+        return True
+
+    def _arrive(self, key: Hashable) -> None:
+        """Make a delayed request, also while a later one stalls; else queue it, unless a later one of its key is."""
+        if key not in self._in_flight:
+            return
+        call, args = self._in_flight.pop(key)
+        if self._family is not None and self._network.can_connect(self._family):
+            self._last_read = self._sim.now
+            call(*args)
+        else:
+            self._queue.setdefault(key, (call, args))
 
     def on_frame(self) -> None:
         """Handle a frame from the API server: the connection is alive."""
@@ -71,11 +105,13 @@ class ApiServerLink:
 
     def cancel(self, key: Hashable) -> bool:
         """Remove a queued request; whether there was one."""
-        return self._queue.pop(key, None) is not None
+        in_flight = self._in_flight.pop(key, None)
+        return self._queue.pop(key, None) is not None or in_flight is not None
 
     def close(self) -> None:
         """Drop queued requests: the process has ended."""
         self._queue.clear()
+        self._in_flight.clear()
         self._network.on_change.remove(self._on_network_change)
 
     def _on_network_change(self) -> None:
@@ -115,13 +151,17 @@ class ApiServerLink:
         for family in self._network.families:
             if self._network.can_connect(family):
                 start = self._dial_start + (0.0 if family == self._network.families[0] else _FALLBACK)
-                arrivals += [(start + wait, family) for wait in _SYN if start + wait >= now][:1]
+                arrivals += [(start + wait, family) for wait in self._syns(family) if start + wait >= now][:1]
         redial = self._dial_start + _REDIAL
         when, chosen = min(arrivals, default=(redial, None))
         if chosen is None or when > redial:
             self._set_timer(redial, self._dial)
         else:
             self._set_timer(when + _HANDSHAKE, self._on_connect, chosen)
+
+    def _syns(self, family: Family) -> list[float]:
+        """Seconds after which those SYNs are sent that are not lost."""
+        return [wait for wait in _SYN if self._network.passes(family, self._sim.rng)]
 
     def _on_connect(self, family: Family) -> None:
         self._family, self._is_stalled, self._is_awaiting_ack = family, False, False

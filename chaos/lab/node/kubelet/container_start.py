@@ -5,12 +5,13 @@ Facts 1.6 and 18; delays from recordings. pkg/kubelet/kuberuntime/kuberuntime_ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from chaos.lab.node.kubelet.pod_status import PodStatuses
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.runtime import behaviour_of, should_restart
+from chaos.lab.node.kubelet.runtime import should_restart
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
@@ -37,10 +38,16 @@ class ContainerStarter:
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._addresses = 0
 
+    def start_new(self, worker: Worker) -> None:
+        """Start an admitted pod; report at once that it is Pending."""
+        late = self._runtime.behaviour(worker.pod).sync_after
+        self._process.after_jitter(late + 0.002, late + 0.02, self._statuses.write, worker)
+        self.start(worker)
+
     def start(self, worker: Worker) -> None:
         """Create a sandbox and start all containers in it."""
         pod = self._statuses.pod(worker)
-        pull = behaviour_of(pod).starts_after if pod else 0.0
+        pull = self._runtime.behaviour(pod).starts_after if pod else 0.0
         low, high = _SANDBOX
         self._process.after_jitter(pull + low, pull + high, self._start_pod, worker)
 
@@ -55,7 +62,10 @@ class ContainerStarter:
             self._volumes.keep(worker.uid)
             self._process.has_pod_changes = True
             self._statuses.write(worker)
+            self._await_readiness(worker)
             self._watch(worker)
+        elif late := self._runtime.behaviour(worker.pod).sync_after:
+            self._process.after(late, self._after_exit, worker, worker.pod)
         else:
             self._after_exit(worker, worker.pod)
 
@@ -102,6 +112,15 @@ class ContainerStarter:
         self._process.has_pod_changes = True
         self._watch(worker)
         self._process.after_jitter(*_RUNNING, self._statuses.write, worker)
+        self._await_readiness(worker)
+
+    def _await_readiness(self, worker: Worker) -> None:
+        """Write the status once the readiness probes of all containers succeed."""
+        now = self._process.sim.now
+        due = max(container.ready_at for container in self._runtime.containers(worker.uid))
+        if now < due < math.inf:
+            low, high = _RUNNING
+            self._process.after_jitter(due - now + low, due - now + high, self._statuses.write, worker)
 
     def _on_exit(self, worker: Worker) -> None:
         """Handle the exit of all containers, by themselves or stopped by an earlier process (facts 18)."""

@@ -10,6 +10,7 @@ import msgspec
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.node.kubelet import metrics
+from chaos.lab.node.kubelet.cpu import KubeletCpu
 from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
@@ -45,10 +46,14 @@ class Kubelet:
     ) -> None:
         self._make_manager = make_manager
         self._sim, self._registry, self._spec, self._machine = sim, registry, spec, machine
+        self.cpu = KubeletCpu(sim)
         self._recorder = Recorder(sim, registry.store, "kubelet", machine.name)
         self._process: Process | None = None
         self._workers: PodWorkers | None = None
         self._manager: GracefulShutdown | None = None
+        self._pressure: Pressure | None = None
+        self._reporter: NodeStatusReporter | None = None
+        self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # replaced by a replay
         self._pids = 0
         self._should_run = False
         registry.store.subscribe_node(machine.name, self._on_change)
@@ -81,13 +86,13 @@ class Kubelet:
         gauges = metrics.Metrics(process_start=round(self._sim.now, 2))
         process = Process(
             self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
-            start_time=self._sim.now,
+            self.cpu, start_time=self._sim.now,
         )  # fmt: skip
         was_shut_down = metrics.STATE_FILE in self._machine.files
         process.is_shutting_down = was_shut_down and self._spec.has_breakage("shutdown-flag-survives")
-        pressure = Pressure(process)
+        pressure = self._pressure = Pressure(process, self.eviction_rank)
         volumes = VolumeMounts(process)
-        reporter = NodeStatusReporter(process, pressure, volumes)
+        reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
         self._process, self._workers = process, PodWorkers(process, pressure, volumes)
         pressure.start(self._workers)
         self._manager = self._make_manager(process, reporter, self._workers)
@@ -148,10 +153,30 @@ class Kubelet:
         if self._process is not None:
             self._process.rejections_left = number
 
+    def observe_pressure(self) -> None:
+        """Make a round of the eviction manager now, as recorded; its phase is chance."""
+        if self._process is not None and self._pressure is not None and self._workers is not None:
+            self._pressure.run_now(self._workers)
+
+    def rephase_pressure_rounds(self) -> None:
+        """Let the rounds of the eviction manager have any phase, as those of a kubelet that has run for long."""
+        if self._process is not None and self._pressure is not None and self._workers is not None:
+            self._pressure.rephase(self._workers)
+
+    def report_node(self) -> None:
+        """Report the node's status now, as recorded."""
+        if self._process is not None and self._reporter is not None:
+            self._reporter.report_now()
+
     def lose_lock(self) -> None:
         """Close the inhibitor's file descriptor by mistake, as after a cancelled shutdown (facts 2)."""
         if self._manager is not None:
             self._manager.lose_lock()
+
+    def report_pod(self, uid: str) -> None:
+        """Write the status of a pod, as when the result of a probe changes."""
+        if self._workers is not None:
+            self._workers.report(uid)
 
     def metrics_text(self) -> str:
         """Response to ``/metrics``. Raises RuntimeError without a process."""
@@ -160,7 +185,7 @@ class Kubelet:
             any(item.state == "running" for item in self._machine.runtime.containers(uid))
             for uid in self._machine.runtime.pods()
         )
-        return metrics.format_metrics(process.metrics, self._machine.name, self._spec.kubernetes, running)
+        return metrics.format_metrics(process.metrics, self._machine.name, self._spec, running)
 
     def configz(self) -> dict[str, Any]:
         """Response to ``/configz``. Raises RuntimeError without a process."""

@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import msgspec
 
+from chaos.lab.spec import LabSpec
+
 STATE_FILE = "/var/lib/kubelet/graceful_node_shutdown_state"
 _ZERO = "0001-01-01T00:00:00Z"
 
@@ -54,15 +56,16 @@ def family(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
     return [f"# TYPE {name} {kind}", *lines] if lines else []
 
 
-def format_metrics(metrics: Metrics, node: str, version: str, running_pods: int) -> str:
+def format_metrics(metrics: Metrics, node: str, spec: LabSpec, running_pods: int) -> str:
     """Format the response to ``/metrics``."""
-    by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items())}
+    has_rejections = spec.has_feature("admission-rejections")
+    by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items()) if has_rejections}
     lines = [
         *family("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),
         *family("kubelet_graceful_shutdown_start_time_seconds", "gauge", {"": metrics.shutdown_start}),
         *family("kubelet_node_name", "gauge", {f'{{node="{node}"}}': 1}),
         *family("kubelet_running_pods", "gauge", {"": running_pods}),
-        *family("kubernetes_build_info", "gauge", {f'{{git_version="{version}"}}': 1}),
+        *family("kubernetes_build_info", "gauge", {f'{{git_version="{spec.git_version}"}}': 1}),
         *family("process_start_time_seconds", "gauge", {"": metrics.process_start}),
         *family("kubelet_admission_rejections_total", "counter", by_reason),
     ]

@@ -46,6 +46,7 @@ class NodeStatusReporter:
         self._give_up_timer: Timer | None = None
         self._unchanged_node: Object | None = None  # whose status equals one of these inputs, but for heartbeats
         self._unchanged_inputs: _Inputs | None = None
+        self._has_offset = process.spec.has_feature("report-offset")
         self._is_starting = False  # set by the breakage reboot-unready: the first status after a reboot is not ready
 
     def start(self) -> None:
@@ -93,7 +94,8 @@ class NodeStatusReporter:
             self._registry.create("leases", {"metadata": metadata, "spec": spec})
 
     def _sync(self) -> None:
-        self._give_up_timer = self._process.after(_RETRY_PERIOD, self._give_up)
+        if not self._process.link.is_up:
+            self._give_up_timer = self._process.after(_RETRY_PERIOD, self._give_up)
         self._process.link.send("status", self._sync_now)
 
     def _sync_now(self) -> None:
@@ -146,7 +148,8 @@ class NodeStatusReporter:
         self._unchanged_node, self._unchanged_inputs = None if changed else node, inputs
         if not changed and sim.now < self._report_at:
             return
-        self._report_at = sim.now + _REPORT + (sim.rng.uniform(-0.5, 0.5) * _REPORT if changed else 0.0)
+        offset = sim.rng.uniform(-0.5, 0.5) * _REPORT if changed and self._has_offset else 0.0
+        self._report_at = sim.now + _REPORT + offset
         before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
         self._registry.store.update("nodes", new)
         for reason in condition_change_events(node, new):
@@ -199,13 +202,15 @@ class NodeStatusReporter:
 
     def _static_status(self) -> Object:
         machine = self._process.machine
-        version = self._process.spec.kubernetes
+        spec = self._process.spec
+        version, named = spec.git_version, not spec.has_feature("no-kube-proxy-version")
         return {
             "capacity": CAPACITY | machine.spec.capacity,
             "allocatable": CAPACITY | machine.spec.capacity,
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},
                 {"type": "Hostname", "address": machine.name},
+                *({"type": more.type, "address": more.address} for more in machine.spec.more_addresses),
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": machine.kubelet_port}},
             "nodeInfo": {
@@ -215,10 +220,11 @@ class NodeStatusReporter:
                 **_SYSTEMS[machine.os],
                 "containerRuntimeVersion": "containerd://2.1.0",
                 "kubeletVersion": version,
-                "kubeProxyVersion": "",
+                "kubeProxyVersion": version if named else "",
                 "operatingSystem": machine.os,
                 "architecture": "amd64",
-                **({"swap": {"capacity": machine.swap}} if machine.swap else {}),
+                **({"swap": {"capacity": machine.swap}} if machine.swap and spec.has_feature("swap-reported") else {}),
+                **machine.spec.node_info,
             },
         }
 
@@ -238,7 +244,9 @@ class NodeStatusReporter:
         if spec.role == "control-plane":
             labels["node-role.kubernetes.io/control-plane"] = ""
             taints.append({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"})
-        metadata = {"name": machine.name, "labels": labels | spec.labels}
+        metadata: Object = {"name": machine.name, "labels": labels | spec.labels}
+        if spec.annotations:
+            metadata["annotations"] = dict(spec.annotations)
         ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
         now = self._process.sim.timestamp()
         ready |= {"message": _STARTING}
@@ -248,7 +256,7 @@ class NodeStatusReporter:
             del status["capacity"], status["allocatable"]
         return {
             "metadata": metadata,
-            "spec": {"taints": taints, "providerID": f"lab://{machine.name}"},
+            "spec": {"taints": taints, "providerID": spec.provider_id or f"lab://{machine.name}"},
             "status": status,
         }
 

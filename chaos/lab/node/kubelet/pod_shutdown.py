@@ -145,10 +145,9 @@ class GracefulShutdown:
         bucket: Bucket,
         rest: list[tuple[Bucket, list[Worker]]],
     ) -> None:
-        """Wait until all pods have ended and their volumes are unmounted, or the bucket's time is over."""
-        done = not waiting and (
-            all(worker.is_unmounted for worker in workers) or self._spec.has_breakage("volumes-not-waited")
-        )
+        """Wait until all pods have ended, since v1.32 for their volumes as well, or the bucket's time is over."""
+        awaits = self._spec.has_feature("volumes-awaited") and not self._spec.has_breakage("volumes-not-waited")
+        done = not waiting and (not awaits or all(worker.is_unmounted for worker in workers))
         done = done and bool(workers or not self._spec.has_breakage("empty-bucket-waited"))
         now = self._process.sim.now
         if done or now >= end:

@@ -46,10 +46,10 @@ class PodStatuses:
         self._process.link.send(("status", worker.uid), self._reject_now, worker, reason, message)
 
     def _reject_now(self, worker: Worker, reason: str, message: str) -> None:
-        now = self._process.sim.now
+        now, spec = self._process.sim.now, self._process.spec
 
         def change(pod: Object) -> None:
-            write_rejection(pod, reason, message, now)
+            write_rejection(pod, spec, reason, message, now)
 
         self._store.patch_status("pods", worker.namespace, worker.name, change)
 
@@ -71,8 +71,8 @@ class PodStatuses:
         if pod is None or (worker.state in ("stopping", "ended") and not final):
             return
         machine = self._process.machine
-        containers = machine.runtime.containers(worker.uid)
-        known = [(item.id, item.state, item.finished_at) for item in containers]
+        containers, now = machine.runtime.containers(worker.uid), self._process.sim.now
+        known = [(item.id, item.state, item.finished_at, item.ready_at <= now) for item in containers]
         state = (known, worker.ip, worker.has_sandbox, final, worker.cause, worker.crash_backoff)
         if pod is worker.last_written_pod and state == worker.last_written_inputs:
             return  # unchanged
@@ -80,7 +80,6 @@ class PodStatuses:
             containers, self._process.spec, machine.address, worker.ip, worker.has_sandbox,
             final, worker.is_static, worker.cause, worker.crash_backoff,
         )  # fmt: skip
-        now = self._process.sim.now
         worker.last_written_inputs, worker.last_written_pod = (
             state,
             self._store.patch_status("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now)),

@@ -100,6 +100,11 @@ class PodWorkers:
             elif worker.state == "running":
                 self._statuses.write(worker)
 
+    def report(self, uid: str) -> None:
+        """Write the status of a pod."""
+        if (worker := self._workers.get(uid)) is not None:
+            self._statuses.write(worker)
+
     def active_pods(self) -> list[Worker]:
         """Workers of pods that have not ended. KP GetActivePods."""
         return [worker for worker in self._workers.values() if worker.state != "ended"]
@@ -174,8 +179,7 @@ class PodWorkers:
         if worker.state != "starting":
             return
         if not victims:
-            self._process.after_jitter(0.002, 0.02, self._statuses.write, worker)
-            self._starter.start(worker)
+            self._starter.start_new(worker)
             return
         victim, rest = victims[0], victims[1:]
         if victim.state == "ended":

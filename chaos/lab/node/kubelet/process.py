@@ -12,6 +12,7 @@ from typing import Any
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.kubelet.apiserver_link import ApiServerLink
+from chaos.lab.node.kubelet.cpu import KubeletCpu
 from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.metrics import Metrics
 from chaos.lab.objects.accessors import Object
@@ -37,6 +38,7 @@ class Process:
     recorder: Recorder
     pid: int
     metrics: Metrics
+    cpu: KubeletCpu
     is_alive: bool = True
     is_shutting_down: bool = False
     is_frozen: bool = False
@@ -105,4 +107,14 @@ class Process:
     def _may_run(self, timer: Timer) -> bool:
         if self.is_frozen:
             self._deferred_timers.append(timer)
-        return self.is_alive and not self.is_frozen
+            return False
+        return self.is_alive and not self.cpu.defer(self._run_late, timer)
+
+    def _run_late(self, timer: Timer) -> None:
+        """Run a timer whose work has waited for the CPU quota."""
+        if timer.cancelled or not self.is_alive:
+            return
+        if self.is_frozen:
+            self._deferred_timers.append(timer)
+            return
+        timer.call(*timer.args)

@@ -35,6 +35,7 @@ class Container:
     own_exit: tuple[float, int] | None = None  # time and exit code of the exit after SIGTERM, without SIGKILL
     timer: Timer | None = None
     last: Container | None = None
+    ready_at: float = 0.0  # time from which its readiness probe succeeds
 
     @property
     def has_own_exit(self) -> bool:
@@ -44,20 +45,27 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Behaviour of a pod's containers by its annotations: slow start, end by themselves, reaction to SIGTERM."""
+    """Behaviour of a pod's containers by its annotations: slow start, end by themselves, reaction to SIGTERM.
+
+    ``own_code``: exit code of containers that end by themselves, None for ``exit_code``. ``sync_after``: delay of the
+    kubelet's first status of the pod.
+    """
 
     starts_after: float
     runs_for: float | None
     stops_after: float
     exit_code: int
     ignores_sigterm: bool
+    ready_after: float = 0.0
+    own_code: int | None = None
+    sync_after: float = 0.0
 
 
 _DEFAULT = Behaviour(0.0, None, 0.0, 0, ignores_sigterm=False)
 
 
 def behaviour_of(pod: Object) -> Behaviour:
-    """Read the annotations lab.nodefall.dev/starts-after, runs-for, stops-after, exit-code and ignores-sigterm."""
+    """Read the annotations lab.nodefall.dev/starts-after, ready-after, runs-for, stops-after, exit-code and so on."""
     annotations = pod["metadata"].get("annotations")
     if not annotations:
         return _DEFAULT
@@ -68,11 +76,15 @@ def behaviour_of(pod: Object) -> Behaviour:
         float(annotations.get(PREFIX + "stops-after", 0)),
         int(annotations.get(PREFIX + "exit-code", 0)),
         annotations.get(PREFIX + "ignores-sigterm") == "true",
+        float(annotations.get(PREFIX + "ready-after", 0)),
     )
 
 
 class Runtime:
-    """Containers by pod uid. ``is_available``: the service runs; without it containers run on, but send no events."""
+    """Containers by pod uid. ``is_available``: the service runs; without it containers run on, but send no events.
+
+    A replay replaces ``behaviour``, which is by annotations.
+    """
 
     def __init__(self, sim: SimClock) -> None:
         self.is_available = True
@@ -85,6 +97,7 @@ class Runtime:
         ] = {}  # on disk: unique names of volumes by pod uid, from the start of mounting
         self.plugins_lost = False  # the pods of CSI node plugins have ended with the power
         self._exit_waiters: dict[str, Callable[[], object]] = {}
+        self.behaviour: Callable[[Object], Behaviour] = behaviour_of
 
     def stop_service(self) -> None:
         """Stop containerd's unit; the shims and their containers run on."""
@@ -120,7 +133,7 @@ class Runtime:
         """
         uid = uid_of(pod)
         limit = self._sim.now + max(grace, MINIMUM_GRACE)
-        behaviour = behaviour_of(pod)
+        behaviour = self.behaviour(pod)
         hooks = {item["name"]: _pre_stop(item) for item in pod["spec"]["containers"]}
         self._exit_waiters[uid] = done
         for container in self.containers(uid):
@@ -128,6 +141,13 @@ class Runtime:
                 self._plan_exit(uid, container, behaviour, hooks.get(container.name, 0.0), limit)
         if all(container.state == "exited" for container in self.containers(uid)):
             self._sim.after(0, self._notify_exit, uid)
+
+    def end(self, uid: str, code: int) -> None:
+        """End the running containers of a pod by themselves, now."""
+        for container in self.containers(uid):
+            if container.state == "running" and container.exits_at is None:
+                _cancel(container)
+                self._exit(uid, container, code)
 
     def watch(self, uid: str, done: Callable[[], object]) -> None:
         """Call ``done`` when all containers of a pod have exited whose stop another process started."""
@@ -182,10 +202,12 @@ class Runtime:
         if before is not None:
             before.last = None
             new.restart_count, new.last = before.restart_count + 1, before
-        behaviour = behaviour_of(pod)
+        behaviour = self.behaviour(pod)
+        new.ready_at = self._sim.now + behaviour.ready_after
         if behaviour.runs_for is not None:
+            code = behaviour.exit_code if behaviour.own_code is None else behaviour.own_code
             new.ends_at = self._sim.now + behaviour.runs_for
-            new.timer = self._sim.at(new.ends_at, self._exit, uid_of(pod), new, behaviour.exit_code)
+            new.timer = self._sim.at(new.ends_at, self._exit, uid_of(pod), new, code)
         return new
 
     def _plan_exit(self, uid: str, container: Container, behaviour: Behaviour, hook: float, limit: float) -> None:

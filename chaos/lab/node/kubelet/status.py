@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from chaos.lab.node.kubelet.pod_worker import Cause
 from chaos.lab.node.kubelet.runtime import Container, should_restart
 from chaos.lab.objects.accessors import Object, is_terminal
+from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import rfc3339
 from chaos.lab.spec import LabSpec
 
@@ -51,21 +52,21 @@ def disruption_target(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
 
 def write_status(pod: Object, view: View, now: float) -> None:
     """Replace the kubelet's fields of the pod's status."""
-    generation = pod["metadata"].get("generation", 1)
+    generation = observed_generation(pod, view.spec)
     status = pod.setdefault("status", {})
     has_ended, phase = is_terminal(pod), _phase(pod, view)
     if view.is_static and not view.is_final:
         status.pop("reason", None)
         status.pop("message", None)
-    status.update(observedGeneration=generation, phase=phase, hostIP=view.host_ip, hostIPs=[{"ip": view.host_ip}])
+    status.update(generation, phase=phase, hostIP=view.host_ip, hostIPs=[{"ip": view.host_ip}])
     status.setdefault("startTime", rfc3339(now))
     for key, value in (("podIP", view.pod_ip), ("podIPs", [{"ip": view.pod_ip}] if view.pod_ip else None)):
         if value:
             status[key] = value
         else:
             status.pop(key, None)
-    status["containerStatuses"] = _containers(pod, view)
-    running = bool(view.containers) and all(item.state == "running" for item in view.containers)
+    status["containerStatuses"] = _containers(pod, view, now)
+    ready = bool(view.containers) and all(_is_ready(item, now) for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
     if view.is_final and view.cause is not None:
         late = view.spec.has_breakage("disruption-target-late") and not has_ended
@@ -73,17 +74,18 @@ def write_status(pod: Object, view: View, now: float) -> None:
             extra["DisruptionTarget"] = disruption_target(view.cause.disruption)
         if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
             status.update(reason=view.cause.reason, message=view.cause.message)
-    _write_conditions(status, {**_conditions(pod, view, phase, running), **extra}, generation, rfc3339(now))
+    observed = generation.get("observedGeneration")
+    _write_conditions(status, {**_conditions(pod, view, phase, ready), **extra}, observed, rfc3339(now))
 
 
-def write_rejection(pod: Object, reason: str, message: str, now: float) -> None:
+def write_rejection(pod: Object, spec: LabSpec, reason: str, message: str, now: float) -> None:
     """Write the status of a rejected pod: Failed, without the kubelet's conditions (facts 1.6)."""
     status = pod.setdefault("status", {})
     status.update(
         phase="Failed",
         reason=reason,
         message=f"Pod was rejected: {message}",
-        observedGeneration=pod["metadata"].get("generation", 1),
+        **observed_generation(pod, spec),
         startTime=rfc3339(now),
     )
     status["conditions"] = [item for item in status.get("conditions") or [] if item["type"] not in _OWNED_CONDITIONS]
@@ -103,13 +105,13 @@ def _phase(pod: Object, view: View) -> str:
     return "Running" if view.containers else "Pending"
 
 
-def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str, dict[str, Any]]:
+def _conditions(pod: Object, view: View, phase: str, is_ready: bool) -> dict[str, dict[str, Any]]:
     ready: dict[str, Any] = {"status": "True"}
     if phase == "Failed" and view.spec.has_breakage("failed-pod-stays-ready"):
         pass
     elif phase in ("Succeeded", "Failed"):
         ready = {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
-    elif not running:
+    elif not is_ready:
         names = " ".join(item["name"] for item in pod["spec"]["containers"])
         message = f"containers with unready status: [{names}]"
         ready = {"status": "False", "reason": "ContainersNotReady", "message": message}
@@ -124,7 +126,9 @@ def _conditions(pod: Object, view: View, phase: str, running: bool) -> dict[str,
     }
 
 
-def _write_conditions(status: dict[str, Any], desired: dict[str, dict[str, Any]], generation: int, now: str) -> None:
+def _write_conditions(
+    status: dict[str, Any], desired: dict[str, dict[str, Any]], generation: int | None, now: str
+) -> None:
     """Write the kubelet's conditions in its order, then those of other writers."""
     old = {item["type"]: item for item in status.get("conditions") or []}
     new: list[dict[str, Any]] = []
@@ -137,23 +141,28 @@ def _write_conditions(status: dict[str, Any], desired: dict[str, dict[str, Any]]
 
 
 @lru_cache(maxsize=4096)
-def _condition(type_: str, generation: int, transition: str, *body: tuple[str, str]) -> dict[str, Any]:
+def _condition(type_: str, generation: int | None, transition: str, *body: tuple[str, str]) -> dict[str, Any]:
     """Condition shared by all pods with equal values; never changed in place."""
     return {
         "type": type_,
-        "observedGeneration": generation,
+        **({} if generation is None else {"observedGeneration": generation}),
         "lastProbeTime": None,
         "lastTransitionTime": transition,
         **dict(body),
     }
 
 
-def _containers(pod: Object, view: View) -> list[dict[str, Any]]:
+def _is_ready(container: Container, now: float) -> bool:
+    """Whether the container runs and its readiness probe succeeds."""
+    return container.state == "running" and container.ready_at <= now
+
+
+def _containers(pod: Object, view: View, now: float) -> list[dict[str, Any]]:
     known = {item.name: item for item in view.containers}
-    return [_container(pod, item, known.get(item["name"]), view) for item in pod["spec"]["containers"]]
+    return [_container(pod, item, known.get(item["name"]), view, now) for item in pod["spec"]["containers"]]
 
 
-def _container(pod: Object, spec: Object, container: Container | None, view: View) -> dict[str, Any]:
+def _container(pod: Object, spec: Object, container: Container | None, view: View, now: float) -> dict[str, Any]:
     body: dict[str, Any] = {"name": spec["name"], "image": spec["image"], "imageID": "", "lastState": {}}
     if container is None:
         state: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}
@@ -173,7 +182,7 @@ def _container(pod: Object, spec: Object, container: Container | None, view: Vie
         imageID=f"sha256:{spec['image']}",
         state=state,
         lastState=last,
-        ready=running and not view.is_final,
+        ready=_is_ready(container, now) and not view.is_final,
         restartCount=container.restart_count,
         started=running,
     )

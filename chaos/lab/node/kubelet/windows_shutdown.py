@@ -52,7 +52,7 @@ class WindowsShutdownManager(GracefulShutdown):
 
     def start(self) -> None:
         """Merge PreshutdownOrder and raise the time-out of the service. Any failure leaves the manager off."""
-        if not self._buckets:
+        if not self._buckets or not self._spec.has_feature("windows-graceful-shutdown"):
             return
         if self._service is None:
             self._fail("kubelet is NOT running as a Windows service")

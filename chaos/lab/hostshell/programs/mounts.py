@@ -1,0 +1,56 @@
+"""Mounted file systems: /, a data disk on which no pod has files, and /run; what remounts and attempts to write do."""
+
+from __future__ import annotations
+
+from chaos.lab.hostshell.process import HostSystem, Process, Program
+
+_MOUNTS = {  # device number, source, type, options after a boot
+    "/": ("254:1", "/dev/vda1", "ext4", "rw,relatime"),
+    "/run": ("0:22", "tmpfs", "tmpfs", "rw,nosuid,nodev,noexec,relatime"),
+    "/var/lib/data": ("254:17", "/dev/vdb1", "ext4", "rw,nosuid,relatime"),
+}
+_FAILED = 32  # exit code of mount(8)
+
+
+def _options(host: HostSystem, path: str) -> str:
+    return host.mount_options.get(path, _MOUNTS[path][3])
+
+
+def _is_read_only(host: HostSystem, path: str) -> bool:
+    return "ro" in _options(host, path).split(",")
+
+
+def mountinfo(host: HostSystem) -> str:
+    """proc_pid_mountinfo(5)."""
+    rows = []
+    for number, (path, (device, source, kind, _)) in enumerate(_MOUNTS.items(), start=22):
+        state = "ro" if _is_read_only(host, path) else "rw"
+        rows.append(f"{number} 1 {device} / {path} {_options(host, path)} shared:{number} - {kind} {source} {state}\n")
+    return "".join(rows)
+
+
+async def mount(process: Process, argv: list[str]) -> int:
+    """``mount -o remount,OPTIONS SOURCE TARGET``."""
+    if len(argv) != 5 or argv[1] != "-o" or not argv[2].startswith("remount,"):
+        return process.fail("mount: the lab simulates only mount -o remount,OPTIONS SOURCE TARGET", 1)
+    source, path = argv[3:]
+    if not process.is_root:
+        return process.fail(f"mount: {path}: must be superuser to use mount.")
+    if path not in _MOUNTS or _MOUNTS[path][1] != source:
+        return process.fail(f"mount: {path}: mount point not mounted or bad option.", _FAILED)
+    options = argv[2].removeprefix("remount,")
+    if path == "/" and "ro" in options.split(","):
+        return process.fail(f"mount: {path}: mount point is busy.", _FAILED)
+    process.host.mount_options[path] = options
+    return 0
+
+
+async def rmdir(process: Process, argv: list[str]) -> int:
+    """``rmdir PATH`` of a directory that does not exist."""
+    path = argv[-1]
+    mounted = max((point for point in _MOUNTS if path.startswith(point.rstrip("/") + "/")), key=len)
+    why = "Read-only file system" if _is_read_only(process.host, mounted) else "No such file or directory"
+    return process.fail(f"rmdir: failed to remove '{path}': {why}")
+
+
+PROGRAMS: dict[str, Program] = {"mount": mount, "rmdir": rmdir}
