@@ -32,8 +32,9 @@ def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     differences = [{"subject": item.subject, "t": item.t, "text": item.text} for item in result.differences]
     report = {"recording": str(path), "matched": result.matched, "states": result.total, "seed": result.seed}
     lines = [f"{item.t:9.3f} s  {item.subject}: {item.text}" for item in result.differences]
+    lines += result.findings
     lines.append(f"{result.matched} of {result.total} states matched")
-    _echo({**report, "differences": differences}, lines, as_json)
+    _echo({**report, "differences": differences, "findings": result.findings}, lines, as_json)
     return Exit.HELD if result.is_match else Exit.VIOLATED
 
 

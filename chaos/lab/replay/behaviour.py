@@ -1,6 +1,6 @@
 """How containers end, of a recording whose ``meta`` does not say: from Killing events and their exits. Pure.
 
-Both times have whole seconds, so the mean over the pods of an owner counts.
+The mean over the pods of an owner counts for those that were not seen to end.
 """
 
 from __future__ import annotations
@@ -9,27 +9,30 @@ from collections import defaultdict
 from statistics import mean
 from typing import Any
 
-from chaos.lab.objects.accessors import Object, uid_of
-from chaos.lab.replay.recording import Recording, to_epoch
+from chaos.lab.objects.accessors import Object, is_active, node_of, uid_of
+from chaos.lab.replay.pod_lives import ends_of, pod_lives
+from chaos.lab.replay.recording import Recording
 from chaos.lab.replay.states import owner_of
 
+INFERRED = "behaviourInferred"  # in ``meta``: the recording itself does not say
 _KILLED = 137
 _POLL = 0.5  # seconds; what the replay adds to stopsAfter of recorded containers
+_SHUTDOWNS = ("poweroff", "reboot", "schedule-shutdown", "prepare-for-shutdown")
+_AT_LEAST = 2.0  # seconds after the begin of a shutdown, in which containers that react to SIGTERM have ended
 
 
 def inferred_behaviour(recording: Recording) -> dict[str, dict[str, Any]]:
-    """Rules as in ``meta.behaviour``, by owner."""
-    begun = _kill_times(recording)
+    """Rules as in ``meta.behaviour``, by owner. ``preStop`` hooks that do not sleep are part of ``stopsAfter``."""
     delays: dict[str, list[float]] = defaultdict(list)
     codes: dict[str, int] = {}
-    last = {uid_of(item.object): item.object for item in recording.observations["pods"] if _ends(item.object)}
-    for uid, pod in last.items():
-        owner = owner_of(pod)
-        for ended in _ends(pod):
-            codes[owner] = int(ended.get("exitCode") or 0)
-            if uid in begun and ended.get("finishedAt"):
-                delays[owner].append(max(0.0, to_epoch(ended["finishedAt"]) - begun[uid]))
-    result: dict[str, dict[str, Any]] = {}
+    for life in pod_lives(recording).values():
+        owner = owner_of(life.pod)
+        if life.stop is not None:
+            codes[owner] = life.stop[1]
+            delays[owner].append(max(0.0, life.stop[0] - longest_sleep(life.pod)))
+        elif ends := ends_of(life.pod):
+            codes.setdefault(owner, max(int(end.get("exitCode") or 0) for end in ends))
+    result: dict[str, dict[str, Any]] = {owner: {"ignoresSIGTERM": True} for owner in _outlasting(recording)}
     for owner, code in codes.items():
         if code == _KILLED:
             result[owner] = {"ignoresSIGTERM": True}
@@ -38,18 +41,19 @@ def inferred_behaviour(recording: Recording) -> dict[str, dict[str, Any]]:
     return result
 
 
-def _kill_times(recording: Recording) -> dict[str, float]:
-    """First Killing event of each pod, by UID."""
-    result: dict[str, float] = {}
-    for item in recording.observations["events"]:
-        about, at = item.object.get("involvedObject") or {}, item.object.get("firstTimestamp")
-        if item.object.get("reason") == "Killing" and about.get("kind") == "Pod" and at:
-            result.setdefault(str(about.get("uid", "")), to_epoch(at))
+def longest_sleep(pod: Object) -> float:
+    """Seconds that the preStop hooks of the pod sleep."""
+    hooks = [(item.get("lifecycle") or {}).get("preStop") or {} for item in pod["spec"]["containers"]]
+    return max((float((hook.get("sleep") or {}).get("seconds") or 0) for hook in hooks), default=0.0)
+
+
+def _outlasting(recording: Recording) -> set[str]:
+    """Owners of pods that lived on after a shutdown of their node had begun, until the machine was off."""
+    result = set()
+    for shutdown in [item for item in recording.operations if item.action in _SHUTDOWNS]:
+        begin, pods = shutdown.t, {}
+        for item in recording.observations["pods"]:
+            if item.t <= begin + _AT_LEAST:
+                pods[uid_of(item.object)] = item.object
+        result |= {owner_of(pod) for pod in pods.values() if node_of(pod) == shutdown.node and is_active(pod)}
     return result
-
-
-def _ends(pod: Object) -> list[Object]:
-    """Ends of the pod's containers, but not by a loss of power (255, Unknown)."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    ended = [(item.get("state") or {}).get("terminated") for item in statuses]
-    return [item for item in ended if item and item.get("reason") not in ("Unknown", "ContainerStatusUnknown")]

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.apiserver.admission.defaults import PREFIX, default_pod_spec
+from chaos.lab import versions
+from chaos.lab.apiserver.admission.defaults import PREFIX, InvalidError
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.revisions import new_revision, revision_of
+from chaos.lab.node.kubelet.static_pods import is_mirror
 from chaos.lab.objects.accessors import (
     Object,
     controller_of,
@@ -23,30 +25,30 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.replay import locks
+from chaos.lab.replay.implied import is_cancelled
+from chaos.lab.replay.pod_specs import adapt_template
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
+from chaos.lab.replay.settings import control_plane, is_control_plane, set_grace, zone_of
 from chaos.lab.replay.states import owner_of
+from chaos.lab.replay.static_pods import restore_static_pod
 from chaos.lab.replay.templates import TEMPLATE_KINDS, create_priority_classes, with_template
-from chaos.lab.replay.volumes import load_volumes, mount_volumes
+from chaos.lab.replay.volumes import disables_forced_detach, load_volumes, mount_volumes
 from chaos.lab.spec import (
     DEFAULT_NAMESPACES,
-    ControllerSpec,
     LabSpec,
     NodeSpec,
-    PriorityGrace,
     SpecError,
-    parse_duration,
 )
 
-_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-_OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "poddisruptionbudgets")
+_OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
 _API_VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Node": "v1"}
+_CANCELS = 257  # the first systemd that cancels a shutdown in flight (facts 1.7)
 _NEVER = 1e9  # seconds
 _NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
 _ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
 _FINAL_DELETION_DELAY = 0.1
 _CAPACITY_RESOURCES = ("cpu", "memory", "pods")
-_ZONE = "topology.kubernetes.io/zone"
 
 
 def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
@@ -57,8 +59,8 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
     try:
         spec = LabSpec(
             nodes=[_node(node, recording) for node in recording.initial_objects("nodes")],
-            kubernetes=str(meta.get("kubernetes") or "v1.36.2"),
-            controllers=_controllers(meta),
+            kubernetes=versions.nearest_version(str(meta.get("kubernetes") or "")),
+            controllers=control_plane(meta, {"disableForceDetachOnTimeout": disables_forced_detach(recording)}),
             inhibitor_lost_after_cancel=locks.lost_after_cancel(recording),
             seed=seed,
             start=start,
@@ -70,37 +72,22 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
     return spec
 
 
-def _controllers(meta: dict[str, Any]) -> ControllerSpec:
-    manager, server = meta.get("controllerManager") or {}, meta.get("apiServer") or {}
-    values: dict[str, Any] = {}
-    for name, value in {**manager, **server}.items():
-        values[name] = parse_duration(value) if isinstance(value, str) else value
-    known = {field.encode_name for field in msgspec.structs.fields(ControllerSpec)}
-    return msgspec.convert({key: value for key, value in values.items() if key in known}, ControllerSpec, strict=False)
-
-
 def _node(node: Object, recording: Recording) -> NodeSpec:
-    name, labels = name_of(node), labels_of(node)
-    allocatable = node["status"].get("allocatable") or {}
-    config = recording.configs.get(name, {})
-    buckets = [
-        PriorityGrace(priority=item["priority"], shutdown_grace_period_seconds=item["shutdownGracePeriodSeconds"])
-        for item in config.get("shutdownGracePeriodByPodPriority") or []
-    ]
+    name, allocatable = name_of(node), node["status"].get("allocatable") or {}
     spec = NodeSpec(
         name=name,
-        role="control-plane" if _CONTROL_PLANE in labels else "worker",
-        zone=labels.get(_ZONE, ""),
-        labels=dict(labels),
-        shutdown_grace_period="0s" if buckets else config.get("shutdownGracePeriod", "0s"),
-        shutdown_grace_period_critical_pods="0s" if buckets else config.get("shutdownGracePeriodCriticalPods", "0s"),
-        shutdown_grace_period_by_pod_priority=buckets,
+        role="control-plane" if is_control_plane(node) else "worker",
+        zone=zone_of(node),
+        labels=dict(labels_of(node)),
         boot_seconds=recording.boot_seconds(name),
         logind=locks.has_logind(recording, name),
         capacity={key: str(value) for key, value in allocatable.items() if key in _CAPACITY_RESOURCES},
     )
+    set_grace(spec, recording.configs.get(name, {}))
     if recording.meta.get("systemd"):
         spec.systemd = int(recording.meta["systemd"])
+    elif any(is_cancelled(recording, item) for item in recording.operations if item.node == name):
+        spec.systemd = _CANCELS
     return spec
 
 
@@ -119,9 +106,10 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
         cluster.controllers.daemon_sets.record_failures(owner, node, times)
     for pod in recording.initial_objects("pods"):
         new = add_behaviour("pods", pod, recording)
+        restore_static_pod(cluster, new)
         cluster.store.create("pods", new)
         machine = cluster.machines.get(node_of(new))
-        if machine is not None and new["status"].get("phase") == "Running":
+        if machine is not None and new["status"].get("phase") == "Running" and not is_mirror(new):
             machine.runtime.start(new)
             mount_volumes(cluster, new)
 
@@ -133,7 +121,11 @@ def _create_owners(cluster: Cluster, recording: Recording) -> None:
         for obj in recording.initial_objects(plural):
             if plural == "replicasets" and not _is_current(obj, scaled_up):
                 continue  # a revision of an earlier roll-out
-            known = with_template(plural, obj, recording)
+            try:
+                known = with_template(plural, obj, recording)
+            except InvalidError as error:
+                recording.add_finding(f"{plural} {namespace_of(obj)}/{name_of(obj)} is not replayed: {error}")
+                continue
             if known is None:
                 continue  # it has no pods
             created = cluster.store.create(plural, add_behaviour(plural, known, recording))
@@ -157,14 +149,16 @@ def resume_deletions(cluster: Cluster, recording: Recording) -> None:
 
 
 def _create_revision(cluster: Cluster, owner: Object, kind: str, pods: list[Object]) -> None:
-    """Create the ControllerRevision of the owner's pods under its recorded name, so that no rollout starts."""
+    """Create the ControllerRevision of the owner's pods under its recorded name, so that no rollout starts.
+
+    During one, that of the newest pod: the roll-out goes on.
+    """
     owned = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
-    hashes = {revision_of(pod).removeprefix(f"{name_of(owner)}-") for pod in owned}
-    if len(hashes) > 1:
-        raise ReplayError(f"{kind} {name_of(owner)}: rollout in progress: pods of revisions {', '.join(hashes)}")
-    for digest in hashes:
-        revision = new_revision(owner, kind, digest, 1)
-        cluster.store.create("controllerrevisions", revision)
+    if not owned:
+        return
+    newest = max(owned, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
+    digest = revision_of(newest).removeprefix(f"{name_of(owner)}-")
+    cluster.store.create("controllerrevisions", new_revision(owner, kind, digest, 1))
 
 
 def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
@@ -183,12 +177,15 @@ def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
         name = owner_of({"metadata": {**new["metadata"]}}) if plural == "replicasets" else ""
         rules = _behaviour_rules(behaviour, name or f"{namespace_of(new)}/{name_of(new)}")
         _annotate_pod(new["spec"]["template"], rules)
+        adapt_template(new["spec"]["template"])
     elif plural == "pods":
         new.setdefault("status", {})
-        default_pod_spec(new["spec"])  # runs of nodefall record no images
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             new["metadata"].pop(key, None)
         _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
+        adapt_template(new)  # runs of nodefall record no images
+        if cpu := recording.cpu_requests.get(uid_of(new)):
+            new["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
         if _lacks_image(new):
             new["metadata"].setdefault("annotations", {})[f"{PREFIX}starts-after"] = str(_NEVER)
     return new

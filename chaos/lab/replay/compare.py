@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from chaos.lab.replay.assignment import assign
-from chaos.lab.replay.recording import Observation, Operation, Recording
+from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
 from chaos.lab.replay.tolerances import Tolerances
 from chaos.lab.replay.volumes import volume_histories
@@ -31,13 +31,14 @@ class Difference:
 class Result:
     """Result of a comparison: ``matched`` of ``total`` recorded states, and the differences.
 
-    ``seed`` is the seed of the lab with the best match.
+    ``seed`` is the seed of the lab with the best match. ``findings``: what was not replayed, and why.
     """
 
     total: int
     matched: int = 0
     differences: list[Difference] = field(default_factory=list)
     seed: int = 0
+    findings: list[str] = field(default_factory=list)
 
     @property
     def is_match(self) -> bool:
@@ -70,7 +71,7 @@ class _Pair:
 
 class _Comparison:
     def __init__(self, recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> None:
-        self._end, self._operations = recording.end, recording.operations
+        self._start, self._end, self._operations = recording.start, recording.end, recording.operations
         self._first_operation_time = recording.first_operation_time()
         self._recorded_histories, self._lab_histories = _histories(recording.observations), _histories(lab)
         self._recorded_tolerances = Tolerances(self._recorded_histories, settings, recording)
@@ -194,12 +195,12 @@ class _Comparison:
             return True
         if recorded <= self._first_operation_time:
             return lab <= self._first_operation_time + _MIN_TOLERANCE
-        relative = _RELATIVE_TOLERANCE * (recorded - self._cause(recorded).t)
+        relative = _RELATIVE_TOLERANCE * (recorded - self._cause_time(recorded))
         return abs(recorded - lab) <= max(_MIN_TOLERANCE, relative, width)
 
-    def _cause(self, t: float) -> Operation:
-        """Last operation that started before ``t``."""
-        return [operation for operation in self._operations if operation.t <= t][-1]
+    def _cause_time(self, t: float) -> float:
+        """Start of the last operation before ``t``; of the recording without one."""
+        return max((operation.t for operation in self._operations if operation.t <= t), default=self._start)
 
     def _add_difference(self, pair: _Pair, history: StateHistory, t: float, text: str) -> None:
         pair.differences.append(Difference(history.subject, round(t - self._first_operation_time, 3), text))

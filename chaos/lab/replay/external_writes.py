@@ -10,6 +10,7 @@ from chaos.lab.objects.accessors import (
     UNSCHEDULABLE,
     Object,
     condition,
+    condition_status,
     controller_of,
     is_deleting,
     is_terminal,
@@ -20,10 +21,18 @@ from chaos.lab.objects.accessors import (
     uid_of,
     untolerated,
 )
-from chaos.lab.replay.recording import Observation, Operation, Recording
+from chaos.lab.replay.recording import Observation, Operation, Recording, to_epoch
 from chaos.lab.replay.verbs import API
 
-_OWNERS = ("priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets")
+_OWNERS = (
+    "priorityclasses",
+    "poddisruptionbudgets",
+    "deployments",
+    "statefulsets",
+    "daemonsets",
+    "replicasets",
+    "jobs",
+)
 _PRESSURES = ("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable")
 _CONTROLLER_TAINTS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *(f"node.kubernetes.io/{name}" for name in _PRESSURES)}
 _MIRROR = "kubernetes.io/config.mirror"
@@ -31,7 +40,8 @@ _LEAD = 0.05  # seconds; watches of several kinds are not in order, and pods nee
 _JOB = "batch.kubernetes.io/job-tracking"  # added and removed by the Job controller
 _REQUEST_WINDOW = 10.0  # seconds from the start of an action to its effect
 _SETTLE_TIME = 5.0  # seconds in which a controller acts on a change of the owner
-_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets"}
+_PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets", "Job": "jobs"}
+_JOB_ENDS = ("SuccessCriteriaMet", "FailureTarget", "Complete", "Failed")
 
 
 def user_taints(node: Object) -> list[Object]:
@@ -71,7 +81,7 @@ def _owner_operations(plural: str, observations: list[Observation]) -> Iterator[
             if uid_of(obj) not in deleted:
                 deleted.add(uid_of(obj))
                 yield _operation(item.t, "delete", plural, obj)
-        elif before is not None and obj.get("spec") != before.get("spec"):
+        elif before is not None and (obj.get("spec") != before.get("spec") or _generation(obj) != _generation(before)):
             yield _operation(item.t, "update", plural, obj)
 
 
@@ -147,12 +157,19 @@ class _PodOperations:
         now = [item for item in changes if item.t <= t + _SETTLE_TIME]
         if not now or now[-1].type == "DELETED" or is_deleting(now[-1].object):
             return True
-        if any(t - _SETTLE_TIME <= item.t and before is not None and before["spec"] != item.object["spec"]
+        if any(t - _SETTLE_TIME <= item.t and before is not None and not _only_grows(before, item.object)
+               and before["spec"] != item.object["spec"]
                for item, before in _changes(now)):  # fmt: skip
             return True
-        if owner["kind"] == "ReplicaSet":
-            return False
-        return is_terminal(pod) or (owner["kind"] == "DaemonSet" and self._is_unwanted(pod, t))
+        return owner["kind"] != "ReplicaSet" and self._is_deleted_by_rule(pod, t, owner["kind"], now)
+
+    def _is_deleted_by_rule(self, pod: Object, t: float, kind: str, versions: list[Observation]) -> bool:
+        """Whether the controller of a Job, StatefulSet or DaemonSet has a reason to delete the pod."""
+        if kind == "Job":
+            return any(condition_status(versions[-1].object, type_) == "True" for type_ in _JOB_ENDS)
+        if any(_is_edit(item, before, pod) for item, before in _changes(versions)):
+            return True  # rolled out
+        return is_terminal(pod) or (kind == "DaemonSet" and self._is_unwanted(pod, t))
 
     def _is_unwanted(self, pod: Object, t: float) -> bool:
         node = self._recording.node_at(node_of(pod), t)
@@ -165,6 +182,23 @@ class _PodOperations:
 
     def _is_drained(self, pod: Object, t: float) -> bool:
         return any(drain.t <= t and drain.node == node_of(pod) for drain in self._drains)
+
+
+def _is_edit(item: Observation, before: Object | None, pod: Object) -> bool:
+    """Whether the owner's spec changed after the pod was created."""
+    if before is None or _generation(before) == _generation(item.object) or _only_grows(before, item.object):
+        return False
+    return to_epoch(pod["metadata"].get("creationTimestamp") or "1970-01-01T00:00:00Z") <= item.t
+
+
+def _only_grows(before: Object, after: Object) -> bool:
+    """Whether the owner only got more replicas, which deletes no pod."""
+    old, new = before["spec"].get("replicas") or 0, after["spec"].get("replicas") or 0
+    return old < new and {**before["spec"], "replicas": new} == after["spec"]
+
+
+def _generation(obj: Object) -> int:
+    return int(obj["metadata"].get("generation") or 0)
 
 
 def _disruption_reason(pod: Object) -> str:

@@ -10,54 +10,65 @@ from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.drain import Drain
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.network import FAMILIES
-from chaos.lab.objects.accessors import name_of
+from chaos.lab.objects.accessors import name_of, namespace_of
 from chaos.lab.replay import locks
-from chaos.lab.replay.recorded_choices import rejections_after
-from chaos.lab.replay.recording import Operation, Recording, ReplayError
+from chaos.lab.replay.recorded_choices import eviction_times, rejections_after
+from chaos.lab.replay.recorded_pressure import condition_time, first_round, last_short
+from chaos.lab.replay.recording import NotReplayedError, Operation, Recording
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import USER_OPERATIONS
-from chaos.lab.replay.verbs import API, supported_names
-from chaos.lab.spec import parse_duration
+from chaos.lab.replay.verbs import API
+from chaos.lab.spec import SpecError, parse_duration
 
 _OperationFunc = Callable[[ReplaySession, Operation], object]
 _POWER_ON_POLL = 0.2  # seconds between checks whether a machine is off and can be switched on
+_START_WINDOW = 120.0  # seconds in which a kubelet starts
 _RESTART_WINDOW = 5.0  # seconds from a kubelet's restart to its return
 _Pressure = Literal["memory", "disk", "pid"]
 _PRESSURES: tuple[_Pressure, ...] = ("memory", "disk", "pid")
+_FORCE = re.compile(r"--force\b|(?<=[ -])f(?=f?\b)")
 _MINUTES = re.compile(r"\+(\d+)\b")
 
 
-def check_operations(recording: Recording) -> None:
-    """Raise ReplayError, with all actions that the lab does not simulate, or for an unknown node."""
+def drop_unsupported(recording: Recording) -> None:
+    """Drop operations that the lab does not simulate, and those on unknown nodes; each is a finding."""
     known = {API, *_HOST, *_CLUSTER, *USER_OPERATIONS}
-    unknown = sorted({item.action for item in recording.operations} - known)
-    if unknown:
-        supported = ", ".join(supported_names())
-        raise ReplayError(f"action not simulated by the lab: {', '.join(unknown)}; supported: {supported}")
     nodes = {name_of(node) for node in recording.initial_objects("nodes")}
+    supported = []
     for item in recording.operations:
-        if (item.action in _HOST or item.node) and item.node not in nodes:
-            raise ReplayError(f"action {item.action} on {item.node!r}: no such node in the first list")
+        if item.action not in known:
+            recording.add_finding(f"action {item.action} is not replayed: the lab does not simulate it")
+        elif item.action in _HOST and item.node not in nodes:
+            recording.add_finding(f"action {item.action} on {item.node!r} is not replayed: no such node at the start")
+        else:
+            supported.append(item)
+    recording.operations = supported
+    if not supported:
+        recording.add_finding("nothing was done to the cluster: the recording has no actions that are replayed")
 
 
 def execute(session: ReplaySession, operation: Operation) -> None:
-    """Execute an operation now, on the lab's clock. Raises ReplayError for an object that the lab rejects."""
+    """Execute an operation now, on the lab's clock; a finding if the lab cannot."""
     if operation.action == API:
         return  # module external_writes infers the changes from the objects
     function = _HOST.get(operation.action) or _CLUSTER.get(operation.action) or USER_OPERATIONS[operation.action]
     try:
         function(session, operation)
-    except InvalidError as error:
-        raise ReplayError(f"action {operation.action}: {error}") from error
+    except (InvalidError, SpecError, NotReplayedError) as error:
+        session.recording.add_finding(f"action {operation.action} is not replayed: {error}")
 
 
 def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None:
     """Shut down by logind, or by PID 1 where logind does not run. logind refuses during a shutdown."""
     machine = session.machine(operation)
     rejections = rejections_after(session.recording, operation)
-    if rejections is not None:
+    if rejections is not None and session.follows_chance:
         machine.kubelet.record_rejections(rejections)
-    if not machine.logind.is_running:
+    force = 2 if operation.params.get("force") else len(_FORCE.findall(operation.command))
+    if force > 1:
+        machine.power_off()  # systemctl(1): neither units nor file systems
+        return
+    if force or not machine.logind.is_running:
         machine.shut_down(kind)
         return
     try:
@@ -70,7 +81,7 @@ def _prepare_for_shutdown(session: ReplaySession, operation: Operation) -> None:
     active = operation.params.get("active", "true" in operation.command or not operation.command)
     machine = session.machine(operation)
     lost = locks.is_lost_after(session.recording, operation)
-    if lost is not None:
+    if lost is not None and session.follows_chance:
         machine.kubelet.record_lock_loss(lost)
     machine.logind.emit_prepare_for_shutdown(bool(active))
 
@@ -79,7 +90,7 @@ def _schedule(session: ReplaySession, operation: Operation) -> None:
     delay = operation.params.get("delay") or operation.params.get("in") or operation.params.get("after")
     minutes = _MINUTES.search(operation.command)
     if not isinstance(delay, str) and not minutes:
-        raise ReplayError(f"action {operation.action}: no delay in its parameters {operation.params}")
+        raise NotReplayedError(f"no delay in its parameters {operation.params}")
     wait = parse_duration(delay) if isinstance(delay, str) else 60.0 * int(minutes[1] if minutes else 0)
     kind = "reboot" if " -r" in operation.command else "poweroff"
     session.machine(operation).logind.schedule(operation.params.get("kind", kind), operation.t + wait)
@@ -87,7 +98,7 @@ def _schedule(session: ReplaySession, operation: Operation) -> None:
 
 def _partition(session: ReplaySession, operation: Operation) -> None:
     if operation.params.get("from", "control-plane") not in ("control-plane", "everything-but-us"):
-        raise ReplayError(f"action partition: the lab does not simulate a partition from {operation.params['from']}")
+        raise NotReplayedError(f"the lab does not simulate a partition from {operation.params['from']}")
     session.machine(operation).partition(operation.params.get("families") or FAMILIES)
 
 
@@ -105,6 +116,14 @@ def _reboot(session: ReplaySession, operation: Operation) -> None:
         _shut_down(session, operation, "reboot")
 
 
+def _power_on(session: ReplaySession, operation: Operation) -> None:
+    """Power on such that the kubelet starts at the recorded time; a machine that is still running ignores it."""
+    if any(at > operation.t for at in session.recording.kubelet_starts(operation.node)):
+        _schedule_power_on(session, operation)
+    else:
+        session.machine(operation).power_on()
+
+
 def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
     sim, machine = session.cluster.sim, session.machine(operation)
     boot = machine.spec.boot_seconds
@@ -112,28 +131,40 @@ def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
     kubelet_start = next((at for at in starts if at > operation.t), operation.t + boot)
 
     def press_power_button() -> None:
-        if machine.state == "on":
+        if machine.state == "on" and sim.now < kubelet_start:
             sim.after(_POWER_ON_POLL, press_power_button)
         else:
             machine.power_on()
 
-    sim.at(kubelet_start - boot, press_power_button)
+    sim.at(max(sim.now, kubelet_start - boot), press_power_button)
 
 
 def _kubelet_restart(session: ReplaySession, operation: Operation) -> None:
     """Restart the kubelet. During a shutdown, where the new process may be too late, only if it reported Ready."""
     machine, recording = session.machine(operation), session.recording
-    if not machine.logind.preparing_for_shutdown:
+    if not (machine.logind.preparing_for_shutdown and session.follows_chance):
         machine.kubelet.restart()
         return
     machine.kubelet.stop()
     end = operation.t + _RESTART_WINDOW
     starts = [at for at in recording.kubelet_starts(operation.node) if operation.t < at <= end]
     if starts and any(starts[0] <= at <= end for at in recording.kubelet_events(operation.node, "NodeReady")):
-        session.cluster.sim.at(starts[0], _kubelet_start, session, operation)
+        session.cluster.sim.at(starts[0], _start_if_on, session, operation)
 
 
 def _kubelet_start(session: ReplaySession, operation: Operation) -> None:
+    """Start the kubelet at the recorded time: a busy machine takes long, and that is no mechanism."""
+    starts = session.recording.kubelet_starts(operation.node)
+    ends = [item.t for item in session.recording.operations if item.node == operation.node and item.t > operation.t]
+    end = min(ends, default=operation.t + _START_WINDOW)
+    at = next((at for at in starts if operation.t + _RESTART_WINDOW < at <= end), None)
+    if at is not None:
+        session.cluster.sim.at(at, _start_if_on, session, operation)
+    else:
+        _start_if_on(session, operation)
+
+
+def _start_if_on(session: ReplaySession, operation: Operation) -> None:
     if session.machine(operation).state == "on":
         session.machine(operation).kubelet.start()
 
@@ -149,27 +180,67 @@ def _thaw(session: ReplaySession, operation: Operation) -> None:
         machine.kubelet.thaw()
 
 
-def _set_pressure(kind: _Pressure, *, short: bool) -> _OperationFunc:
+def _end_pressure(kind: _Pressure) -> _OperationFunc:
+    return lambda session, operation: session.machine(operation).pressure.discard(kind)
+
+
+def _begin_pressure(kind: _Pressure) -> _OperationFunc:
+    """Make a resource short such that the kubelet notices it, reports it and stops noticing it as recorded."""
+
     def apply(session: ReplaySession, operation: Operation) -> None:
-        pressure = session.machine(operation).pressure
-        if short:
-            pressure.add(kind)
-        else:
-            pressure.discard(kind)
+        machine, recording, sim = session.machine(operation), session.recording, session.cluster.sim
+        noticed, reported = (when(recording, operation, kind) for when in (first_round, condition_time))
+        if noticed is None or reported is None or not session.follows_chance:
+            machine.pressure.add(kind)
+            return
+        sim.at(noticed, machine.pressure.add, kind)
+        sim.at(noticed, machine.kubelet.observe_pressure)
+        sim.at(reported, machine.kubelet.report_node)
+        end = last_short(recording, operation, kind)
+        if end is None and isinstance(operation.params.get("duration"), str):
+            end = operation.t + parse_duration(operation.params["duration"])
+        if end is not None:
+            sim.at(max(end, noticed), machine.pressure.discard, kind)
 
     return apply
 
 
 def _drain(session: ReplaySession, operation: Operation) -> None:
-    Drain(session.cluster, operation.node, parse_duration(str(operation.params.get("timeout", "0"))), force=True)
+    timeout = parse_duration(str(operation.params.get("timeout", "0")))
+    evicted = eviction_times(session.recording, operation.t)
+    drain = Drain(session.cluster, operation.node, timeout, force=True)
+    if session.follows_chance:
+        drain.order = lambda pod: evicted.get((namespace_of(pod), name_of(pod)), float("inf"))
+
+
+def _exit(session: ReplaySession, operation: Operation) -> None:
+    for uid in _uids(session, operation):
+        session.machine(operation).runtime.end(uid, operation.params["code"])
+
+
+def _set_readiness(session: ReplaySession, operation: Operation) -> None:
+    """Let the probes of a pod that runs fail, or succeed again."""
+    machine = session.machine(operation)
+    for uid in _uids(session, operation):
+        for container in machine.runtime.containers(uid):
+            container.ready_at = session.cluster.sim.now if operation.params["ready"] else float("inf")
+        machine.kubelet.report_pod(uid)
+
+
+def _uids(session: ReplaySession, operation: Operation) -> list[str]:
+    """UIDs of the pod's containers in the runtime; that of a static pod is not its mirror's."""
+    names = session.machine(operation).runtime.names
+    return [uid for uid, pod in names.items() if pod == operation.params["pod"]]
 
 
 _HOST: dict[str, _OperationFunc] = {
     "poweroff": lambda session, operation: _shut_down(session, operation, "poweroff"),
     "reboot": _reboot,
     "hard-reboot": _hard_reboot,
+    "container-exit": _exit,
+    "container-readiness": _set_readiness,
     "power-cut": lambda session, operation: session.machine(operation).power_off(),
-    "power-on": lambda session, operation: session.machine(operation).power_on(),
+    "power-on": _power_on,
     "prepare-for-shutdown": _prepare_for_shutdown,
     "schedule-shutdown": _schedule,
     "cancel-shutdown": lambda session, operation: session.machine(operation).logind.cancel_scheduled(),
@@ -184,8 +255,8 @@ _HOST: dict[str, _OperationFunc] = {
     "runtime-restart": _runtime_restart,
     "dbus-restart": lambda session, operation: session.machine(operation).logind.restart_bus(),
     "logind-restart": lambda session, operation: session.machine(operation).logind.restart(),
-    **{f"{kind}-pressure": _set_pressure(kind, short=True) for kind in _PRESSURES},
-    **{f"{kind}-available": _set_pressure(kind, short=False) for kind in _PRESSURES},
+    **{f"{kind}-pressure": _begin_pressure(kind) for kind in _PRESSURES},
+    **{f"{kind}-available": _end_pressure(kind) for kind in _PRESSURES},
     "network-unavailable": lambda session, operation: session.machine(operation).report_network(False),
     "network-available": lambda session, operation: session.machine(operation).report_network(True),
     "clock-skew": lambda _session, _operation: None,  # no controller reads a node's clock (facts 5.2)

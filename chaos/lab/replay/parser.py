@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from chaos.lab.replay.behaviour import inferred_behaviour
+from chaos.lab.replay.behaviour import INFERRED, inferred_behaviour
 from chaos.lab.replay.external_writes import find_user_operations
+from chaos.lab.replay.implied import implied_exits, implied_heals, implied_starts
+from chaos.lab.replay.inferred_requests import inferred_requests
 from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording
 from chaos.lab.replay.verbs import UNDO, verb_of
-from chaos.lab.spec import SpecError, parse_duration
 
 _INHIBITORS = ("inhibitor-locks", "inhibitors")  # the latter in recordings of 0.1.0
 _CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")
-_START_OPERATIONS = ("power-on", "reboot", "hard-reboot", "kubelet-start", "kubelet-restart", "kubelet-kill")
 _SETUP_LEAD = 1.0  # seconds from the state that is restored to the first action of a run
-_RESTART_DURATION = 0.3  # seconds from a kubelet's restart to its event
 
 
 def parse(entries: Iterable[dict[str, Any]]) -> Recording:
@@ -35,12 +34,13 @@ def parse(entries: Iterable[dict[str, Any]]) -> Recording:
     if not recording.initial_objects("nodes"):
         raise NotARecordingError("the recording does not start with a list of nodes")
     if not recording.meta.get("behaviour"):
-        recording.meta = {**recording.meta, "behaviour": inferred_behaviour(recording)}
+        recording.meta = {**recording.meta, "behaviour": inferred_behaviour(recording), INFERRED: True}
     if recording.meta.get("nodefall") and recording.operations:
         _skip_setup(recording)
-    recording.operations += [*_implied_heals(recording), *find_user_operations(recording)]
-    recording.operations += _implied_restarts(recording)
+    recording.operations += [*implied_heals(recording), *implied_exits(recording), *find_user_operations(recording)]
+    recording.operations += implied_starts(recording)
     recording.operations.sort(key=lambda item: item.t)
+    recording.cpu_requests = inferred_requests(recording)
     return recording
 
 
@@ -79,37 +79,19 @@ def _add_action(recording: Recording, entry: dict[str, Any], steps: dict[str, st
         verb = verb_of(entry["type"], params, steps)
         steps[str(body.get("step", ""))] = verb
         recording.operations.append(Operation(entry["t"], verb, node, params, command))
-    elif body.get("phase") == "undone":
-        verb = steps.get(str(body.get("step", "")), "")
-        undo = UNDO.get(verb, "")
-        actions = [item.action for item in recording.operations if item.node == node and item.action in (verb, undo)]
-        if undo and actions[-1:] == [verb]:
-            recording.operations.append(Operation(entry["t"], undo, node, {}))
+    elif body.get("phase") in ("undo", "undone"):
+        _add_undo(recording, Operation(entry["t"], steps.get(str(body.get("step", "")), ""), node, {}))
 
 
-def _implied_heals(recording: Recording) -> list[Operation]:
-    """Ends of partitions with a duration that no entry reports."""
-    result = []
-    for item in recording.operations:
-        if item.action != "partition" or not isinstance(item.params.get("duration"), str):
-            continue
-        later = [other for other in recording.operations if other.node == item.node and other.t > item.t]
-        if any(other.action == "heal" for other in later):
-            continue
-        try:
-            result.append(Operation(item.t + parse_duration(item.params["duration"]), "heal", item.node, {}))
-        except SpecError as error:
-            raise NotARecordingError(f"action partition: {error}") from error
-    return result
+def _add_undo(recording: Recording, step: Operation) -> None:
+    """Add what takes back the step, when that begins; its proof, or a repetition, comes later."""
+    undo = UNDO.get(step.action, "")
+    earlier = [item for item in recording.operations if item.node == step.node and item.action in (step.action, undo)]
+    if undo and earlier and not _is_undone(earlier[-1], undo):
+        params = {"active": False} if undo == "prepare-for-shutdown" else {}
+        recording.operations.append(Operation(step.t, undo, step.node, params))
 
 
-def _implied_restarts(recording: Recording) -> list[Operation]:
-    """Restarts of kubelets that no operation explains."""
-    result = []
-    for node in {item.object["metadata"]["name"] for item in recording.observations["nodes"]}:
-        starts = recording.kubelet_starts(node)
-        for before, at in zip([recording.start, *starts], starts, strict=False):
-            earlier = [item for item in recording.operations if item.node == node and before <= item.t < at]
-            if not any(item.action in _START_OPERATIONS for item in earlier):
-                result.append(Operation(at - _RESTART_DURATION, "kubelet-restart", node, {}))
-    return result
+def _is_undone(last: Operation, undo: str) -> bool:
+    """Whether the last operation is the undo; of a signal, whether it announced no shutdown."""
+    return not last.params.get("active") if undo == "prepare-for-shutdown" else last.action == undo

@@ -5,24 +5,24 @@ from __future__ import annotations
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.replay import build, locks, operations, recorded_choices
+from chaos.lab.replay.recorded_containers import follow_containers
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.session import ReplaySession
 from chaos.lab.replay.user_operations import apply_user_fields
 from chaos.lab.replay.volumes import VOLUME_KINDS
 
-_LEAD = 45.0  # simulated seconds from the lab's start to the recording's, in which the cluster settles
-_REGISTRATION_TIME = 0.5  # seconds after which nodes are registered, before kubelets sync their pods
+LEAD = 45.0  # simulated seconds from the lab's start to the recording's, in which the cluster settles
+REGISTRATION_TIME = 0.5  # seconds after which nodes are registered, before kubelets sync their pods
 _FIRST_RENEWAL_DELAY = 0.325  # mean seconds from a kubelet's restart to its first renewal
 _RENEWAL_PERIOD = 10.2  # mean seconds between two renewals (facts 5.1)
 _PASS_DURATION = 0.0175  # mean seconds of a pass of the node lifecycle controller
-_TAIL = 25.0  # seconds after the recording's end: its last transitions may be later in the lab, within their tolerance
+TAIL = 25.0  # seconds after the recording's end: its last transitions may be later in the lab, within their tolerance
 
 
 def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
-    """Observations of nodes, pods and volumes in the lab. Raises ReplayError for an operation that is not simulated."""
-    spec = build.lab_spec(recording, recording.start - _LEAD, seed)
-    recording.first_operation_time()  # raises ReplayError without operations
-    operations.check_operations(recording)
+    """Observations of nodes, pods and volumes in the lab. Raises ReplayError."""
+    spec = build.lab_spec(recording, recording.start - LEAD, seed)
+    operations.drop_unsupported(recording)
     monitor = recording.monitor_pass()
     if monitor is not None:
         period = spec.controllers.node_monitor_period + _PASS_DURATION
@@ -31,7 +31,8 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
     session = ReplaySession(Cluster(spec), recording)
     cluster = session.cluster
     cluster.start()
-    cluster.sim.run_until(spec.start + _REGISTRATION_TIME)
+    cluster.sim.run_until(spec.start + REGISTRATION_TIME)
+    follow_containers(cluster, recording)
     build.load_objects(cluster, recording)
     for node in recording.initial_objects("nodes"):
         apply_user_fields(session, node)
@@ -42,17 +43,17 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
     for name, machine in cluster.machines.items():
         if locks.has_lock_initially(recording, name) is False:
             machine.kubelet.lose_lock()
-    observations = _record_changes(cluster)
+    observations = record_changes(cluster)
     for operation in recording.operations:
         cluster.sim.run_until(operation.t)
         operations.execute(session, operation)
-    cluster.sim.run_until(recording.end + _TAIL)
+    cluster.sim.run_until(recording.end + TAIL)
     return observations
 
 
 def _first_pass(recording: Recording, seed: int) -> float:
     """Time of the node lifecycle controller's first pass in a lab with this seed: of the event RegisteredNode."""
-    spec = build.lab_spec(recording, recording.start - _LEAD, seed)
+    spec = build.lab_spec(recording, recording.start - LEAD, seed)
     cluster, times = Cluster(spec), []
 
     def on_change(change: Change) -> None:
@@ -70,14 +71,16 @@ def _align_heartbeats(cluster: Cluster, recording: Recording) -> None:
     """Align Lease renewals with the last ones before the first operation, by a restart of each kubelet before."""
     for name, machine in cluster.machines.items():
         before = [at for at in recording.renewals(name) if at <= recording.first_operation_time()]
-        if before:
+        if not before:
+            machine.kubelet.restart()  # it reads the manifests of its static pods
+        else:
             at = before[-1] - _FIRST_RENEWAL_DELAY - _RENEWAL_PERIOD
             while at > recording.start - _RENEWAL_PERIOD:
                 at -= _RENEWAL_PERIOD
             cluster.sim.at(at, machine.kubelet.restart)
 
 
-def _record_changes(cluster: Cluster) -> dict[str, list[Observation]]:
+def record_changes(cluster: Cluster) -> dict[str, list[Observation]]:
     """Observations from now on, starting with a list, as in a recording."""
     observations = {
         plural: [Observation(cluster.sim.now, "LIST", obj) for obj in cluster.store.list(plural)]

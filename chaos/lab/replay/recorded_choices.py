@@ -21,15 +21,19 @@ from chaos.lab.objects.accessors import (
     has_taint,
     is_deleting,
     name_of,
+    namespace_of,
     node_of,
     taints_of,
     uid_of,
     untolerated,
 )
+from chaos.lab.replay.recorded_pressure import eviction_ranks
 from chaos.lab.replay.recording import Observation, Operation, Recording
 from chaos.lab.replay.states import owner_of
 
 _CACHE_AGE = 0.25  # seconds by which the scheduler's view of a node may be old
+_BINDING_LEAD = 1.0  # seconds
+_NEVER = float("inf")
 _GC_PERIOD = 20.0055  # mean seconds between two runs of pod GC
 
 
@@ -101,8 +105,8 @@ def _rejection(pod: Object, node: Object) -> str:
 def apply_choices(cluster: Cluster, recording: Recording) -> None:
     """Make the controllers of a running lab repeat the recorded choices."""
     bindings = Bindings(recording.observations["pods"])
-    if recording.meta.get("nodefall"):  # its recordings lack the pods' constraints, so bindings alone show them
-        cluster.controllers.scheduler.may_schedule = lambda pod: bindings.next_binding_time(pod) < float("inf")
+    if not has_constraints(recording):
+        _follow_bindings(cluster, bindings)
     cluster.controllers.scheduler.order, cluster.controllers.scheduler.pick = bindings.next_binding_time, bindings.pick
     taint_times = _taint_times(recording)
 
@@ -111,9 +115,26 @@ def apply_choices(cluster: Cluster, recording: Recording) -> None:
         return min(nodes, key=lambda name: next((t for t in taint_times.get(name, []) if t > now), float("inf")))
 
     cluster.controllers.node_lifecycle.select_next = select_next
+    ranks = eviction_ranks(recording)
+    for machine in cluster.machines.values():
+        machine.kubelet.eviction_rank = lambda pod: ranks.get(uid_of(pod), _NEVER)
     first_gc = _first_pod_gc(recording)
     if first_gc is not None:
         cluster.controllers.pod_gc.run_next_at(first_gc - _GC_PERIOD * int((first_gc - cluster.sim.now) / _GC_PERIOD))
+
+
+def has_constraints(recording: Recording) -> bool:
+    """Whether pods were recorded with what decides where they may run; runs of nodefall before 0.3 are without."""
+    pods = recording.observations["pods"]
+    return not recording.meta.get("nodefall") or any(item.object["spec"].get("schedulerName") for item in pods)
+
+
+def _follow_bindings(cluster: Cluster, bindings: Bindings) -> None:
+    """Schedule pods only when they were: bindings alone show their constraints."""
+    scheduler, sim = cluster.controllers.scheduler, cluster.sim
+    scheduler.may_schedule = lambda pod: bindings.next_binding_time(pod) - _BINDING_LEAD <= sim.now
+    for t, _ in bindings.all:
+        sim.at(max(sim.now, t - _BINDING_LEAD), scheduler.retry)
 
 
 def _taint_times(recording: Recording) -> dict[str, list[float]]:
@@ -126,6 +147,16 @@ def _taint_times(recording: Recording) -> dict[str, list[float]]:
         if is_tainted and not before.get(name, False):
             result.setdefault(name, []).append(item.t)
         before[name] = is_tainted
+    return result
+
+
+def eviction_times(recording: Recording, since: float) -> dict[tuple[str, str], float]:
+    """Times at which pods were evicted through the API, by namespace and name."""
+    result: dict[tuple[str, str], float] = {}
+    for item in recording.observations["pods"]:
+        target = condition(item.object, "DisruptionTarget") or {}
+        if item.t >= since and target.get("reason") == "EvictionByEvictionAPI" and target.get("status") == "True":
+            result.setdefault((namespace_of(item.object), name_of(item.object)), item.t)
     return result
 
 

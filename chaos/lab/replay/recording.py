@@ -11,15 +11,21 @@ from typing import Any
 from chaos.lab.objects.accessors import NOT_READY, UNREACHABLE, Object, condition_status, has_taint, name_of
 
 PLURALS = (
-    "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets",
+    "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs",
     "nodes", "pods", "leases", "events", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 )  # fmt: skip
+_HALF_SECOND = 0.5
+_LATE_EVENT = 2.0  # seconds from an event to its receipt
 _QUEUE_DELAY = 0.05  # seconds; mean delay of a node in the NoExecute queue
 _ON_NODE = re.compile(r"on node (\S+),")
 
 
 class ReplayError(ValueError):
     """The recording cannot be replayed."""
+
+
+class NotReplayedError(ReplayError):
+    """The lab cannot simulate one operation."""
 
 
 class NotARecordingError(ReplayError):
@@ -37,13 +43,17 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Start of an action, at ``t`` epoch seconds; ``action`` is a name of module ``verbs``."""
+    """Start of an action, at ``t`` epoch seconds; ``action`` is a name of module ``verbs``.
+
+    ``is_inferred``: no one did it, it shows only in what followed.
+    """
 
     t: float
     action: str
     node: str
     params: dict[str, Any]
     command: str = ""
+    is_inferred: bool = False
 
 
 @dataclass
@@ -51,7 +61,8 @@ class Recording:
     """Observations by plural, operations, and host data of one recording.
 
     ``start`` and ``end`` are the times of the first and last entry, in epoch seconds. ``inhibitor_samples``: time,
-    node, and whether the kubelet held an inhibitor. ``configs``: kubelet configuration by node.
+    node, and whether the kubelet held an inhibitor. ``configs``: kubelet configuration by node. ``findings``: what
+    cannot be replayed, and why. ``cpu_requests``: inferred ones, by the uid of a pod.
     """
 
     start: float
@@ -61,16 +72,21 @@ class Recording:
     operations: list[Operation] = field(default_factory=list)
     inhibitor_samples: list[tuple[float, str, bool]] = field(default_factory=list)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+    cpu_requests: dict[str, str] = field(default_factory=dict)
+
+    def add_finding(self, text: str) -> None:
+        """Add what the lab cannot replay, with the reason, once."""
+        if text not in self.findings:
+            self.findings.append(text)
 
     def initial_objects(self, plural: str) -> list[Object]:
         """Objects of the first list: the LIST observations before any other of this kind."""
         return [item.object for item in takewhile(lambda item: item.type == "LIST", self.observations[plural])]
 
     def first_operation_time(self) -> float:
-        """Time of the first operation. Raises ReplayError without operations."""
-        if not self.operations:
-            raise ReplayError("nothing to replay: the recording has no actions")
-        return self.operations[0].t
+        """Time of the first operation; the start without operations."""
+        return self.operations[0].t if self.operations else self.start
 
     def renewals(self, node: str) -> list[float]:
         """Renew times of a node's Lease, in epoch seconds of the node's clock."""
@@ -95,11 +111,11 @@ class Recording:
         return self.kubelet_events(node, "Starting")
 
     def kubelet_events(self, node: str, reason: str) -> list[float]:
-        """Times of the kubelet's events with this reason about its own Node."""
+        """Times of the kubelet's events with this reason about its own Node, their own if they came late."""
         return [
-            item.t
+            event_time(item)
             for item in self.observations["events"]
-            if item.type != "LIST"
+            if item.type in ("ADDED", "MODIFIED")
             and item.object.get("reason") == reason
             and item.object["involvedObject"].get("kind") == "Node"
             and item.object["involvedObject"].get("name") == node
@@ -107,13 +123,17 @@ class Recording:
         ]
 
     def boot_seconds(self, node: str) -> float:
-        """Seconds from power-on to kubelet start, by the first power-on of the node; 0 without one."""
+        """Seconds from power-on to kubelet start, of the quickest boot; 0 without one.
+
+        A machine that is still running ignores a power-on.
+        """
+        durations = []
         for operation in self.operations:
             if operation.action in ("power-on", "hard-reboot") and operation.node == node:
                 later = [at for at in self.kubelet_starts(node) if at > operation.t]
                 later += [at for at in self.renewals(node) if at > operation.t and operation.action == "power-on"]
-                return min(later) - operation.t if later else 0.0
-        return 0.0
+                durations += [min(later) - operation.t] if later else []
+        return min(durations, default=0.0)
 
     def node_at(self, name: str, t: float) -> Object | None:
         """The Node at time ``t``; None if there was none."""
@@ -136,6 +156,13 @@ class Recording:
                 queued = item.t - _QUEUE_DELAY
             before[name_of(new)] = new
         return queued
+
+
+def event_time(event: Observation) -> float:
+    """Time of receipt, or of the event itself, which has whole seconds, if that is long before."""
+    at = event.object.get("lastTimestamp") or event.object.get("firstTimestamp")
+    own = to_epoch(at) + _HALF_SECOND if at else event.t
+    return own if event.t - own > _LATE_EVENT else event.t
 
 
 def _is_monitor_write(old: Object, new: Object) -> bool:

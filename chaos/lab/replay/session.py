@@ -11,10 +11,14 @@ from chaos.lab.replay.recording import Operation, Recording
 
 @dataclass(frozen=True, slots=True)
 class ReplaySession:
-    """A simulated cluster, and the recording to replay on it."""
+    """A simulated cluster, and the recording to replay on it.
+
+    ``follows_chance``: what was chance in the recorded cluster is repeated.
+    """
 
     cluster: Cluster
     recording: Recording
+    follows_chance: bool = True
 
     def machine(self, operation: Operation) -> Machine:
         """Machine of an operation's node."""

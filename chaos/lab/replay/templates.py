@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
+from chaos.lab.apiserver.admission.jobs import check_job
 from chaos.lab.apiserver.admission.workloads import admit_workload
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, claims_of, controller_of, labels_of, name_of, namespace_of, uid_of
+from chaos.lab.replay.pod_specs import adapt_template
 from chaos.lab.replay.recording import Recording
 from chaos.lab.replay.states import owner_of
 
-TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets")
+TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs")
+_EDITS = "replay/edits"  # annotation of a template
 _FIELDS = ("priorityClassName", "terminationGracePeriodSeconds", "restartPolicy", "tolerations")
 _HASH = "pod-template-hash"
 _GENERATED = (
@@ -25,22 +29,64 @@ _GENERATED = (
 
 
 def with_template(plural: str, obj: Object, recording: Recording) -> Object | None:
-    """The owner with selector and template; None if no pod shows them. ``obj`` itself if it has a template."""
-    if plural not in TEMPLATE_KINDS or "template" in obj["spec"]:
+    """The owner with selector and template; None if no pod shows them. ``obj`` itself in a whole recording.
+
+    Edits of what is not recorded show in the generation alone: they mark the template, so that it is rolled out.
+    """
+    if plural not in TEMPLATE_KINDS:
         return obj
-    pods = [item.object for item in recording.observations["pods"] if _is_owner(plural, obj, item.object)]
-    if not pods:
-        return None
+    if is_whole(obj):
+        return obj
     new: Object = clone(obj)
+    if "template" in new["spec"]:
+        new["spec"]["template"].setdefault("metadata", {})
+    elif not _restore_template(plural, new, recording):
+        return None
+    if edits := _edits(plural, obj, recording):
+        new["spec"]["template"]["metadata"].setdefault("annotations", {})[_EDITS] = str(edits)
+    adapt_template(new["spec"]["template"])
+    if plural == "statefulsets":
+        pods = [item.object for item in recording.observations["pods"] if _is_owner(plural, obj, item.object)]
+        if pods:
+            new["spec"] = (
+                _claim_templates(pods[0], recording) | {"podManagementPolicy": _management(pods)} | new["spec"]
+            )
+    if plural == "jobs":
+        check_job(new["spec"])
+    else:
+        admit_workload(plural, new)
+    return new
+
+
+def is_whole(owner: Object) -> bool:
+    """Whether the owner was recorded whole, with its template's images."""
+    containers = ((owner["spec"].get("template") or {}).get("spec") or {}).get("containers") or [{}]
+    return "image" in containers[0]
+
+
+def _restore_template(plural: str, new: Object, recording: Recording) -> bool:
+    """Set selector and template as of the first recorded pod of the owner; False without one."""
+    pods = [item.object for item in recording.observations["pods"] if _is_owner(plural, new, item.object)]
+    if not pods:
+        return False
     labels = {key: value for key, value in labels_of(pods[0]).items() if key not in _GENERATED}
     if plural == "replicasets":
         labels[_HASH] = labels_of(pods[0])[_HASH]
-    new["spec"]["selector"] = {"matchLabels": dict(labels)}
+    if plural != "jobs":
+        new["spec"]["selector"] = {"matchLabels": dict(labels)}
     new["spec"]["template"] = {"metadata": {"labels": labels}, "spec": _pod_spec(pods[0])}
-    if plural == "statefulsets":
-        new["spec"] |= _claim_templates(pods[0], recording) | {"podManagementPolicy": _management(pods)}
-    admit_workload(plural, new)
-    return new
+    return True
+
+
+def _edits(plural: str, obj: Object, recording: Recording) -> int:
+    """Number of changes of the owner's generation, up to this version, that no recorded field shows."""
+    versions = [item.object for item in recording.observations[plural] if uid_of(item.object) == uid_of(obj)]
+    generation = obj["metadata"].get("generation") or 0
+    return sum(
+        (before["metadata"].get("generation") or 0) < (after["metadata"].get("generation") or 0) <= generation
+        and before["spec"] == after["spec"]
+        for before, after in pairwise(versions)
+    )
 
 
 def create_priority_classes(cluster: Cluster, recording: Recording) -> None:

@@ -61,13 +61,10 @@ UNDO = {
     "disk-pressure": "disk-available",
     "pid-pressure": "pid-available",
     "network-unavailable": "network-available",
+    "prepare-for-shutdown": "prepare-for-shutdown",
+    "schedule-shutdown": "cancel-shutdown",
 }
 _UNDO_NAMES = ("heal", "undo", "restore", "recover")  # ends of the step that params.of names
-
-
-def supported_names() -> list[str]:
-    """Names of all supported actions, without aliases."""
-    return sorted({*_HOST, *_API.split()})
 
 
 def verb_of(action: str, params: dict[str, Any], steps: dict[str, str]) -> str:

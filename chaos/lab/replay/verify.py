@@ -36,7 +36,7 @@ def _rank(result: Result) -> tuple[int, int]:
 def _replay_once(recording: Recording, seed: int) -> Result:
     observations = play(recording, seed)
     result = compare(recording, observations, lab_spec(recording, recording.start, seed).controllers)
-    result.seed = seed
+    result.seed, result.findings = seed, list(recording.findings)
     for side, history in (("recording", recording.observations), ("lab", observations)):
         for t, text in misplaced_bindings(history):
             result.matched = max(0, result.matched - 1)

@@ -7,12 +7,23 @@ from functools import partial
 
 from chaos.lab.apiserver.store.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import Object, claims_of, is_deleting, name_of, namespace_of, node_of, uid_of
+from chaos.lab.objects.accessors import (
+    Object,
+    claims_of,
+    condition_status,
+    is_deleting,
+    is_terminal,
+    name_of,
+    namespace_of,
+    node_of,
+    uid_of,
+)
 from chaos.lab.objects.storage import mounted_names
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.states import AttachmentState, StateHistory, VolumeState
 
 VOLUME_KINDS = ("persistentvolumes", "persistentvolumeclaims", "volumeattachments")
+_FORCED_DETACH = 390.0  # seconds; 6 min, and what the controller takes for it (facts 7)
 _STATUS_FIELDS = ("volumesAttached", "volumesInUse")
 
 
@@ -33,6 +44,51 @@ def mount_volumes(cluster: Cluster, pod: Object) -> None:
     """Mount the volumes of a pod that is restored with running containers."""
     if claims_of(pod):
         cluster.machines[node_of(pod)].runtime.mounts[uid_of(pod)] = mounted_names(cluster.store, pod)
+
+
+def disables_forced_detach(recording: Recording) -> bool:
+    """Whether a volume stayed attached to a node that was not Ready for longer than six minutes without its pod."""
+    for attachment in recording.initial_objects("volumeattachments"):
+        uid, seen = uid_of(attachment), recording.observations["volumeattachments"]
+        versions = [item for item in seen if uid_of(item.object) == uid]
+        end = next((item.t for item in versions if item.type == "DELETED" or is_deleting(item.object)), recording.end)
+        gone = _last_use(recording, attachment, end)
+        for lost, back in _outages(recording, attachment["spec"]["nodeName"]):
+            if min(end, back) - max(gone, lost) > _FORCED_DETACH:
+                return True
+    return False
+
+
+def _outages(recording: Recording, node: str) -> Iterator[tuple[float, float]]:
+    """Begin and end of each time in which the node was not Ready."""
+    lost: float | None = None
+    for item in recording.observations["nodes"]:
+        if name_of(item.object) != node:
+            continue
+        is_ready = condition_status(item.object, "Ready") == "True"
+        if is_ready and lost is not None:
+            yield lost, item.t
+        lost = None if is_ready else (item.t if lost is None else lost)
+    if lost is not None:
+        yield lost, recording.end
+
+
+def _last_use(recording: Recording, attachment: Object, end: float) -> float:
+    """Time at which the last pod with the volume left the node; ``end`` if one still was there."""
+    volume = attachment["spec"]["source"].get("persistentVolumeName", "")
+    claims = {
+        (namespace_of(item.object), name_of(item.object))
+        for item in recording.observations["persistentvolumeclaims"]
+        if (item.object["spec"] or {}).get("volumeName") == volume
+    }
+    ends: dict[str, float] = {}
+    for item in recording.observations["pods"]:
+        pod = item.object
+        has_claim = any((namespace_of(pod), claim) in claims for claim in claims_of(pod))
+        if has_claim and node_of(pod) == attachment["spec"]["nodeName"]:
+            is_gone = item.type == "DELETED" or is_terminal(pod)
+            ends[uid_of(pod)] = min(ends.get(uid_of(pod), end), item.t) if is_gone else end
+    return max(ends.values(), default=end)
 
 
 def volume_histories(observations: dict[str, list[Observation]]) -> dict[str, StateHistory]:

@@ -17,7 +17,7 @@ from chaos.lab.replay.build import lab_spec
 from chaos.lab.replay.compare import compare, count_states
 from chaos.lab.replay.parser import parse
 from chaos.lab.replay.play import play
-from chaos.lab.replay.recording import NotARecordingError, Operation, Recording, ReplayError
+from chaos.lab.replay.recording import NotARecordingError, Operation, Recording
 from chaos.lab.replay.verify import replay
 from chaos.lab.spec import ControllerSpec
 
@@ -134,6 +134,7 @@ def without_claims(lines: Lines) -> None:
 def never_recovered(lines: Lines) -> None:
     """Drop the restart, and the kubelet's event about it."""
     without_operation("kubelet-restart")(lines)
+    without_operation("power-on")(lines)
     lines[:] = [line for line in lines if line["kind"] != "events" or line["object"].get("reason") != "Starting"]
 
 
@@ -143,7 +144,7 @@ def never_recovered(lines: Lines) -> None:
         ("01-graceful-poweroff", no_grace),
         ("01-graceful-poweroff", slow_pods),
         ("01-graceful-poweroff", other_operation("power-cut")),
-        ("01-graceful-poweroff", without_operation("power-on")),
+        ("01-graceful-poweroff", never_recovered),
         ("05-power-cut", short_grace_period),
         ("05-power-cut", other_operation("poweroff")),
         ("07-partition-from-control-plane", never_healed),
@@ -206,17 +207,30 @@ def test_spec_follows_the_recording() -> None:
     assert {"a", "b"} <= zones
 
 
-def test_unsupported_operations() -> None:
+def test_what_cannot_be_replayed_is_a_finding() -> None:
+    """The rest is compared; without the action the history is another one."""
     recording = recorded("01-graceful-poweroff")
-    recording.operations.append(Operation(recording.end, "set-on-fire", "ra-worker", {}))
-    with pytest.raises(ReplayError, match="set-on-fire"):
-        replay(recording, 1)
-    recording.operations[-1] = Operation(recording.end, "power-cut", "unknown-node", {})
-    with pytest.raises(ReplayError, match="unknown-node"):
-        replay(recording, 1)
-    recording.operations.clear()
-    with pytest.raises(ReplayError, match="no action"):
-        replay(recording, 1)
+    recording.operations += [
+        Operation(recording.end, "set-on-fire", "ra-worker", {}),
+        Operation(recording.end, "power-cut", "unknown-node", {}),
+    ]
+    result = replay(recording, 2)
+    assert (result.matched, result.is_match) == (STATES["01-graceful-poweroff"], True)
+    assert [text.split(":")[0] for text in result.findings] == [
+        "action set-on-fire is not replayed",
+        "action power-cut on 'unknown-node' is not replayed",
+    ]
+    recording.operations = [Operation(recording.first_operation_time(), "partition", "ra-worker", {"from": "moon"})]
+    result = replay(recording, 1)
+    assert not result.is_match
+    assert result.findings[-1] == "action partition is not replayed: the lab does not simulate a partition from moon"
+
+
+def test_nothing_was_done() -> None:
+    lines = [line for line in lines_of("12-partition-ipv4-only") if line["kind"] != "action"]
+    result = replay(parse(lines), 1)
+    assert result.is_match
+    assert "the recording has no actions" in result.findings[0]
 
 
 @pytest.mark.parametrize(
