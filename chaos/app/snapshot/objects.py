@@ -1,0 +1,171 @@
+"""Lists of a cluster's objects, page by page, into a snapshot; what cannot be read is noted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from chaos.app.snapshot.notes import Notes
+from chaos.kube.pagination import iter_pages
+from chaos.kube.watch_codec import DECODE_ERRORS, WatchCodec
+from chaos.model.errors import NodefallError
+from chaos.model.kube import Node
+from chaos.model.ports import KubeApi
+from chaos.model.resources import RESOURCES
+from chaos.snapshot.control_plane import visible_flags
+from chaos.snapshot.kinds import EVENTS, KINDS, UNMODELLED, Kind
+from chaos.snapshot.known_names import API_GROUPS
+from chaos.snapshot.measure import Measurements
+from chaos.snapshot.projection import Convert, Projector
+from chaos.snapshot.trees import Leaf
+from chaos.store.snapshot_file import SnapshotFile
+
+_PAGES = WatchCodec(RESOURCES["pods"])  # pages of all kinds are alike
+_DEFAULT_SCHEDULER = "default-scheduler"
+_SHOWN = 5  # names in a note
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_node = msgspec.json.Decoder(Node).decode
+
+
+class ObjectCollector:
+    """Reads the kinds of a snapshot. ``nodes``: as far as they could be decoded, for what is read of their machines."""
+
+    def __init__(self, kube: KubeApi, file: SnapshotFile, notes: Notes, convert: Mapping[Leaf, Convert]) -> None:
+        self._kube, self._file, self._notes, self._convert = kube, file, notes, convert
+        self.nodes: list[Node] = []
+        self.measured = Measurements()
+        self.flags: dict[str, dict[str, Any]] = {}
+        self._schedulers: Counter[str] = Counter()
+        self._errors: list[NodefallError] = []
+
+    def collect(self, progress: Callable[[str], None]) -> None:
+        """Read events and all kinds. Raises NodefallError if no kind could be read."""
+        self._read_events()
+        for kind in KINDS.values():
+            self._read_kind(kind)
+            if number := self._file.counts[kind.plural]:
+                progress(f"{number} {kind.plural}")
+        if len(self._errors) == len(KINDS):
+            raise self._errors[0]
+        self._note_schedulers()
+        self._note_flags()
+        self._note_unmodelled()
+
+    def _read_events(self) -> None:
+        try:
+            for raw, _ in self._items(EVENTS):
+                self.measured.add_event(_decode_object(raw))
+        except NodefallError as error:
+            self._notes.add_error("events", error, "times to pull and to end are measured without them")
+
+    def _read_kind(self, kind: Kind) -> None:
+        projector, damaged = Projector(kind.plural, kind.tree, self._convert), 0
+        self._file.begin(kind.plural)
+        try:
+            for raw, restarts in self._items(kind.path):
+                if restarts:
+                    self._restart(kind)
+                    damaged = 0
+                damaged += not self._add(kind, projector, raw)
+        except NodefallError as error:
+            self._errors.append(error)
+            self._file.begin(kind.plural)  # half a list is a wrong cluster
+            self._notes.add_error(kind.plural, error, "the copy has none", is_object=True)
+            return
+        if damaged:
+            self._notes.add(kind.plural, f"{damaged} objects cannot be decoded", is_object=True)
+        self._notes.add_unknown_fields(kind.plural, projector.unknown)
+
+    def _restart(self, kind: Kind) -> None:
+        """Discard what was listed of a kind."""
+        self._file.begin(kind.plural)
+        if kind.plural == "nodes":
+            self.nodes.clear()
+        elif kind.plural == "pods":
+            self.measured.forget_pods()
+            self._schedulers.clear()
+
+    def _items(self, path: str) -> Iterator[tuple[msgspec.Raw, bool]]:
+        """Objects of a collection, each with whether the list restarts with it. Raises NodefallError."""
+        for page, restarts in iter_pages(self._kube, path, _PAGES):
+            for index, raw in enumerate(page.items or ()):
+                yield raw, restarts and index == 0
+
+    def _add(self, kind: Kind, projector: Projector, raw: msgspec.Raw) -> bool:
+        """Add an object; False if it is none."""
+        try:
+            obj = _decode_object(raw)
+        except DECODE_ERRORS:
+            return False
+        if not isinstance(obj.get("metadata"), dict) or not obj["metadata"].get("name"):
+            return False
+        if kind.plural == "nodes":
+            self._add_node(raw)
+        elif kind.plural == "pods":
+            self._add_pod(obj)
+        line = {"kind": kind.plural, "object": projector.project(obj)}
+        self._file.add(kind.plural, msgspec.json.encode(line))
+        return True
+
+    def _add_node(self, raw: msgspec.Raw) -> None:
+        try:
+            self.nodes.append(_decode_node(raw))
+        except DECODE_ERRORS as error:
+            self._notes.add("kubelet of a node", "its Node cannot be decoded", detail=str(error))
+
+    def _add_pod(self, pod: dict[str, Any]) -> None:
+        spec = pod.get("spec")
+        if isinstance(spec, dict):
+            self._schedulers[str(spec.get("schedulerName") or _DEFAULT_SCHEDULER)] += 1
+            if found := visible_flags(pod):
+                self.flags.setdefault(*found)
+            self.measured.add_pod(pod)
+
+    def _note_schedulers(self) -> None:
+        del self._schedulers[_DEFAULT_SCHEDULER]
+        for name, number in sorted(self._schedulers.items()):
+            self._notes.add_named(
+                "scheduler", name, f"{number} pods: the lab has no scheduler but {_DEFAULT_SCHEDULER}"
+            )
+
+    def _note_flags(self) -> None:
+        for component in ("kube-controller-manager", "kube-apiserver"):
+            if component not in self.flags:
+                self._notes.add(f"flags of {component}", "no pod of kube-system shows them; the defaults are assumed")
+
+    def _note_unmodelled(self) -> None:
+        """Note what the lab does not model: custom resources, autoscalers, webhooks."""
+        groups = self._custom_groups()
+        if groups:
+            shown = ", ".join(groups[:_SHOWN]) + (", ..." if len(groups) > _SHOWN else "")
+            why = "the lab has no operators"
+            self._notes.add(f"custom resources of {len(groups)} API groups", why, detail=shown)
+        for path, (what, effect) in UNMODELLED.items():
+            number = self._count(path)
+            if number:
+                self._notes.add(f"{number} {what}", f"the lab has none: {effect}")
+
+    def _custom_groups(self) -> list[str]:
+        """API groups that Kubernetes does not serve by itself, by name; autoscaling.k8s.io is one of them."""
+        try:
+            response = self._kube.request("GET", "/apis")
+            names = [str(group["name"]) for group in msgspec.json.decode(response.body)["groups"]]
+        except (NodefallError, *DECODE_ERRORS, KeyError, TypeError):
+            self._notes.add("API groups", "the list of API groups cannot be read")
+            return []
+        return sorted(name for name in names if "." in name and name not in API_GROUPS)
+
+    def _count(self, path: str) -> int:
+        """Number of objects of a collection; 0 for an unknown kind, and if they cannot be listed, which is noted."""
+        try:
+            response = self._kube.request("GET", path, {"limit": "1"})
+            if response.status == 404:
+                return 0
+            document = msgspec.json.decode(response.body) if response.status == 200 else {}
+            return len(document["items"] or ()) + int(document["metadata"].get("remainingItemCount") or 0)
+        except (NodefallError, *DECODE_ERRORS, KeyError, TypeError, AttributeError):
+            self._notes.add(UNMODELLED[path][0], "their number cannot be read")
+            return 0

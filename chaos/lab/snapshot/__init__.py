@@ -1,0 +1,1 @@
+"""A lab from a snapshot of a cluster."""

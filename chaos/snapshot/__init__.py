@@ -1,0 +1,1 @@
+"""Snapshots of a cluster: which fields they have, how they are anonymized, what is measured. Pure."""

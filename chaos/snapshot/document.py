@@ -1,0 +1,39 @@
+"""A snapshot as JSON lines: a header, then one line for each object, kubelet, host and measured owner.
+
+``{"kind": "header", "object": {...}}``, ``{"kind": "pods", "object": {...}}``, ``{"kind": "configz", "node": NODE,
+"object": {...}}``, ``{"kind": "host", "node": NODE, "object": {...}}``, ``{"kind": "measured", "object": {...}}``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+FORMAT = 1
+
+
+class Missing(Struct, frozen=True, rename="camel"):
+    """What a snapshot lacks, and why; ``is_object``: objects of the cluster."""
+
+    what: str
+    why: str
+    is_object: bool = False
+
+
+class Header(Struct, rename="camel"):
+    """First line of a snapshot. ``taken``: seconds since the epoch. ``counts``: lines by kind.
+
+    ``controller_manager`` and ``api_server`` have flags as the lab names them, as far as they are visible.
+    """
+
+    format: int
+    nodefall: str
+    taken: float
+    kubernetes: str
+    anonymized: bool = False
+    simulated: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+    controller_manager: dict[str, Any] = field(default_factory=dict)
+    api_server: dict[str, Any] = field(default_factory=dict)
+    missing: list[Missing] = field(default_factory=list)
