@@ -1,19 +1,4 @@
-"""Lockstep: simulated time moves only while all participants sleep and no request is in flight.
-
-Clients read the time and sleep over TCP (:class:`TimeSource`), one client per connection, in ASCII lines:
-
-================== ==================================================================================================
-``hello observer`` First line of a client that only reads the time. Response: ``ok``.
-``hello participant`` ... of a client that stops time while it does not sleep. Response: ``ok``.
-``hello sleeper``  ... of a client that stops time only until :data:`LINGER` seconds (wall) after a sleep: a thread
-                   that sleeps now and then, and blocks on other things in between. Response: ``ok``.
-``now``            Response: seconds since the epoch with six decimals.
-``sleep <until>``  Response: the time, as soon as it is ``until`` (seconds since the epoch) or later.
-``wake``           Ends the sleep of this connection, whose response is then sent. No effect without a sleep.
-================== ==================================================================================================
-
-Response to an invalid line: ``error <reason>``. Closing the connection ends the participation.
-"""
+"""Lockstep: simulated time moves only while all participants sleep, no request is in flight, and no client has work."""
 
 from __future__ import annotations
 
@@ -22,7 +7,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
+from chaos.lab.sim.clients import Clients, Identity
 from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.idle_loop import IdleLoop
 
 TICK = 0.002  # wall seconds between two steps of time
 LINGER = 0.05
@@ -30,15 +17,20 @@ SETTLE = 0.004  # wall seconds without a step of time after a watch event was wr
 CALM = 20.0  # highest speed on a busy machine; the two above are for this speed
 _BUSY = 0.005  # wall seconds by which a step is late on a busy machine
 _RECOVERY = 1.0  # wall seconds until a busy machine counts as idle again
+_MAX_PAUSE = 0.032  # wall seconds between two inspections of clients that have something to do
 _REQUEST: ContextVar[object] = ContextVar("request")  # of the current task
 _MAX_LAG = 5 * TICK  # a stalled loop must not make time jump
 
 
 class Sleeper:
-    """A participant. ``until``: end of its sleep; None while it is awake."""
+    """A participant. ``until``: end of its sleep; None while it is awake. ``process``: what is observed for it.
+
+    It counts as awake for some wall time after a sleep, if it is neither strict nor observed.
+    """
 
     def __init__(self, lockstep: Lockstep, strict: bool) -> None:
         self._lockstep, self.strict = lockstep, strict
+        self.process: Identity | None = None
         self.until: float | None = None
         self.awake_since = float("-inf")
         self._callback: Callable[[float], None] | None = None
@@ -55,9 +47,16 @@ class Sleeper:
             self.awake_since = self._lockstep.wall()
             callback(self._lockstep.sim.now)
 
+    @property
+    def is_observed(self) -> bool:
+        clients = self._lockstep.clients
+        return clients is not None and clients.observes(self.process)
+
     def blocks_time(self, wall: float) -> bool:
         """Whether time must not move because of this participant."""
-        return self.until is None and (self.strict or wall - self.awake_since < self._lockstep.margin * LINGER)
+        if self.until is not None:
+            return False
+        return self.strict or (wall - self.awake_since < self._lockstep.margin * LINGER and not self.is_observed)
 
 
 class Lockstep:
@@ -75,11 +74,16 @@ class Lockstep:
         self._waiters: list[tuple[float, asyncio.Future[None], object]] = []  # no request: of no participant
         self._wakeup = asyncio.Event()
         self._hold_until = 0.0
-        self.wall = asyncio.get_running_loop().time
+        self._sent = 0  # times that something was sent that no one had asked for
+        loop = asyncio.get_running_loop()
+        self.wall = loop.time
+        self.clients = Clients(loop) if isinstance(loop, IdleLoop) else None
 
     def notify(self) -> None:
-        """Re-evaluate whether time may move."""
+        """Re-evaluate whether time may move: something has ended that clients may wait for."""
         self._wakeup.set()
+        if self.clients:
+            self.clients.notify()
 
     def join(self, strict: bool) -> Sleeper:
         """Add a participant."""
@@ -147,23 +151,33 @@ class Lockstep:
         self._in_flight -= 1
         self.notify()
 
-    def on_event_written(self) -> None:
-        """Stop time for :data:`SETTLE` seconds, or longer at a higher speed, after a watch event was written."""
-        self._hold_until = self.wall() + self.margin * SETTLE
+    def on_sent(self) -> None:
+        """Stop time after a watch event, or the end of a connection, until clients have handled it.
+
+        While some client is not observed, for :data:`SETTLE` seconds, or longer at a higher speed.
+        """
+        self._sent += 1
+        if self.clients:
+            self.clients.notify()
+        if not self._observes_all():
+            self._hold_until = self.wall() + self.margin * SETTLE
 
     def may_move(self) -> bool:
         """Whether time may move: every awake participant waits for a request, and at least one waits for time."""
-        if self.free:
-            return True
-        wall = self.wall()
-        awake = sum(s.blocks_time(wall) for s in self.sleepers)
-        requests = len({request for _, _, request in self._waiters if request is not None})
-        waited_for = len(self._waiters) + sum(s.until is not None for s in self.sleepers)
-        return not self._in_flight and awake <= requests and waited_for > 0
+        if self.free or self._in_flight:
+            return self.free
+        wall, awake, waited_for = self.wall(), 0, len(self._waiters)
+        for sleeper in self.sleepers:
+            if sleeper.until is not None:
+                waited_for += 1
+            elif sleeper.blocks_time(wall):
+                awake += 1
+        requests = len({request for _, _, request in self._waiters if request is not None}) if awake else 0
+        return awake <= requests and waited_for > 0
 
     async def run(self) -> None:
         """Move time until cancelled."""
-        last = self.wall()
+        last, pause, longer = self.wall(), TICK, TICK / 2
         while True:
             if not self.may_move():
                 self._wakeup.clear()
@@ -171,130 +185,61 @@ class Lockstep:
                     async with asyncio.timeout(LINGER):  # wait_for of Python 3.11 can lose a cancellation
                         await self._wakeup.wait()
                 last = self.wall()
+                if self.clients:
+                    self.clients.begin_wait()
                 continue
-            end = max(self.wall() + TICK, self._hold_until)
+            end = max(self.wall() + pause, self._hold_until)
             await asyncio.sleep(end - self.wall())
             wall = self.wall()
             if self._careful and wall - end > _BUSY:
                 self._calm_until = wall + _RECOVERY
-            passed, last = min(wall - max(last, self._hold_until), _MAX_LAG), wall
-            if passed > 0 and self.may_move():
+            passed = min(wall - max(last, self._hold_until), _MAX_LAG)
+            if passed <= 0 or not self.may_move():
+                last = wall
+            elif await self._clients_are_idle():
                 self.step(self.sim.now + passed * self.speed_at(wall))
+                last, pause, longer = wall, TICK, TICK / 2
+            else:
+                is_short = pause <= TICK  # after each longer one: a client that polls in real time is idle in between
+                longer = min(2 * longer, _MAX_PAUSE) if is_short else longer
+                pause = longer if is_short else TICK
+
+    async def _clients_are_idle(self) -> bool:
+        """Whether time may move because no client has anything to do."""
+        return self.free or not self.clients or (await self.clients.are_idle() and self.may_move())
 
     def speed_at(self, wall: float) -> float:
-        """Highest speed, lower for some time after a late step."""
-        return self.speed if wall >= self._calm_until else min(self.speed, CALM)
+        """Highest speed, lower for some time after a late step, unless all clients' work is waited for anyway."""
+        return self.speed if wall >= self._calm_until or self._observes_all() else min(self.speed, CALM)
+
+    def _observes_all(self) -> bool:
+        return bool(self.clients) and all(sleeper.is_observed for sleeper in self.sleepers)
 
     def step(self, limit: float) -> None:
         """Move to ``limit``, but not beyond the end of any sleep nor beyond the first watch event."""
-        hold = self._hold_until
+        sent = self._sent
         wakings = [s.until for s in self.sleepers if s.until is not None]
         target = max(min([limit, *wakings, *(until for until, _, _ in self._waiters)]), self.sim.now)
         while not self.free and (due := self.sim.next_due()) is not None and due <= target:
             self.sim.run_until(max(due, self.sim.now))
-            if self._hold_until != hold or self._in_flight:
+            if self._sent != sent or self._in_flight:
                 break
         else:
             self.sim.run_until(target)
         self._wake_due()
 
     def _wake_due(self) -> None:
+        """Wake who is due, those that always hold time only when the others have nothing more to do."""
         now = self.sim.now
-        for sleeper in [s for s in self.sleepers if s.until is not None and s.until <= now]:
-            sleeper.wake()
         due = [waiter for waiter in self._waiters if waiter[0] <= now]
         self._waiters = [waiter for waiter in self._waiters if waiter[0] > now]
         for _, future, _ in due:
             if not future.done():
                 future.set_result(None)
-
-
-class TimeSource:
-    """TCP server of a :class:`Lockstep`; see the module's docstring for the protocol."""
-
-    def __init__(self, lockstep: Lockstep) -> None:
-        self._lockstep = lockstep
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server | None = None
-
-    @property
-    def connection_count(self) -> int:
-        return len(self._writers)
-
-    async def start(self) -> int:
-        """Listen on loopback and return the port."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1024)
-        return int(self._server.sockets[0].getsockname()[1])
-
-    async def stop(self) -> None:
-        if self._server:
-            self._server.close()
-        for writer in list(self._writers):
-            writer.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = _Client(self._lockstep, writer)
-        self._writers.add(writer)
-        try:
-            while line := await reader.readline():
-                client.handle_line(line.decode("ascii", "replace").strip())
-        except (ConnectionError, ValueError):  # ValueError: a line beyond the limit
-            pass
-        finally:
-            self._writers.discard(writer)
-            client.close()
-            writer.close()
-
-
-class _Client:
-    """A connection of the time source."""
-
-    def __init__(self, lockstep: Lockstep, writer: asyncio.StreamWriter) -> None:
-        self._lockstep, self._writer = lockstep, writer
-        self._sleeper: Sleeper | None = None
-
-    def handle_line(self, line: str) -> None:
-        word, _, rest = line.partition(" ")
-        if word == "now":
-            self._send_time(self._lockstep.sim.now)
-        elif word == "sleep":
-            self._sleep(rest)
-        elif word == "wake":
-            if self._sleeper:
-                self._sleeper.wake()
-        elif word == "hello":
-            self._hello(rest)
-        else:
-            self._write(f"error unknown command {word[:40]!r}")
-
-    def close(self) -> None:
-        if self._sleeper:
-            self._lockstep.leave(self._sleeper)
-
-    def _hello(self, role: str) -> None:
-        if role not in {"observer", "participant", "sleeper"} or self._sleeper:
-            self._write("error hello observer, participant or sleeper, once")
-            return
-        if role != "observer":
-            self._sleeper = self._lockstep.join(strict=role == "participant")
-        self._write("ok")
-
-    def _sleep(self, text: str) -> None:
-        try:
-            until = float(text)
-        except ValueError:
-            self._write("error sleep needs a time in seconds")
-            return
-        if self._sleeper is None or self._sleeper.until is not None:
-            self._write("error an observer cannot sleep, and only one sleep at a time is possible")
-        elif until <= self._lockstep.sim.now:
-            self._send_time(self._lockstep.sim.now)
-        else:
-            self._sleeper.sleep(until, self._send_time)
-
-    def _send_time(self, now: float) -> None:
-        self._write(f"{now:.6f}")
-
-    def _write(self, line: str) -> None:
-        if not self._writer.is_closing():
-            self._writer.write(line.encode() + b"\n")
+        sleepers = [s for s in self.sleepers if s.until is not None and s.until <= now]
+        in_turns = bool(self.clients) and not self.free
+        first = [s for s in sleepers if not s.strict] if in_turns else []
+        for sleeper in first or ([] if due and in_turns else sleepers):
+            sleeper.wake()
+        if due or sleepers:
+            self.notify()

@@ -15,7 +15,8 @@ import pytest
 
 from chaos.clock import RemoteClock
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.lockstep import CALM, LINGER, Lockstep, TimeSource
+from chaos.lab.sim.lockstep import CALM, LINGER, Lockstep
+from chaos.lab.sim.time_source import TimeSource
 
 START = 1000.0
 Scene = Callable[[Lockstep], Awaitable[None]]
@@ -175,7 +176,7 @@ def test_time_stops_at_a_watch_event() -> None:
     async def scene(lockstep: Lockstep) -> None:
         sim = lockstep.sim
         seen: list[str] = []
-        sim.after(1, lockstep.on_event_written)
+        sim.after(1, lockstep.on_sent)
         sim.after(1, seen.append, "together")
         sim.after(1.001, seen.append, "later")
         lockstep.join(strict=True).sleep(START + 1000, lambda _: None)

@@ -1,0 +1,1 @@
+"""``nodefall compare``."""

@@ -1,0 +1,70 @@
+"""Rehearses several experiments from the command line, each on its own lab, and prints their verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from chaos.app.load import LoadedExperiment, load
+from chaos.app.registry import load_registry
+from chaos.cli.output import echo_encodable
+from chaos.cli.rehearse.labs import lab_of
+from chaos.cli.rehearse.progress import RehearsalProgress
+from chaos.cli.run.run_impl import echo_document
+from chaos.forecast.suite import render_suite, suite_text
+from chaos.load.document import kind_of_document, read_document
+from chaos.load.inventory import load_inventory
+from chaos.model.errors import BadInput, Problem, UsageError
+from chaos.model.registry import PluginRegistry
+from chaos.rehearse.many import Rehearsals
+from chaos.rehearse.rehearsal import cores
+from chaos.rehearse.suite import Part, rehearse_suite
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def rehearse_several(
+    paths: Sequence[Path], seeds: Sequence[int], inventory: str | None, jobs: int | None, *, quiet: bool, as_json: bool
+) -> int:
+    """Run every experiment of ``paths``, files and directories, with each seed; the exit code.
+
+    Raises BadInput with the problems of all files, and UsageError for a directory without experiments.
+    """
+    registry = load_registry()
+    settings = load_inventory(Path(inventory)) if inventory else None
+    parts = []
+    for loaded in _load_all([file for path in paths for file in _files(path)], registry):
+        source, lab = lab_of(loaded, settings)
+        parts.append(Part(Rehearsals(loaded, registry, source, 1, settings), lab))
+    with RehearsalProgress(len(parts) * len(seeds), is_shown=not quiet) as progress:
+        suite = rehearse_suite(parts, seeds, jobs or cores(), progress.add)
+    if as_json:
+        return echo_document(render_suite(suite), suite.exit_code)
+    echo_encodable(*suite_text(suite))
+    return suite.exit_code
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or the experiments of the directory, by name. Raises UsageError, BadInput."""
+    if not path.is_dir():
+        return [path]
+    try:
+        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="give another directory") from error
+    found = [file for file in files if kind_of_document(file, read_document(file)) == "Experiment"]
+    if not found:
+        raise UsageError(f"{path}: no experiment in this directory", hint="give files or another directory")
+    return found
+
+
+def _load_all(files: Sequence[Path], registry: PluginRegistry) -> list[LoadedExperiment]:
+    loaded, problems = [], list[Problem]()
+    for file in files:
+        try:
+            loaded.append(load(file, registry))
+        except BadInput as error:
+            problems += error.problems
+    if problems:
+        raise BadInput(problems)
+    return loaded

@@ -1,0 +1,1 @@
+"""What was lost in a run: one file per kind of finding."""

@@ -1,0 +1,132 @@
+"""Requests to the lab's servers without a connection: the same routes, guards and handlers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NoReturn, Protocol, cast
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from multidict import MultiDict
+
+from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.apiserver.http.messages import Handle, PiecedResponse, Request
+from chaos.lab.apiserver.http.watch_stream import StreamFaults
+from chaos.lab.direct.watches import DirectStream, Watcher
+
+_PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
+_Found = tuple[Callable[[Request], Awaitable[web.StreamResponse]], dict[str, str]]
+
+
+class Server(Protocol):
+    """A server of the lab, as its handlers by path."""
+
+    def routes(self) -> list[web.RouteDef]: ...
+
+    async def respond(self, request: Request, handle: Handle) -> web.StreamResponse: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, headers and body of a response."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class MemoryRequest:
+    """A request made in this process. Implements Request and DirectRequest. ``watcher``: who reads it, if a watch."""
+
+    method: str
+    path: str
+    query: MultiDict[str]
+    headers: Mapping[str, str]
+    body: bytes = b""
+    content_type: str = "application/json"
+    match_info: Mapping[str, str] = field(default_factory=dict)
+    watcher: Watcher | None = None
+
+    @property
+    def can_read_body(self) -> bool:
+        return bool(self.body)
+
+    async def read(self) -> bytes:
+        return self.body
+
+    def open_stream(self, faults: StreamFaults) -> DirectStream:
+        if self.watcher is None:
+            raise ApiError(406, "a watch needs a connection, and this request was made without one")
+        return DirectStream(self.watcher, faults)
+
+
+class DirectServer:
+    """Hands requests to the handlers of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._fixed: dict[tuple[str, str], _Found] = {}
+        self._patterns: list[tuple[str, re.Pattern[str], Callable[[Request], Awaitable[web.StreamResponse]]]] = []
+        for route in server.routes():
+            handler = cast("Callable[[Request], Awaitable[web.StreamResponse]]", route.handler)
+            if "{" in route.path:
+                self._patterns.append((route.method, _compile(route.path), handler))
+            else:
+                self._fixed[route.method, route.path] = handler, {}
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        query: Iterable[tuple[str, str]] = (),
+        body: bytes = b"",
+        content_type: str = "application/json",
+        watcher: Watcher | None = None,
+    ) -> Answer:
+        """The response to one request; ``target`` is a path, with or without a query. That to a watch comes last."""
+        path, _, text = target.partition("?")
+        handler, parts = self._find(method, path)
+        pairs = [*parse_qsl(text, keep_blank_values=True), *query]
+        request = MemoryRequest(method, path, MultiDict(pairs), headers, body, content_type, parts, watcher)
+        response = await self._server.respond(request, partial(handler, request))
+        return Answer(response.status, _body_of(response), dict(response.headers))
+
+    def _find(self, method: str, path: str) -> _Found:
+        if found := self._fixed.get((method, path)):
+            return found
+        is_known = any(known == path for _, known in self._fixed)
+        for wanted, pattern, handler in self._patterns:
+            if match := pattern.fullmatch(path):
+                if wanted in ("*", method):
+                    return handler, match.groupdict()
+                is_known = True
+        return partial(_reject, is_known), {}
+
+
+def _compile(path: str) -> re.Pattern[str]:
+    """The pattern of a path of aiohttp's router: ``/apis/{group}/{rest:.+}``."""
+    pieces, position = [], 0
+    for match in _PARAMETER.finditer(path):
+        pieces += [re.escape(path[position : match.start()]), f"(?P<{match[1]}>{match[2] or '[^/]+'})"]
+        position = match.end()
+    return re.compile("".join([*pieces, re.escape(path[position:])]))
+
+
+async def _reject(is_known: bool, request: Request) -> NoReturn:
+    """As aiohttp's router does for a path or a method that it does not know."""
+    if is_known:
+        raise web.HTTPMethodNotAllowed(request.method, [])
+    raise web.HTTPNotFound
+
+
+def _body_of(response: web.StreamResponse) -> bytes:
+    if isinstance(response, PiecedResponse):
+        return response.whole
+    body = response.body if isinstance(response, web.Response) else None
+    assert body is None or isinstance(body, (bytes, bytearray))  # noqa: S101 - no handler answers otherwise
+    return bytes(body or b"")

@@ -1,0 +1,68 @@
+"""Shipped experiments on their labs within this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict
+
+from chaos.app.judge import JudgedRun
+from chaos.app.labs import lab_spec
+from chaos.app.load import LoadedExperiment, load, required_permissions
+from chaos.app.registry import load_registry
+from chaos.lab.facade import LabSpec
+from chaos.load.inventory import load_inventory
+from chaos.model.inventory import Defaults, Inventory, Lab, Rule
+from chaos.rehearse.run import RehearsalOptions, rehearse_once
+from tests.kit.experiment_runs import BUNDLED, as_rule
+from tests.kit.processes import EXPERIMENTS, ROOT
+
+START = 1_795_000_000.0
+
+
+@cache
+def settings_of(name: str, transport: str = "ssh") -> Inventory:
+    """The inventory of the lab that an experiment names."""
+    inventory = load_inventory(ROOT / "hosts" / BUNDLED[name].notes["lab"])
+    return inventory.model_copy(update={"defaults": Defaults(transport=transport)})
+
+
+@cache
+def loaded(name: str) -> LoadedExperiment:
+    """A shipped experiment."""
+    return load(EXPERIMENTS / f"{name}.yaml", load_registry())
+
+
+@cache
+def _lab(name: str, transport: str) -> Lab:
+    """The lab that an experiment names, with the rights that it needs, and no more."""
+    settings = settings_of(name, transport)
+    lab = settings.lab
+    assert lab is not None
+    needed = (asdict(permission) for permission in required_permissions(loaded(name), load_registry(), settings))
+    return lab.model_copy(update={"rights": [Rule.model_validate(as_rule(right)) for right in needed]})
+
+
+def spec_of(name: str, breakages: Sequence[str] = (), transport: str = "ssh") -> LabSpec:
+    """The lab of an experiment, with ``breakages``."""
+    return msgspec.convert(lab_spec(_lab(name, transport), 1, START) | {"breakages": list(breakages)}, LabSpec)
+
+
+def rehearse(
+    name: str,
+    seed: int = 1,
+    breakages: Sequence[str] = (),
+    recording: Path | None = None,
+    transport: str = "ssh",
+) -> JudgedRun:
+    """Run an experiment on its lab, with ``breakages``."""
+    options = RehearsalOptions(settings_of(name, transport), recording)
+    return rehearse_once(loaded(name), load_registry(), spec_of(name, breakages, transport), seed, options)
+
+
+def outcome(run: JudgedRun) -> str:
+    """The status of a run, or that it was aborted."""
+    return "aborted" if run.result.headline.startswith("aborted: ") else str(run.result.status)
