@@ -28,8 +28,8 @@ KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
 ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
 _JUMP_LIMITER = JumpHostLimiter()
 # paramiko logs tracebacks of lost connections, which are reported as outcomes; its global loggers stay unchanged.
-_LOG_CHANNEL = "chaos.hosts.transports.paramiko"
-logging.getLogger(_LOG_CHANNEL).setLevel(logging.CRITICAL)
+LOG_CHANNEL = "chaos.hosts.transports.paramiko"
+logging.getLogger(LOG_CHANNEL).setLevel(logging.CRITICAL)
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ def _connect_hop(
     stack: ExitStack,
     pin: HostKeyPin,
 ) -> paramiko.Transport:
-    sock = _open_forwarded_channel(before, hop) if before else _open_socket(hop)
+    sock = _open_forwarded_channel(before, hop) if before else open_socket(hop)
     stack.callback(close_quietly, sock.close)
     transport = _handshake(sock, hop, via, stack, pin)
     _log_in(transport, hop)
@@ -87,7 +87,8 @@ def _connect_hop(
     return transport
 
 
-def _open_socket(settings: HostSettings) -> socket.socket:
+def open_socket(settings: HostSettings) -> socket.socket:
+    """A TCP connection to the host. Raises Unreachable."""
     try:
         sock = socket.create_connection((settings.address, settings.port), settings.connect_timeout)
     except OSError as error:
@@ -128,7 +129,7 @@ def _handshake(
     entries = load_known_hosts(settings)
     try:
         transport = paramiko.Transport(sock)
-        transport.set_log_channel(_LOG_CHANNEL)
+        transport.set_log_channel(LOG_CHANNEL)
         stack.callback(close_quietly, transport.close)
         timeout = settings.connect_timeout
         transport.banner_timeout = transport.handshake_timeout = transport.auth_timeout = timeout

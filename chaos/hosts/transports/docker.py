@@ -8,22 +8,19 @@ program may be an error of the engine.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from contextlib import closing
 from threading import Lock
 from time import monotonic
 
 from chaos.hosts.driver import HostContext, TransportDriver
 from chaos.hosts.host_key_pin import HostKeyPin
-from chaos.hosts.transports.channel_io import ExitReason
+from chaos.hosts.transports.armed_exec import ArmedExec
 from chaos.hosts.transports.containers import Container, container_of, engine_error
-from chaos.hosts.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
+from chaos.hosts.transports.host_clock import HostClock
 from chaos.hosts.transports.local_process import LocalProcess
 from chaos.hosts.transports.script import exit_code_argv, has_host_clock, is_ready
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerState
 from chaos.model.errors import NodefallError, Unreachable
 
-_NO_LONGER_READY = "the command is no longer waiting on the host"
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is ready
 
 
@@ -82,68 +79,6 @@ class DockerSession:
         """Unreachable, whatever the engine reports: nothing has run, so it can be tried again."""
         error = engine_error(f"exec in {self.label}", message or f"no answer within {self._ready_timeout:g} s")
         return Unreachable(error.message, hint=error.hint)
-
-
-class ArmedExec:
-    """Implements ``chaos.model.ports.Armed``: a command that waits in the container to be released or cancelled."""
-
-    def __init__(self, command: HostCommand, process: LocalProcess, clock: HostClock, label: str) -> None:
-        self._command, self._process, self._clock, self._label = command, process, clock, label
-        self._is_released = False
-        self._not_sent: Outcome | None = None
-
-    def calibrate(self, now: Callable[[], float]) -> bool:
-        """Measure the host's clock; a failure meanwhile shows in the result of :meth:`wait`."""
-        self._process.extend(monotonic() + CALIBRATION_TIMEOUT)
-        try:
-            return self._clock.measure(now, self._process.send, self._process.read_line)
-        except OSError:
-            return False
-
-    def release(self, at: float | None = None) -> None:
-        """Release the command with one write; not sent if the command is no longer waiting."""
-        if self._is_released:
-            return
-        self._is_released, process = True, self._process
-        if not process.is_running:
-            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=process.stderr, error=_NO_LONGER_READY)
-            return
-        process.extend(monotonic() + self._command.timeout)
-        try:
-            process.send(self._clock.clock_argument(at))
-        except OSError as error:
-            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the connection was lost before: {error}")
-            return
-        process.write_stdin(self._command.stdin)
-
-    def wait(self) -> Outcome:
-        """Release the command if it is still armed, and wait for its end. Once."""
-        process = self._process
-        with closing(process):
-            self.release()
-            if self._not_sent:
-                return self._not_sent
-            self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
-            start = self._clock.read_start_time(process.read_line)
-            return self._outcome(process, process.wait(), start)
-
-    def cancel(self) -> None:
-        """Close the input: the shell ends without running anything."""
-        self._process.close()
-
-    def _outcome(self, process: LocalProcess, exit_reason: ExitReason, start: float | None) -> Outcome:
-        reason = {
-            ExitReason.LOST: f"the connection to {self._label} was lost before the command ended",
-            ExitReason.TIMED_OUT: f"no answer within {self._command.timeout:g} s; the command may still be running",
-        }.get(exit_reason, "")
-        return Outcome(
-            Delivery.ANSWERED if exit_reason is ExitReason.EXITED else Delivery.LOST,
-            exit=process.exit,
-            stdout=process.stdout,
-            stderr=process.stderr,
-            began=start,
-            error="; ".join(filter(None, (reason, process.note))),
-        )
 
 
 class DockerTransport(TransportDriver):

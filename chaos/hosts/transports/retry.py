@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import Unreachable
-from chaos.model.ports import Armed, Clock, ServiceSession, Session
+from chaos.model.ports import Armed, Clock, RelayedSession, ServiceSession, Session
 
 
 class RetryingSession:
@@ -39,6 +39,15 @@ class RetryingSession:
     def service_quotas(self) -> dict[str, int]:
         """What the session reports, {} where its transport has none."""
         return self._session.service_quotas() if isinstance(self._session, ServiceSession) else {}
+
+    def connect(self) -> None:
+        """As the session does, where it connects late."""
+        if isinstance(self._session, RelayedSession):
+            self._session.connect()
+
+    def peer(self) -> dict[str, str | int]:
+        """What the session reports, {} where its programs see it themselves."""
+        return self._session.peer() if isinstance(self._session, RelayedSession) else {}
 
     def close(self) -> None:
         """Close the session."""

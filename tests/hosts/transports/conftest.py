@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.hosts.transports.ssh import SshSession, open_session
-from tests.kit.connectionkit import HostLink, docker_link, ssh_link
+from chaos.kube.exec_stream import V4, V5
+from tests.kit.connectionkit import HostLink, docker_link, pod_link, ssh_link
 from tests.kit.machines import Docker, docker_daemon, image, missing
 from tests.kit.sshd import SSHD, Server, serving
 
@@ -49,12 +50,15 @@ def box(docker: Docker) -> Iterator[str]:
     docker("rm", "--force", name)
 
 
-@pytest.fixture(params=["ssh", pytest.param("docker", marks=pytest.mark.root)])
+@pytest.fixture(params=["ssh", "pod", "pod-v4", pytest.param("docker", marks=pytest.mark.root)])
 def link(request: pytest.FixtureRequest, keys: Path, tmp_path: Path) -> Iterator[HostLink]:
     if request.param == "ssh" and not SSHD.exists():
         pytest.skip("openssh-server is not installed")
     if request.param == "ssh":
         with ssh_link(keys, tmp_path) as found:
+            yield found
+    elif request.param.startswith("pod"):
+        with pod_link(tmp_path, *([V4] if request.param == "pod-v4" else [V5, V4])) as found:
             yield found
     else:
         with docker_link(request.getfixturevalue("docker"), request.getfixturevalue("box")) as found:

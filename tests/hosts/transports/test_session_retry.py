@@ -8,12 +8,15 @@ from chaos.hosts.transports.retry import RetryingSession
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import Unreachable
 from chaos.model.ports import Armed
+from chaos.model.threads import SYSTEM_THREADS
 
 TRUE = HostCommand(("true",))
 
 
 class Scripted:
     """A session with scripted outcomes that counts calls; also a clock that permits ``awake`` sleeps."""
+
+    threads = SYSTEM_THREADS
 
     def __init__(self, *deliveries: Delivery, awake: int = 99) -> None:
         self.deliveries, self.calls, self.awake = list(deliveries), 0, awake
@@ -37,6 +40,9 @@ class Scripted:
         return self.awake >= 0
 
     def gather(self) -> None: ...
+
+    def settle(self) -> bool:
+        return False
 
     def wake(self) -> None: ...
 

@@ -19,7 +19,7 @@ from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec
 
 PREFIX = "lab.nodefall.dev/"
-_BEHAVIOUR = ("starts-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm")
+_BEHAVIOUR = ("starts-after", "ready-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
 _Priority = tuple[int, str] | None

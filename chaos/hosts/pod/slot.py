@@ -1,0 +1,52 @@
+"""The present helper pod of one node, replaced by a new one where it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from chaos.hosts.pod.helpers import Helper, HelperPods
+from chaos.hosts.pod.manifest import PodOptions
+from chaos.model.errors import Unreachable
+
+
+class HelperSlot:
+    """Thread safe. Who waits for a pod that another thread makes sleeps in cluster time: a lab's does not move else."""
+
+    def __init__(self, node: str, pods: HelperPods, options: PodOptions) -> None:
+        self.node, self._pods, self._options = node, pods, options
+        self._helper: Helper | None = None
+        self._lock = Lock()
+
+    def get(self) -> Helper:
+        """The pod, a new one where there is none. Raises NodefallError."""
+        with self._hold():
+            if self._helper is None:
+                self._helper = self._pods.create(self.node, self._options)
+            return self._helper
+
+    def renew(self, failed: Helper) -> bool:
+        """After an exec failed: whether another pod is worth a try. Raises NodefallError while this one may recover."""
+        with self._hold():
+            if self._helper is not failed:
+                return True
+            if self._pods.is_usable(self.node, failed):
+                return False
+            self._helper = None
+            self._pods.delete(failed)
+            return True
+
+    def kubelet_peer(self) -> dict[str, str | int]:
+        """See :meth:`HelperPods.kubelet_peer`."""
+        return self._pods.kubelet_peer(self.node)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        while not self._lock.acquire(blocking=False):
+            if not self._pods.pause():
+                raise Unreachable(f"{self.node}: its helper pod was not awaited, as the run stops")
+        try:
+            yield
+        finally:
+            self._lock.release()
