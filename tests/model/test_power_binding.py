@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from chaos.model.identity import HostIdentity, NodeIdentity
 from chaos.model.power_identity import PowerIdentity, bind_power
+from chaos.model.provider_id import is_same_provider_id
 
 DIGITS = "0123456789abcdef"
 
@@ -30,6 +32,8 @@ NODES = {f"n{number}": node(number) for number in range(4)}
     [
         (PowerIdentity(), ""),
         (PowerIdentity("AB-CD"), "ab-cd"),
+        (PowerIdentity(names=("n1",), provider_id="gce://P/z/n1"), "gce://p/z/n1"),
+        (PowerIdentity(container_id="17", provider_id="gce://p/z/n1"), "17"),  # recreated: another ID
         (PowerIdentity(names=("b", "a", "b"), addresses=("10.0.0.1",)), "a,b"),  # addresses change with a start
     ],
 )
@@ -52,6 +56,74 @@ def test_a_machine_whose_node_reports_no_uuid_is_compared_with_its_host() -> Non
     unknown = bind_power(container, HostIdentity(), PowerIdentity(uuid_of(8)), nodes)
     assert (unknown.proofs, unknown.contradictions) == ((), ())
     assert bind_power(container, HostIdentity(), PowerIdentity(uuid_of(2)), nodes).contradictions
+
+
+AWS, OTHER = "aws:///eu-west-1a/i-0abc", "aws:///eu-west-1a/i-0def"
+
+
+def instance(number: int, provider_id: str) -> NodeIdentity:
+    return structs.replace(node(number), provider_id=provider_id)
+
+
+CLOUD = {"n1": instance(1, AWS), "n2": instance(2, OTHER), "n3": instance(3, "")}
+
+
+@pytest.mark.parametrize(
+    ("name", "power", "proofs", "contradiction"),
+    [
+        ("n1", PowerIdentity(provider_id=AWS), ("provider ID",), ""),
+        (
+            "n1",
+            PowerIdentity(provider_id=OTHER),
+            (),
+            f"is {AWS}, but the power control is that of {OTHER} (that of n2)",
+        ),
+        ("n1", PowerIdentity(provider_id="aws:///eu-west-1a/i-9"), (), f"is {AWS}, but the power control is that of"),
+        ("n1", PowerIdentity(provider_id="gce://p/eu-west-1a/i-0abc"), (), f"is {AWS}, but"),
+        ("n3", PowerIdentity(provider_id=OTHER), (), f"the power control is that of {OTHER} (that of n2)"),
+        ("n3", PowerIdentity(provider_id="aws:///z/i-9", names=("n3",), addresses=("10.0.0.3",)), (), ""),
+        ("n3", PowerIdentity(provider_id="aws:///z/i-9", addresses=("10.9.9.9",)), (), "the Node has 10.0.0.3"),
+        ("n1", PowerIdentity(provider_id=AWS, addresses=("10.9.9.9",)), ("provider ID",), "the Node has 10.0.0.1"),
+        ("n1", PowerIdentity(uuid_of(2), provider_id=AWS), ("provider ID",), "the power control is that of 2222"),
+    ],
+)
+def test_an_instance_is_bound_by_its_provider_id(
+    name: str, power: PowerIdentity, proofs: tuple[str, ...], contradiction: str
+) -> None:
+    """Names and addresses prove nothing: another network of the cloud may have the same."""
+    binding = bind_power(CLOUD[name], HostIdentity(), power, CLOUD)
+    assert binding.proofs == proofs
+    assert bool(binding.contradictions) == bool(contradiction)
+    assert contradiction in "; ".join(binding.contradictions)
+
+
+def test_a_provider_id_that_two_nodes_have_is_refused() -> None:
+    nodes = CLOUD | {"n2": instance(2, AWS)}
+    assert not bind_power(nodes["n1"], HostIdentity(), PowerIdentity(provider_id=AWS), nodes).is_bound
+
+
+@pytest.mark.parametrize(("expected", "is_bound"), [(AWS, True), ("i-0abc", True), ("i-0def", False), ("0abc", False)])
+def test_the_inventory_may_state_the_instance(expected: str, is_bound: bool) -> None:
+    power = PowerIdentity(provider_id=AWS)
+    assert bind_power(CLOUD["n3"], HostIdentity(), power, CLOUD, expected).is_bound is is_bound
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (AWS, AWS, True),
+        ("azure:///subscriptions/S/resourceGroups/RG/x", "azure:///subscriptions/s/resourcegroups/rg/X", True),
+        ("openstack:///u-1", "openstack://region/u-1", True),
+        ("openstack://a/u-1", "openstack://b/u-1", False),
+        ("aws:///eu-west-1a/i-1", "aws:///eu-west-1b/i-1", False),
+        ("", "", False),
+        ("aws://", "aws://", False),
+        ("i-1", "i-1", False),
+    ],
+)
+def test_provider_ids_of_the_same_machine(one: str, other: str, same: bool) -> None:
+    assert is_same_provider_id(one, other) is same
+    assert is_same_provider_id(other, one) is same
 
 
 def test_a_uuid_that_two_nodes_share_proves_nothing() -> None:

@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import boto3
 import pytest
 
+from chaos.hosts.driver import power_control_of
 from chaos.hosts.power.command import CommandPower, make_command_control
 from chaos.hosts.power.docker import DockerControl
 from chaos.hosts.transports.containers import Container
 from chaos.model.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
 from tests.kit.bmcs import PLACE, fake_bmc, sushy, within
+from tests.kit.clouds import aws, host_context
 from tests.kit.machines import docker_daemon, image, missing
 
 
@@ -58,7 +61,21 @@ def bmc(folder: Path) -> Iterator[PowerControl]:
         yield found
 
 
-CONTROLS = [sushy, bmc, programs, pytest.param(container, marks=pytest.mark.root)]
+@contextmanager
+def instance(folder: Path) -> Iterator[PowerControl]:
+    """An instance of EC2 on moto's server, which is off."""
+    with aws(folder) as environ, pytest.MonkeyPatch.context() as patch:
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        ec2 = boto3.client("ec2", region_name="eu-west-1")
+        started = ec2.run_instances(ImageId="ami-12c6146b", MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"]
+        ec2.stop_instances(InstanceIds=[started])
+        control = power_control_of(host_context({"kind": "aws", "instance": started, "region": "eu-west-1"}))
+        assert control
+        yield control
+
+
+CONTROLS = [sushy, bmc, programs, instance, pytest.param(container, marks=pytest.mark.root)]
 
 
 @pytest.mark.parametrize("make", CONTROLS)
