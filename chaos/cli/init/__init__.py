@@ -1,0 +1,1 @@
+"""``nodefall init`` and its questions."""
