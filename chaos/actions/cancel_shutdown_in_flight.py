@@ -40,6 +40,7 @@ class CancelShutdownInFlight(Action[NoParams, KubeletState]):
     state = KubeletState
     no_windows_reason = "Windows cannot cancel a shutdown that has begun"
     undo_kind = UndoKind.RESTORES
+    stops_exec = True
     keeps_pods_running = True
     requires_logind = True
     proofs = (Proof("not-shutting-down", _check_cancelled),)

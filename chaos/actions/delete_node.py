@@ -75,6 +75,7 @@ class DeleteNode(Action[Params, DeleteNodeState]):
     params = Params
     state = DeleteNodeState
     undo_kind = UndoKind.RESTORES
+    stops_exec = True
     proofs = (Proof("deleted", _check_deleted),)
     facts = ("kubelet-unit",)
 

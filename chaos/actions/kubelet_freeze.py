@@ -42,6 +42,7 @@ class KubeletFreeze(Action[NoParams, KubeletState]):
     state = KubeletState
     no_windows_reason = "Windows has no signal that stops a process"
     undo_kind = UndoKind.RESTORES
+    stops_exec = True
     proofs = (holds_until("kubelet-process", _is_stopped, "the kernel shows the kubelet as stopped"),)
     proof_facts = ("kubelet-process", "kubelet-state")
 

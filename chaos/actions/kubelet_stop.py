@@ -24,6 +24,7 @@ class KubeletStop(Action[NoParams, KubeletState]):
     params = NoParams
     state = KubeletState
     undo_kind = UndoKind.RESTORES
+    stops_exec = True
     proofs = (holds_until("kubelet-state", lambda v: v in ("inactive", "failed"), "systemd does not run the kubelet"),)
     proof_facts = ("kubelet-state", "kubelet-process")
 

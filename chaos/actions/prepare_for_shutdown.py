@@ -98,6 +98,7 @@ class PrepareForShutdown(Action[Params, SignalState]):
     state = SignalState
     no_windows_reason = "Windows has no logind"
     undo_kind = UndoKind.RESTORES
+    stops_exec = True
     requires_logind = True
     proofs = (
         Proof("kubelet-event", _check_kubelet_event),

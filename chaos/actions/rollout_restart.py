@@ -48,7 +48,7 @@ def _check_new_pods(timeline: Timeline, step: StepRun) -> ProofResult:
     uids = {workload.metadata.uid} if workload else set()
     for (resource, _, _), history in timeline.workloads.items():
         owners = {owner.uid for owner in history.last.object.metadata.owner_references or ()}
-        if resource == "replicasets" and owners & uids and history.times[0] >= step.begin:
+        if resource == "replicasets" and owners & uids and history.first_time >= step.begin:
             uids = {*uids, history.last.object.metadata.uid}
     for pods in timeline.pods.values():
         first = pods.first

@@ -19,6 +19,7 @@ class RuntimeStop(Action[NoParams, ServiceState]):
     params = NoParams
     state = ServiceState
     undo_kind = UndoKind.RESTORES
+    stops_exec = True
     proofs = (holds_until("runtime-state", lambda v: v in ("inactive", "failed"), "systemd does not run the runtime"),)
     proof_facts = ("runtime-state",)
     facts = ("runtime-unit",)

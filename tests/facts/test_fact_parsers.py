@@ -14,7 +14,12 @@ from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
-PARAMS = {"unit-state": {"unit": "cron.service"}, "sysctl": {"key": "vm.swappiness"}, "command-exit": {"argv": "true"}}
+PARAMS = {
+    "unit-state": {"unit": "cron.service"},
+    "sysctl": {"key": "vm.swappiness"},
+    "command-exit": {"argv": "true"},
+    "mount": {"path": "/d"},
+}
 BOUND = {name: fact.bind(PARAMS.get(name, {})) for name, fact in FACTS.items()}
 PID1 = "1 (systemd) S 0 1 1 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 1500 1 1 1"
 LOCKS = (
@@ -123,8 +128,12 @@ READ_ONLY += ("sed -n '/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE---
 READ_ONLY += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
 READ_ONLY += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk ",)
 READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
+READ_ONLY += ("sh -c 'LC_ALL=C rmdir \"$1/.nodefall-absent\" 2>&1; cat /proc/self/mountinfo'",)  # changes nothing
 READ_ONLY += ("/usr/bin/crictl --runtime-endpoint unix:///run/s ps ",)
+READ_ONLY += ("tc -s -j qdisc show", "tc -j qdisc show", "ip -j -force -batch -", "sh -c 'echo peer control-plane")
+READ_ONLY += ("unshare --net tc -batch -",)  # in a network namespace that nothing else is in
 KNOWN: dict[str, Any] = {
+    "kubelet-cgroup": "/system.slice/kubelet.service",
     "kubelet-flags": {},
     "time-sync-unit": "t",
     "kubelet-server": "https://cp:6443",
@@ -135,6 +144,8 @@ KNOWN: dict[str, Any] = {
     "runtime-client": "/usr/bin/crictl",
     "runtime-unit": "r",
     "unread-seconds": 3,
+    "object/api/v1/nodes#/items": [],
+    "peer-routes": {"10.0.0.1": "eth0"},
 }
 
 

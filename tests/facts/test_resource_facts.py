@@ -82,6 +82,26 @@ GOOD: list[tuple[str, str, int, Any]] = [
     ("pids", "4194304\n127390\n1.36 3.49 4.53 2/3518 3715089\n", 0, {"max": 127390, "running": 3518}),
     ("cgroup-version", "cgroup2fs\n", 0, 2),
     ("cgroup-version", "tmpfs\n", 0, 1),
+    ("kubelet-cgroup", "ControlGroup=/system.slice/kubelet.service\n", 0, "/system.slice/kubelet.service"),
+    ("kubelet-cpu", "usage_usec 1500000\nuser_usec 1\nthrottled_usec 250000\n", 0, {"used": 1.5, "throttled": 0.25}),
+    ("kubelet-cpu", "usage_usec 1500000\n", 0, {"used": 1.5, "throttled": 0.0}),
+    ("kubelet-cpu", "", 1, {}),
+    (
+        "kubelet-cpu-quota",
+        "CPUQuotaPerSecUSec=infinity\nDropInPaths=\nNeedDaemonReload=no\n",
+        0,
+        {"percent": None, "runtime": False, "stale": False},
+    ),
+    (
+        "kubelet-cpu-quota",  # systemd 252, after set-property and rm
+        (
+            "CPUQuotaPerSecUSec=5ms\nDropInPaths=/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf "
+            "/run/systemd/system.control/kubelet.service.d/50-CPUQuota.conf\nNeedDaemonReload=yes\n"
+        ),
+        0,
+        {"percent": 0.5, "runtime": True, "stale": True},
+    ),
+    ("kubelet-cpu-quota", "CPUQuotaPerSecUSec=1s 500ms\n", 0, {"percent": 150.0, "runtime": False, "stale": False}),
     ("time-sync-unit", "Id=chrony.service\nLoadState=loaded\nActiveState=active\n", 0, "chrony.service"),
     ("time-sync-state", "ActiveState=inactive\n", 0, "inactive"),
     ("disk-filler", "ActiveState=inactive\n", 0, "inactive"),
@@ -156,6 +176,10 @@ BAD = [
     ("cgroup-version", "ext2/ext3\n", 0),
     ("cgroup-version", "", 1),
     ("time-sync-unit", "Id=chrony.service\nLoadState=not-found\n", 0),
+    ("kubelet-cgroup", "ControlGroup=\n", 0),
+    ("kubelet-cpu", "nr_periods 0\n", 0),
+    ("kubelet-cpu-quota", "", 1),
+    ("kubelet-cpu-quota", "CPUQuotaPerSecUSec=1 fortnight\n", 0),
     ("clock-skew", "", 0),
     ("clock-skew", "x\n", 0),
     ("root", "", 127),

@@ -70,13 +70,17 @@ def parse_rule(text: str) -> NftRule:
     return NftRule(verdict["verdict"], networks, ports, is_unsimulated)
 
 
-def dropped_directions(chains: Chains, family: Family, host: str, server: str) -> set[Direction]:
-    """Directions in which packets between the ``host`` and the API ``server`` are dropped."""
+def dropped_directions(chains: Chains, family: Family, host: str, server: str, kubelet_port: int = 0) -> set[Direction]:
+    """Directions in which packets between the ``host`` and the API ``server`` are dropped.
+
+    ``kubelet_port``: those of a connection from the server to that port, instead of one to the server.
+    """
+    local, remote = (kubelet_port, _EPHEMERAL) if kubelet_port else (_EPHEMERAL, API_PORT)
     dropped: set[Direction] = set()
     for direction, rules in chains:
         is_outgoing = direction == "out"
         addresses = {"saddr": host if is_outgoing else server, "daddr": server if is_outgoing else host}
-        ports = {"sport": _EPHEMERAL if is_outgoing else API_PORT, "dport": API_PORT if is_outgoing else _EPHEMERAL}
+        ports = {"sport": local if is_outgoing else remote, "dport": remote if is_outgoing else local}
         matches = [rule for rule in rules if _matches_family(rule, family) and rule.matches(addresses, ports)]
         if matches and matches[0].verdict == "drop":
             dropped.add(direction)

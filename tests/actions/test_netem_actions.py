@@ -1,0 +1,144 @@
+"""Latency and packet-loss: the batch for tc, refusals, failsafe timer and undo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from chaos.model.action import Target
+from chaos.model.errors import Unsupported
+from tests.kit.actionkit import ACTIONS, describe, prepare
+
+DEFAULT = {"kind": "fq_codel", "handle": "0:", "root": True}
+
+
+def node(name: str, *addresses: str, plane: bool = False) -> dict[str, Any]:
+    labels = {"node-role.kubernetes.io/control-plane": ""} if plane else {}
+    found = [{"type": "InternalIP", "address": address} for address in addresses]
+    return {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": {"addresses": found}}
+
+
+NODES = [node("cp", "10.0.0.1", "fd00::1", plane=True), node("n1", "10.0.0.2"), node("n2", "10.0.0.3")]
+FACTS: dict[str, Any] = {
+    "netem-support": ["uniform", "normal"],
+    "netem": False,
+    "qdiscs": {"eth0": [DEFAULT], "eth1": [DEFAULT | {"kind": "htb", "handle": "1:"}]},
+    "peer-routes": {"10.0.0.1": "eth0", "fd00::1": "eth0", "10.0.0.3": "eth0"},
+    "server-addresses": ["10.0.0.1"],
+    "api-peers": [["10.0.0.1", 6443]],
+    "ssh-peer": {"address": "10.9.9.9", "port": 22},
+}
+READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": {"items": NODES}}, tag="run-slow", max_duration=600.0)
+LOSS = {"percent": 30}
+
+
+def lines(action: str, given: dict[str, Any], target: Target = READY) -> list[str]:
+    return str(prepare(action, given, target).batch).splitlines()
+
+
+def test_filters_come_last_and_the_own_connection_first_of_them() -> None:
+    """A batch that is cut off before the filters has no effect."""
+    head = "filter add dev eth0 parent 4e0f: protocol"
+    assert lines("latency", {"delay": "200ms", "jitter": "20ms"}) == [
+        "qdisc add dev eth0 root handle 4e0f: prio bands 4",
+        "qdisc add dev eth0 parent 4e0f:4 handle 4e10: netem limit 100000 delay 200ms 20ms",
+        f"{head} ip pref 1 flower ip_proto tcp dst_ip 10.9.9.9/32 src_port 22 classid 4e0f:1",
+        f"{head} ip pref 2 flower dst_ip 10.0.0.1/32 classid 4e0f:4",
+        f"{head} ipv6 pref 3 flower dst_ip fd00::1/128 classid 4e0f:4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "effect"),
+    [
+        ("latency", {"delay": "1s"}, "delay 1000ms"),
+        ("latency", {"delay": "50ms", "jitter": "5ms", "distribution": "uniform"}, "delay 50ms 5ms"),
+        ("latency", {"delay": "50ms", "jitter": "5ms", "distribution": "normal"}, "delay 50ms 5ms distribution normal"),
+        ("packet-loss", {"percent": 2.5}, "loss 2.5%"),
+    ],
+)
+def test_effects(action: str, given: dict[str, Any], effect: str) -> None:
+    assert lines(action, given)[1].endswith(f"netem limit 100000 {effect}")
+
+
+def test_each_address_has_a_filter() -> None:
+    """Also those that are adjacent, and merge to a network in the rules of a partition."""
+    both = replace(READY, facts=FACTS | {"server-addresses": ["10.0.0.4", "10.0.0.5"], "api-peers": []})
+    filters = [line for line in lines("packet-loss", LOSS, both) if "pref 2" in line]
+    assert [line.split("dst_ip ")[1].split()[0] for line in filters] == ["10.0.0.1/32", "10.0.0.4/32", "10.0.0.5/32"]
+
+
+def test_other_nodes() -> None:
+    text = "\n".join(lines("packet-loss", LOSS | {"from": "nodes"}))
+    assert "dst_ip 10.0.0.3/32" in text
+    assert "dst_ip 10.0.0.1/32" in text
+    assert "10.0.0.2" not in text
+
+
+def test_undo_and_failsafe_timer_delete_only_the_root_of_nodefall() -> None:
+    described = describe("packet-loss", LOSS | {"duration": "100s"}, READY)
+    before = f"qdiscs?interface=eth0 is { ({'eth0': [DEFAULT]}) }"
+    assert described.inject == ["tc -batch -"]
+    assert described.failsafe == "nodefall-run-slow after 100s: tc qdisc del dev eth0 root handle 4e0f:"
+    assert described.undo == ["tc qdisc del dev eth0 root handle 4e0f: unless netem is False"]
+    assert described.proof == ["netem is False", before, "node-ready is True"]
+    assert described.disarm == "nodefall-run-slow"
+    assert described.preconditions == [before, "ssh-peer is {'address': '10.9.9.9', 'port': 22}"]
+    assert describe("latency", {"delay": "1s"}, READY).failsafe.startswith("nodefall-run-slow after 600s")
+
+
+@pytest.mark.parametrize("fact", sorted(FACTS))
+def test_a_host_without_a_needed_fact_is_refused_by_its_name(fact: str) -> None:
+    facts = {name: value for name, value in FACTS.items() if name != fact}
+    with pytest.raises(Unsupported, match=f"the fact {fact} is not known: there is no such program"):
+        prepare("packet-loss", LOSS, replace(READY, facts=facts, unknown={fact: "there is no such program"}))
+
+
+def changed(**facts: Any) -> Target:
+    return replace(READY, facts=FACTS | {name.replace("_", "-"): value for name, value in facts.items()})
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "why"),
+    [
+        (changed(netem={"interface": "eth0"}), LOSS, "still has a queueing discipline of nodefall"),
+        (changed(qdiscs={"eth0": [DEFAULT | {"kind": "htb", "handle": "1:"}]}), LOSS, "has htb 1:: only the kernel's"),
+        (changed(qdiscs={}), LOSS, "no queueing discipline that tc lists"),
+        (changed(peer_routes={"10.0.0.1": "eth0", "fd00::1": "eth1"}), LOSS, "through interfaces eth0, eth1"),
+        (changed(peer_routes={}), LOSS, "through no interface"),
+        (replace(READY, objects={}), LOSS | {"from": "nodes"}, "no address of another node"),
+    ],
+)
+def test_refusals(target: Target, given: dict[str, Any], why: str) -> None:
+    with pytest.raises(Unsupported) as refused:
+        prepare("packet-loss", given, target)
+    assert why in refused.value.message
+
+
+def test_a_distribution_without_its_table_is_refused() -> None:
+    target = changed(netem_support=["uniform"])
+    with pytest.raises(Unsupported, match="no table of the normal distribution"):
+        prepare("latency", {"delay": "50ms", "jitter": "5ms", "distribution": "normal"}, target)
+    assert lines("latency", {"delay": "50ms", "jitter": "5ms"}, target)
+
+
+@pytest.mark.parametrize(
+    ("action", "given"),
+    [
+        ("packet-loss", {}),
+        ("packet-loss", {"percent": 100}),
+        ("packet-loss", {"percent": 0}),
+        ("packet-loss", LOSS | {"direction": "in"}),
+        ("latency", {"delay": "0s"}),
+        ("latency", {"delay": "11s"}),
+        ("latency", {"delay": "10ms", "jitter": "20ms"}),
+        ("latency", {"delay": "10ms", "distribution": "normal"}),
+        ("latency", {"delay": "10ms", "jitter": "1ms", "distribution": "pareto"}),
+    ],
+)
+def test_invalid_parameters(action: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ACTIONS[action].params.model_validate(given)

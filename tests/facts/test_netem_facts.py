@@ -1,0 +1,108 @@
+"""Facts about queueing disciplines, routes and pings: output of iproute2 6.1 and iputils."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chaos.facts
+from chaos.model.fact import HostFact, find_fact
+from chaos.model.registry import discover
+
+FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+NODES = "object/api/v1/nodes#/items"
+DEFAULT = '{"kind":"fq_codel","handle":"0:","dev":"eth0","root":true,"refcnt":2,"options":{"limit":10240}}'
+OURS = (
+    '[{"kind":"prio","handle":"4e0f:","dev":"eth0","root":true,"refcnt":2,"options":{"bands":4}},'
+    '{"kind":"netem","handle":"4e10:","dev":"eth0","parent":"4e0f:4","options":{"limit":1000},"packets":720,"drops":280},'
+    '{"kind":"netem","handle":"4e10:","dev":"eth1","root":true,"options":{},"packets":5,"drops":5}]'
+)
+ROUTES = (
+    '[{"type":"local","dst":"10.0.0.9","dev":"lo","prefsrc":"10.0.0.9","flags":[],"uid":0,"cache":["local"]}]\n'
+    '[{"dst":"10.0.0.1","gateway":"10.0.0.254","dev":"eth0","prefsrc":"10.0.0.9","flags":[],"uid":0,"cache":[]}]\n'
+)
+PINGS = """peer control-plane 10.0.0.1
+PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.
+
+--- 10.0.0.1 ping statistics ---
+10 packets transmitted, 7 received, 30% packet loss, time 1807ms
+rtt min/avg/max/mdev = 183.643/204.293/313.099/16.637 ms, pipe 2
+peer nodes 10.0.0.2
+PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
+
+--- 10.0.0.2 ping statistics ---
+10 packets transmitted, 0 received, 100% packet loss, time 1807ms
+
+"""
+
+
+def test_qdiscs_are_all_that_tc_prints_but_references() -> None:
+    fact = find_fact(FACTS, "qdiscs")
+    row = {"kind": "fq_codel", "handle": "0:", "root": True, "options": {"limit": 10240}}
+    assert fact.parse(f"[{DEFAULT}]", 0) == {"eth0": [row]}
+    one = find_fact(FACTS, "qdiscs?interface=eth0")
+    assert str(one.command_for({})) == "tc -j qdisc show dev eth0"
+    assert one.parse(f"[{DEFAULT}]".replace('"dev":"eth0",', ""), 0) == {"eth0": [row]}
+    with pytest.raises(ValueError, match="interface"):
+        find_fact(FACTS, "qdiscs?interface=eth0%3Breboot")
+
+
+def test_packets_are_counted_where_the_root_is_nodefalls() -> None:
+    assert FACTS["netem"].parse(OURS, 0) == {"interface": "eth0", "passed": 720, "dropped": 280}
+    assert FACTS["netem"].parse(f"[{DEFAULT}]", 0) is False
+    assert FACTS["netem"].parse("", 0) is False
+
+
+@pytest.mark.parametrize(
+    ("stdout", "exit_code", "value"),
+    [
+        ("qdisc prio 4e0f: root\nqdisc netem 4e10: parent 4e0f:4\n", 0, ["uniform", "normal"]),
+        ("qdisc prio 4e0f: root\nqdisc netem 4e10: parent 4e0f:4\n", 1, ["uniform"]),
+    ],
+)
+def test_support(stdout: str, exit_code: int, value: list[str]) -> None:
+    assert FACTS["netem-support"].parse(stdout, exit_code) == value
+
+
+def test_routes_leave_out_own_addresses() -> None:
+    fact = FACTS["peer-routes"]
+    node = {
+        "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}, {"type": "Hostname", "address": "n"}]}
+    }
+    known: dict[str, Any] = {"server-addresses": ["10.0.0.1"], "api-peers": [["10.0.0.1", 6443]], NODES: [node]}
+    assert fact.needs == ("server-addresses", "api-peers", NODES)
+    assert fact.command_for(known).stdin == "route get 10.0.0.1\nroute get 10.0.0.9\n"
+    assert fact.parse(ROUTES, 1) == {"10.0.0.1": "eth0"}
+
+
+def test_pings_go_to_one_api_server_and_one_other_node() -> None:
+    fact = FACTS["round-trips"]
+    nodes = [{"status": {"addresses": [{"type": "InternalIP", "address": a}]}} for a in ("10.0.0.9", "10.0.0.2")]
+    known: dict[str, Any] = {"server-addresses": ["10.0.0.1"], "api-peers": [], NODES: nodes}
+    script = str(fact.command_for(known | {"peer-routes": {"10.0.0.1": "eth0", "10.0.0.2": "eth0"}}))
+    assert "peer control-plane 10.0.0.1; ping -n -q -c 10 -i 0.2 -W 2 10.0.0.1" in script
+    assert "peer nodes 10.0.0.2; ping" in script
+    assert "10.0.0.9" not in script
+    with pytest.raises(ValueError, match="no route"):
+        fact.command_for(known | {"peer-routes": {}})
+    assert fact.parse(PINGS, 1) == {
+        "control-plane": {"address": "10.0.0.1", "sent": 10, "received": 7, "mean": 0.204293},
+        "nodes": {"address": "10.0.0.2", "sent": 10, "received": 0, "mean": -1.0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "stdout", "exit_code"),
+    [
+        ("netem", "", 1),
+        ("netem", '{"kind": "prio"}', 0),
+        ("netem-support", "", 1),
+        ("peer-routes", "", 1),
+        ("round-trips", "peer nodes 10.0.0.2\nsh: 1: ping: not found\n", 127),
+        ("round-trips", "", 0),
+    ],
+)
+def test_what_is_not_understood_is_unknown(name: str, stdout: str, exit_code: int) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        FACTS[name].parse(stdout, exit_code)
