@@ -36,11 +36,13 @@ Each file tests one statement of the Kubernetes documentation. They run on the l
 
     nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
 
+(`nodefall rehearse experiments` runs all, each on the lab in the table, and compares their verdicts)
 and on your cluster with your inventory (see hosts/example.yaml); `requires` refuses an experiment that the kubelets are
-not configured for. Their workloads have three replicas of everything, spread over the nodes. With `runs: workload` a
-target always has pods of it: on a cluster with more than three workers, node affinity confines the pods to the target
-and two other nodes, which the plan names. PriorityClasses of a workload are created for the run and removed after it;
-if the cluster already has a class of that name, the class is not changed and the run ends.
+not configured for, and `kubernetes` one that is not true for the version. Their workloads have three replicas of
+everything, spread over the nodes. With `runs: workload` a target always has pods of it: on a cluster with more than
+three workers, node affinity confines the pods to the target and two other nodes, which the plan names. PriorityClasses
+of a workload are created for the run and removed after it; if the cluster already has a class of that name, the class
+is not changed and the run ends.
 
 The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated" means that a statement
 of the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the

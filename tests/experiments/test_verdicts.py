@@ -1,26 +1,23 @@
-"""Every shipped experiment on its lab has the verdict that it says, by the pytest plug-in.
+"""Every shipped experiment has the verdict that it says, in the process of its lab, with the least rights.
 
-All of them with NODEFALL_EXPERIMENTS=all (``.ci/nightly``); else a seeded part, besides the main ones of test_runs.
+With ten seeds if NODEFALL_EXPERIMENTS=all (``.ci/nightly``). Over the network: ``test_connected.py``.
 """
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from tests.kit.experiment_runs import BUNDLED, OUTCOMES, part, run_as_test, verdict_of
+from tests.kit.experiment_runs import BUNDLED, IS_WHOLE
+from tests.kit.rehearsals import outcome, rehearse
 
-pytestmark = pytest.mark.lab
-COUNT = None if os.environ.get("NODEFALL_EXPERIMENTS") == "all" else 3
+SEEDS = range(1, 11 if IS_WHOLE else 2)
 
 
-@pytest.mark.parametrize("name", part(BUNDLED, COUNT))
-def test_it_has_its_verdict(tmp_path: Path, name: str) -> None:
-    wanted = BUNDLED[name].notes["verdict"]
-    outcome, result = run_as_test(name, tmp_path)
-    assert (outcome, verdict_of(result)) == (OUTCOMES[wanted], wanted), result["headline"]
-    assert all(undo["proven"] for undo in result["undo"])
-    assert result["foreign_faults"] == []
-    assert result["left_behind"] == []
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", BUNDLED)
+def test_it_has_its_verdict(name: str, seed: int) -> None:
+    run = rehearse(name, seed)
+    assert outcome(run) == BUNDLED[name].notes["verdict"], run.result.headline
+    assert all(undo.proven for undo in run.result.undo)
+    assert run.result.foreign_faults == ()
+    assert run.result.leftovers == ()
