@@ -21,61 +21,44 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from chaos.rehearse.api import compare, rehearse
+
 if TYPE_CHECKING:
+    # isort: off
+    # fmt: off
     from chaos.app.confirmation import ClusterInfo, Confirm
     from chaos.app.judge import JudgedRun
     from chaos.app.labs import RunningLab
     from chaos.app.load import LoadedExperiment
-    from chaos.app.run import Run
+    from chaos.app.run_files import Run
+    from chaos.compare.comparison import Comparison, ExpectationRow
+    from chaos.compare.side import Expected, NotComparableError, Side
+    from chaos.compare.stalls import Stall
+    from chaos.forecast.document import Rehearsal, Runs
+    from chaos.forecast.finding import FindingKind
+    from chaos.forecast.ranking import ScorePart, VictimRank
+    from chaos.forecast.summary import Risk
     from chaos.model import kube
     from chaos.model.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
     from chaos.model.command import (
-        DrainRules,
-        HostCommand,
-        KubeCommand,
-        PodsCommand,
-        PodSelector,
-        PodVerb,
-        PowerCommand,
-        PowerVerb,
-        TaintsCommand,
+        DrainRules, HostCommand, KubeCommand, PodsCommand, PodSelector, PodVerb, PowerCommand, PowerVerb,
+        TaintsCommand
     )
     from chaos.model.currency_log import CurrencyLog
     from chaos.model.document import Metadata
     from chaos.model.driver import PowerSettings
     from chaos.model.entry_log import EntryLog
     from chaos.model.errors import (
-        Aborted,
-        BadInput,
-        Exit,
-        NodefallError,
-        PluginError,
-        Problem,
-        Refused,
-        RequirementUnmet,
-        UndoPending,
-        Unreachable,
-        Unsupported,
-        UsageError,
+        Aborted, BadInput, Exit, NodefallError, PluginError, Problem, Refused, RequirementUnmet, UndoPending,
+        Unreachable, Unsupported, UsageError
     )
     from chaos.model.event_log import EventLog
     from chaos.model.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
     from chaos.model.field_types import Secret
     from chaos.model.indexes import PodHistories
     from chaos.model.inventory import (
-        Cluster,
-        Connection,
-        ControllerManager,
-        Defaults,
-        Host,
-        Inventory,
-        Limits,
-        NodeTaint,
-        PriorityGrace,
-        Prometheus,
-        ProtectedNodes,
-        Rule,
-        TimeSource,
+        Cluster, Connection, ControllerManager, Defaults, Host, Inventory, Limits, NodeTaint, PriorityGrace,
+        Prometheus, ProtectedNodes, Rule, TimeSource
     )
     from chaos.model.inventory import Lab as LabSettings
     from chaos.model.plan import Plan, PlannedStep, PlannedTarget
@@ -86,22 +69,30 @@ if TYPE_CHECKING:
     from chaos.model.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
     from chaos.model.value_limit import ValueLimit
     from chaos.model.verdict import Status, Verdict
+    from chaos.outcome.acceptance import Row, Standing
+    from chaos.outcome.bands import Band
+    from chaos.outcome.measure import Kind as MeasureKind
+    from chaos.outcome.measure import Measure, Outcome
+    from chaos.outcome.prediction import ExpectationBand
+    # fmt: on
+    # isort: on
 
 # fmt: off
 __all__ = [
-    "Aborted", "ActionRecord", "BadInput", "BlindWindow", "Cluster", "ClusterInfo", "Confirm", "Connection",
-    "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EntryLog", "EventLog",
-    "Exit", "Expectation", "Experiment", "Fact", "FactCheck", "FailsafeTimer", "ForeignFault", "Host",
-    "HostCommand", "Inventory", "JudgedRun", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment",
-    "Metadata", "NodeTaint", "NodefallError", "Phases", "Plan", "PlannedStep", "PlannedTarget", "PluginError",
-    "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings", "PowerVerb",
-    "PriorityGrace", "Probe",
-    "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus", "ProofStatus", "ProtectedNodes", "Query",
-    "QueryResult", "QuerySample", "Recovery", "Refused", "RequirementUnmet", "Rule", "Run", "RunResult", "RunWatcher",
-    "Scrape", "Secret", "Series", "ServiceReference", "Spec", "Status", "Step", "StepResult", "TaintsCommand",
-    "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep", "Unreachable",
-    "Unsupported", "Until",
-    "UsageError", "ValueLimit", "Verdict", "Workload", "judge", "kube", "load", "plan", "run",
+    "Aborted", "ActionRecord", "BadInput", "Band", "BlindWindow", "Cluster", "ClusterInfo", "Comparison", "Confirm",
+    "Connection", "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EntryLog",
+    "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
+    "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
+    "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure", "MeasureKind", "Metadata",
+    "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan", "PlannedStep", "PlannedTarget",
+    "PluginError", "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings",
+    "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus",
+    "ProofStatus", "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused", "Rehearsal",
+    "RequirementUnmet", "Risk", "Row", "Rule", "Run", "RunResult", "RunWatcher", "Runs", "ScorePart", "Scrape",
+    "Secret", "Series", "ServiceReference", "Side", "Spec", "Stall", "Standing", "Status", "Step", "StepResult",
+    "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep",
+    "Unreachable", "Unsupported", "Until", "UsageError", "ValueLimit", "Verdict", "VictimRank", "Workload",
+    "compare", "judge", "kube", "load", "plan", "rehearse", "run",
 ]
 # fmt: on
 

@@ -33,7 +33,7 @@ def hold_lock(
     ``machine``: the lock of this machine, which knows who has ended here without releasing the cluster's.
     ``note`` is called before waiting for the lease of a dead holder to expire; it may raise Refused.
     """
-    clock, identity = SystemClock(), _identity(run)
+    clock, identity = SystemClock(), own_identity(run)
     lock = ClusterLock(connection.kube, lock_namespace(connection), identity, clock.now, ended=machine.ended, name=name)
     acquired = False
     machine.enter(identity.holder)
@@ -69,7 +69,7 @@ def lock_namespace(connection: ClusterConnection) -> str:
     return connection.inventory.cluster.namespace
 
 
-def _identity(run: str) -> Identity:
+def own_identity(run: str) -> Identity:
     """The identity of this process, by which others of this machine can prove that it is gone."""
     annotations = {RUN_LABEL: run}
     if process := current_identity():

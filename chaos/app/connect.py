@@ -4,39 +4,59 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from chaos.model.errors import Exit, NodefallError, Refused, Unreachable, UsageError
 from chaos.model.inventory import Inventory
 from chaos.model.ports import Clock, PowerControl, Session
 
 if TYPE_CHECKING:
-    from chaos.clock import RemoteClock, SystemClock
+    from chaos.hosts.pod.helpers import HelperPods
     from chaos.hosts.pool import Hosts
     from chaos.kube.client import ApiClient
+    from chaos.kube.cluster_api import ClusterApi
 
 ENV_INVENTORY = "NODEFALL_INVENTORY"
+POD = "pod"  # the transport that a lab can have instead of SSH
 MACHINE_ID = Path("/etc/machine-id")
+_log = logging.getLogger(__name__)
+
+
+class ClusterClock(Clock, Protocol):
+    """The clock of a cluster, whose time may be a lab's."""
+
+    def participant(self) -> AbstractContextManager[None]:
+        """Hold simulated time still, in the block, whenever the calling thread does not sleep."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnection:
-    """An open connection to a cluster. ``lab_pid``: the process of the lab that was started for it."""
+    """An open connection to a cluster. ``lab_pid``: the process of the lab that was started for it.
+
+    ``helpers``: the pods that transport pod makes; they are removed when the connection is closed.
+    """
 
     inventory: Inventory
-    clock: SystemClock | RemoteClock
-    kube: ApiClient
+    clock: ClusterClock
+    kube: ClusterApi
     hosts: Hosts
     uid: str
     version: str
     lab_pid: int | None = None
+    helpers: HelperPods | None = None
+
+    def label_helpers(self, run: str) -> None:
+        """Label the pods that are made from now on with the run's ID, by which its undo finds them."""
+        if self.helpers:
+            self.helpers.run = run
 
 
 @contextmanager
@@ -70,8 +90,18 @@ def _import_clients() -> None:
 
 
 def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
-    """The cluster and hosts of a created lab, with the limits and the Prometheus of the requested inventory."""
-    settings = {"protected": requested.protected, "limits": requested.limits, "prometheus": requested.prometheus}
+    """The cluster and hosts of a created lab, with the limits and the Prometheus of the requested inventory.
+
+    ``transport: pod`` in its defaults is for the hosts with Linux.
+    """
+    settings: dict[str, object] = {
+        "protected": requested.protected,
+        "limits": requested.limits,
+        "prometheus": requested.prometheus,
+    }
+    if (transport := requested.defaults.transport) == POD:
+        update = {"transport": transport, "options": requested.defaults.options}
+        settings["defaults"] = created.defaults.model_copy(update=update)
     return created.model_copy(update=settings)
 
 
@@ -79,6 +109,7 @@ def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.app.nodes import kubelet_certificate
     from chaos.clock import RemoteClock, SystemClock
+    from chaos.hosts.pod.helpers import HelperPods
     from chaos.kube.client import connect
     from chaos.kube.cluster_info import cluster_uid, server_is_loopback, server_version
 
@@ -86,7 +117,7 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
     if cluster is None:
         raise UsageError("the inventory has no cluster")
     source = cluster.time_source
-    clock = RemoteClock(source.address, source.port) if source else SystemClock()
+    clock: RemoteClock | SystemClock = RemoteClock(source.address, source.port) if source else SystemClock()
     with ExitStack() as stack:
         stack.callback(clock.close)
         component_ca = cluster.controller_manager.ca if cluster.controller_manager else None
@@ -107,14 +138,28 @@ def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConne
                 f"not a lab: {kube.server} is not on loopback",
                 hint="remove cluster.simulated from the inventory: it skips the confirmation before machines go down",
             )
-        hosts = _hosts(inventory, kube, clock)
+        helpers = HelperPods(kube, clock, cluster.namespace)
+        stack.callback(_remove, helpers, clock)
+        hosts = _hosts(inventory, kube, clock, helpers)
         stack.callback(hosts.close)
         kube.set_kubelet_certificate_source(partial(kubelet_certificate, kube=kube, hosts=hosts))
-        yield ClusterConnection(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid)
+        yield ClusterConnection(inventory, clock, kube, hosts, uid, server_version(kube), lab_pid, helpers)
 
 
-def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
-    from chaos.app.nodes import host_address, with_move
+def _remove(helpers: HelperPods, clock: Clock) -> None:
+    """Remove the helper pods; what is left is logged: the command has its result already, or why it has none."""
+    if not helpers.namespaces:
+        return
+    try:
+        clock.resume()
+        for left in helpers.remove():
+            _log.warning("%s", left)
+    except NodefallError as error:
+        _log.warning("helper pods may be left in namespace %s: %s", ", ".join(helpers.namespaces), error)
+
+
+def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperPods | None = None) -> Hosts:
+    from chaos.app.nodes import host_address, node_provider_id, with_move
     from chaos.app.registry import load_facts, load_windows_facts
     from chaos.hosts.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
     from chaos.hosts.host_key_pin import HostKeyPins
@@ -128,7 +173,8 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock) -> Hosts:
 
     def context(node: str) -> HostContext:
         key, _ = inventory.host_of(node)
-        return HostContext(inventory, key, node, user, secrets, lambda: address(node), shared, pins.of(node))
+        find = (lambda: address(node), partial(node_provider_id, kube, node))
+        return HostContext(inventory, key, node, user, secrets, *find, shared, pins.of(node), helpers, kube)
 
     def address(node: str) -> str:
         return host_address(kube, node, machine_addresses_of(context(node)))

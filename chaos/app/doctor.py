@@ -130,7 +130,7 @@ def _load_notes(unloadable: Mapping[str, str]) -> list[Finding]:
 
 def _missing_permissions(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> list[tuple[Permission, ...]]:
     """The missing permissions of each experiment; each permission is reviewed once."""
-    needed = [required_permissions(each, request.registry, request.connection.inventory.cluster) for each in loaded]
+    needed = [required_permissions(each, request.registry, request.connection.inventory) for each in loaded]
     every = sorted({permission for permissions in needed for permission in permissions})
     missing = set(missing_permissions(request.connection.kube, every))
     return [tuple(permission for permission in permissions if permission in missing) for permissions in needed]

@@ -9,7 +9,14 @@ _NAMES = {
     "chaos.app.confirmation": "ClusterInfo Confirm",
     "chaos.app.judge": "JudgedRun",
     "chaos.app.load": "LoadedExperiment",
-    "chaos.app.run": "Run",
+    "chaos.app.run_files": "Run",
+    "chaos.compare.comparison": "Comparison ExpectationRow",
+    "chaos.compare.side": "Expected NotComparableError Side",
+    "chaos.compare.stalls": "Stall",
+    "chaos.forecast.document": "Rehearsal Runs",
+    "chaos.forecast.finding": "FindingKind",
+    "chaos.forecast.ranking": "ScorePart VictimRank",
+    "chaos.forecast.summary": "Risk",
     "chaos.model.action": "FactCheck FailsafeTimer ProofStatus Undo UndoStep",
     "chaos.model.command": (
         "DrainRules HostCommand KubeCommand PodSelector PodVerb PodsCommand PowerCommand PowerVerb TaintsCommand"
@@ -38,15 +45,22 @@ _NAMES = {
     "chaos.model.timeline": "Entry Fact ProbeSample QuerySample Scrape Timeline",
     "chaos.model.value_limit": "ValueLimit",
     "chaos.model.verdict": "Status Verdict",
+    "chaos.outcome.acceptance": "Row Standing",
+    "chaos.outcome.bands": "Band",
+    "chaos.outcome.measure": "Measure Outcome",
+    "chaos.outcome.prediction": "ExpectationBand",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-EXPORTS = (*_MODULES, "LabSettings", "kube")
+# Those whose own names say too little outside their module.
+_RENAMED = {"LabSettings": ("chaos.model.inventory", "Lab"), "MeasureKind": ("chaos.outcome.measure", "Kind")}
+EXPORTS = (*_MODULES, *_RENAMED, "kube")
 
 
 def import_export(name: str) -> Any:
     """The export ``name``. Raises KeyError for a name that is not exported."""
     if name == "kube":
         return import_module("chaos.model.kube")
-    if name == "LabSettings":  # the API has a class Lab
-        return import_module("chaos.model.inventory").Lab
+    if name in _RENAMED:
+        module, own = _RENAMED[name]
+        return getattr(import_module(module), own)
     return getattr(import_module(_MODULES[name]), name)

@@ -24,6 +24,7 @@ from chaos.model.inventory import Inventory, Lab, Rule
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1
+_SNAPSHOT_TIMEOUT = 600.0  # to restore thousands of pods
 _STOP_TIMEOUT = 10.0
 _UNAVAILABLE = 69  # exit code of chaos.lab if its port is in use
 CONTROL_PLANE = "control-plane"
@@ -37,7 +38,8 @@ class LabServeOptions:
 
     ``speed``: simulated seconds per second of a free-running lab; None for lockstep. ``directory``: a temporary one by
     default. ``lock_fd``: a descriptor that the process keeps open. ``mark``: the value of MARK in its environment.
-    ``on_start`` is called with the process ID, ``meanwhile`` while the lab starts.
+    ``snapshot``: a file whose cluster the lab copies, instead of the inventory's nodes. ``on_start`` is called with the
+    process ID, ``meanwhile`` while the lab starts.
     """
 
     name: str = "lab"
@@ -46,6 +48,7 @@ class LabServeOptions:
     directory: Path | None = None
     lock_fd: int | None = None
     mark: str = ""
+    snapshot: Path | None = None
     on_start: Callable[[int], None] = lambda _: None
     meanwhile: Callable[[], None] = lambda: None
 
@@ -53,7 +56,8 @@ class LabServeOptions:
         """The command-line arguments of ``chaos.lab``."""
         pace = ["--careful", "--pace", f"{lab.speed:g}"] if self.speed is None else ["--speed", f"{self.speed:g}"]
         directory = [f"--directory={self.directory}"] if self.directory else []
-        return [*pace, "--name", f"nodefall-{self.name}", "--port", str(self.port), *directory]
+        snapshot = [f"--snapshot={self.snapshot.absolute()}"] if self.snapshot else []
+        return [*pace, "--name", f"nodefall-{self.name}", "--port", str(self.port), *directory, *snapshot]
 
 
 class RunningLab:
@@ -108,11 +112,12 @@ def start_lab(lab: Lab, seed: int | None = None, options: LabServeOptions | None
             with defer_signals():  # interrupted within Popen, the process would be leaked
                 process = _start(lab, options, stderr)
             options.on_start(process.pid)
-            spec = _spec(lab, seed, clock.now())
+            spec = lab_spec(lab, seed, clock.now())
             with contextlib.suppress(BrokenPipeError):  # the process has died: its output is reported below
                 _write_stdin(process, json.dumps(spec).encode() + b"\n")
             options.meanwhile()
-            facts = _wait_until_ready(process, len(spec["nodes"]), stderr)
+            timeout = _SNAPSHOT_TIMEOUT if options.snapshot else _READY_TIMEOUT + _READY_PER_NODE * len(spec["nodes"])
+            facts = _wait_until_ready(process, timeout, stderr)
             running = RunningLab(process, facts, stderr, options.name)
             yield running
         finally:
@@ -191,7 +196,7 @@ def _winrm(service: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
+def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
     """The LabSpec as JSON: one control plane, and the workers in alternating zones, those with Linux first."""
     common: dict[str, Any] = {
         "shutdownGracePeriod": lab.shutdown_grace_period,
@@ -232,10 +237,9 @@ def _user(rights: Sequence[Rule]) -> dict[str, Any]:
     return {"name": "nodefall", "rules": [rule.model_dump(by_alias=True) for rule in rights]}
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], nodes: int, stderr: IO[bytes]) -> dict[str, Any]:
-    """The ready line of the process. Raises NodefallError."""
+def _wait_until_ready(process: subprocess.Popen[bytes], timeout: float, stderr: IO[bytes]) -> dict[str, Any]:
+    """The ready line of the process, at most ``timeout`` wall seconds later. Raises NodefallError."""
     assert process.stdout is not None  # noqa: S101 - a pipe
-    timeout = _READY_TIMEOUT + _READY_PER_NODE * nodes
     line = _read_line(process.stdout.fileno(), timeout)
     if line.endswith(b"\n"):
         facts: dict[str, Any] = json.loads(line)

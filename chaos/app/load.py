@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from chaos.app.helper_pods import helper_namespaces
 from chaos.kube.workload import create_commands, removal, workload_state
 from chaos.load.experiment import load_experiment
 from chaos.load.manifests import load_manifests
@@ -14,7 +15,7 @@ from chaos.load.yaml_dump import dump
 from chaos.model.action import AnyAction, Undo
 from chaos.model.assertion import HostFactAssertion
 from chaos.model.experiment import Experiment, Step
-from chaos.model.inventory import Cluster
+from chaos.model.inventory import Inventory
 from chaos.model.kube import operating_system
 from chaos.model.labels import LOCK_NAMESPACE
 from chaos.model.permission import Permission
@@ -67,14 +68,15 @@ def load(path: Path, registry: PluginRegistry) -> LoadedExperiment:
 
 
 def required_permissions(
-    loaded: LoadedExperiment, registry: PluginRegistry, cluster: Cluster | None
+    loaded: LoadedExperiment, registry: PluginRegistry, inventory: Inventory | None
 ) -> list[Permission]:
-    """The permissions that a run needs; ``cluster`` gives the namespace of the lock and the optional features."""
+    """The permissions that a run needs; ``inventory`` gives the namespaces and the optional features."""
+    cluster, helpers = (inventory.cluster, helper_namespaces(inventory)) if inventory else (None, [])
     workload = create_commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
     undo = removal(workload_state(workload), "nodefall", "nodefall") if workload else Undo()
     lock_namespace = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
-    inputs = PermissionInputs(lock_namespace, workload, undo, proxy, events)
+    inputs = PermissionInputs(lock_namespace, workload, undo, proxy, events, helpers)
     return compute_permissions(loaded.experiment, registry, inputs)
 
 

@@ -23,13 +23,24 @@ def node_address(kube: KubeApi, node: str) -> str:
 
     A dual-stack node has two addresses of a type: the first is in the IP family that the cluster prefers.
     """
-    response = kube.request("GET", f"/api/v1/nodes/{node}")
-    status = msgspec.json.decode(response.body, type=Node).status if response.status == 200 else None
+    found = _read_node(kube, node)
+    status = found.status if found else None
     by_type = {a.type: a.address for a in reversed((status.addresses if status else None) or ())}
     address = by_type.get("InternalIP") or by_type.get("ExternalIP") or by_type.get("Hostname")
     if not address:
         raise Refused(f"node {node} has no address", hint="set the address of its host in the inventory")
     return address
+
+
+def node_provider_id(kube: KubeApi, node: str) -> str:
+    """The ``spec.providerID`` of the Node, "" without one. Raises NodefallError if the API server does not answer."""
+    found = _read_node(kube, node)
+    return (found.spec.provider_id if found and found.spec else None) or ""
+
+
+def _read_node(kube: KubeApi, node: str) -> Node | None:
+    response = kube.request("GET", f"/api/v1/nodes/{node}")
+    return msgspec.json.decode(response.body, type=Node) if response.status == 200 else None
 
 
 def host_address(kube: KubeApi, node: str, machine: MachineAddresses | None) -> str:

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from chaos.model.plan import Plan
     from chaos.model.ports import Observer
     from chaos.model.registry import PluginRegistry
-    from chaos.observers.cluster import ClusterObservers
-    from chaos.observers.plugin import ObserverContext, ObserverPlugin
+    from chaos.observers.plugin import ObservedCluster, ObserverContext, ObserverPlugin
 
 BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
+
+
+# From the connection, the resources that the experiment asks about, and what describes a wait to people.
+ObserveFunc = Callable[["ClusterConnection", Collection[str], Callable[[str], None]], "ObservedCluster"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +56,32 @@ def observer_plugins() -> Mapping[str, ObserverPlugin]:
     return hosts | others
 
 
+def observe_cluster(
+    connection: ClusterConnection, relevant: Collection[str], note: Callable[[str], None]
+) -> ObservedCluster:
+    """The observers of a cluster that is reached over the network."""
+    from chaos.observers.cluster import ClusterObservers
+
+    return ClusterObservers(connection.kube, connection.clock, relevant, note)
+
+
 def build_observers(
     experiment: Experiment,
     registry: PluginRegistry,
     connection: ClusterConnection,
     plan: Plan,
     note: Callable[[str], None],
+    observe: ObserveFunc = observe_cluster,
 ) -> ObserverSet:
-    """The observers of a plan. Those of the cluster start first: others look up its addresses.
+    """The observers of a plan. Those of the cluster, made by ``observe``, start first: others look up its addresses.
 
     ``note`` describes a wait to people.
     """
     from chaos.judge.currency_notes import relevant_resources
     from chaos.observers.clock_offsets import ClockOffsetObserver
-    from chaos.observers.cluster import ClusterObservers
     from chaos.observers.plugin import FinalSampler, OffsetSource
 
-    relevant = relevant_resources(experiment, registry)
-    cluster = ClusterObservers(connection.kube, connection.clock, relevant, note)
+    cluster = observe(connection, relevant_resources(experiment, registry), note)
     context = _context(experiment, registry, connection, plan, cluster)
     built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
     measured = [each for each in (context.cluster.health, *built) if isinstance(each, OffsetSource)]
@@ -89,7 +100,7 @@ def _context(
     registry: PluginRegistry,
     connection: ClusterConnection,
     plan: Plan,
-    cluster: ClusterObservers,
+    cluster: ObservedCluster,
 ) -> ObserverContext:
     from chaos.observers.controller_manager import SOURCE
     from chaos.observers.plugin import ObserverContext

@@ -39,12 +39,13 @@ def plan(
     reports: Path,
     anyway: bool = False,
 ) -> tuple[Plan, ClusterView]:
-    """Select targets, collect facts, run preflight checks and plan every step. No side effects.
+    """Select targets, collect facts, run preflight checks and plan every step. No side effects but helper pods.
 
     ``reports``: runs below it may have a pending undo. ``anyway`` overrides refusals that are not final. Raises
     NodefallError.
     """
-    refuse_missing(connection.kube, required_permissions(loaded, registry, connection.inventory.cluster))
+    needed = required_permissions(loaded, registry, connection.inventory)
+    refuse_missing(connection.kube, needed, connection.clock.threads)
     seed = secrets.randbits(32) if seed is None else seed
     for check in source_checks(loaded.experiment, registry, connection).values():
         check()

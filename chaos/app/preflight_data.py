@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import chaos.preflight.checks
 from chaos.app.connect import ClusterConnection
+from chaos.app.helper_pods import read_helper_namespaces, refuse_unreachable_undo
 from chaos.app.load import LoadedExperiment, api_reads, host_facts
 from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.hosts.inspection import inspect_hosts, list_objects
@@ -14,6 +15,7 @@ from chaos.kube.cluster_snapshot import get_objects
 from chaos.kube.workload import namespace_for
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused
+from chaos.model.inventory import Inventory
 from chaos.model.permission import Permission
 from chaos.model.registry import Group, PluginRegistry, discover
 from chaos.plan.cluster import ClusterView, node_addresses
@@ -45,6 +47,10 @@ class PreflightCase:
     def name(self) -> str:
         return self.loaded.experiment.metadata.name
 
+    @property
+    def is_permitted(self) -> bool:
+        return not self.missing_permissions
+
 
 @dataclass(frozen=True, slots=True)
 class PreflightData:
@@ -71,14 +77,14 @@ def collect(
     proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)
     hosts = inspect_hosts(required, view, connection.hosts, connection.kube, connection.clock, on_host_inspected, proxy)
     lists, list_errors = list_objects(connection.kube, LISTS)
-    drafts = {
-        case.name: _draft(case, connection, registry, view, hosts) for case in cases if not case.missing_permissions
-    }
+    drafts = {case.name: _draft(case, connection, registry, view, hosts) for case in cases if case.is_permitted}
     server = server_addresses(connection.kube.server)
     observations = ClusterObservations(
         view=view,
         inventory=connection.inventory,
-        experiments=tuple(_experiment_needs(case, registry, drafts.get(case.name)) for case in cases),
+        experiments=tuple(
+            _experiment_needs(case, registry, drafts.get(case.name), connection.inventory) for case in cases
+        ),
         hosts=hosts,
         lists=lists,
         list_errors=list_errors,
@@ -89,7 +95,9 @@ def collect(
         jump_addresses=jump_hosts(connection.inventory, required),
         known_host_keys=known_host_keys(connection.inventory),
         connection_risks=connection.kube.risks,
+        kubernetes=connection.version,
         hosts_are_targets=same_run,
+        helper_namespaces=read_helper_namespaces(connection),
     )
     return PreflightData(observations, drafts)
 
@@ -130,23 +138,26 @@ def _draft(
     )
 
 
-def _experiment_needs(case: PreflightCase, registry: PluginRegistry, draft: PlanInputs | None) -> ExperimentNeeds:
+def _experiment_needs(
+    case: PreflightCase, registry: PluginRegistry, draft: PlanInputs | None, inventory: Inventory
+) -> ExperimentNeeds:
     spec = case.loaded.experiment.spec
     needs = ExperimentNeeds(
         name=case.name,
         needs=experiment_needs(case.loaded.experiment, registry),
         nodes=tuple(sorted({node for nodes in case.nodes.values() for node in nodes})),
         requires=spec.requires,
+        kubernetes=spec.kubernetes or "",
         max_duration=parse_duration(spec.max_duration),
         missing_permissions=case.missing_permissions,
         target_error=case.mismatch,
         source_errors=case.source_errors,
     )
-    return replace(needs, step_error=_step_error_func(case, registry, draft)) if draft else needs
+    return replace(needs, step_error=_step_error_func(case, registry, draft, inventory)) if draft else needs
 
 
 def _step_error_func(
-    case: PreflightCase, registry: PluginRegistry, draft: PlanInputs
+    case: PreflightCase, registry: PluginRegistry, draft: PlanInputs, inventory: Inventory
 ) -> Callable[[str], tuple[str, str] | None]:
     experiment = case.loaded.experiment
 
@@ -155,7 +166,8 @@ def _step_error_func(
         for step in experiment.spec.method:
             if node in (case.nodes[step.target] if step.target else ("",)):
                 try:
-                    plan_step(experiment, step, registry, node, draft)
+                    planned = plan_step(experiment, step, registry, node, draft)
+                    refuse_unreachable_undo(inventory, registry.actions[step.action], planned)
                 except Refused as refused:
                     return refused.message, refused.hint
         return None

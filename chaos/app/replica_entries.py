@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import msgspec
 
 from chaos.engine.run import WORKLOAD
+from chaos.hosts.pod.removal import HELPER_PODS
+from chaos.hosts.pod.removal import removal as pods_removal
 from chaos.kube.replica import Authenticity, PendingRun, ReplicaEntry
 from chaos.kube.workload import WorkloadState, namespace_for, removal
 from chaos.model.action import AnyAction, FactCheck, Scope, Undo
@@ -85,6 +87,8 @@ def _resolve(entry: ReplicaEntry, replica: PendingRun, rules: ReplicaRules) -> P
         raise _RejectedError(f"nodefall 0.1 wrote it, with commands, which are never sent from a cluster{sent}")
     if entry.action == WORKLOAD:
         return _pending(entry, _workload_undo(entry, replica))
+    if entry.action == HELPER_PODS:
+        return _pending(entry, _helper_undo(entry, replica))
     if entry.action not in rules.registry.actions:
         raise _RejectedError(f"the action {entry.action} is not installed here", "install the plug-in that has it")
     action = rules.registry.action_on(entry.action, rules.inventory.host_of(entry.node)[1].os)
@@ -118,6 +122,14 @@ def _workload_undo(entry: ReplicaEntry, replica: PendingRun) -> Undo:
         return removal(msgspec.convert(entry.state, WorkloadState), entry.node, run)
     except (msgspec.ValidationError, ValueError) as error:
         raise _RejectedError(f"invalid state: {error}") from error
+
+
+def _helper_undo(entry: ReplicaEntry, replica: PendingRun) -> Undo:
+    """The run's own pods, in whatever namespace."""
+    try:
+        return pods_removal(entry.node, replica.identity.run)
+    except ValueError as error:
+        raise _RejectedError(str(error)) from error
 
 
 def _check_node(entry: ReplicaEntry, action: AnyAction, replica: PendingRun, rules: ReplicaRules) -> None:

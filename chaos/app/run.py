@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from msgspec import structs
-
-from chaos import __version__
-from chaos.app.cluster_lock import cluster_identity, hold_lock, hold_machine_lock
+from chaos.app.cluster_lock import hold_lock, hold_machine_lock
 from chaos.app.confirmation import ClusterInfo, Confirm, nodes_taken_down
 from chaos.app.connect import ClusterConnection, refuse_before_side_effects
 from chaos.app.interrupts import stop_on_signal
 from chaos.app.inventory_secrets import journal_signer
-from chaos.app.judge import JudgedRun
 from chaos.app.load import LoadedExperiment
 from chaos.app.logs import RunLog, run_log
 from chaos.app.null_progress import Unwatched
@@ -27,23 +22,18 @@ from chaos.app.pending_undo import refuse_pending_undo, remove_finished_runs
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.app.plan import new_run_id, plan
 from chaos.app.progress_log import LoggedProgress
+from chaos.app.run_files import Run, close_recording, create_directory, write_reports
 from chaos.app.run_setup import RunSetup
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.engine.stop import StopRequest
-from chaos.kube.lease_lock import ClusterLock
 from chaos.model.decode import decode
-from chaos.model.errors import Exit, Refused
 from chaos.model.plan import Plan, nodes_by_target
 from chaos.model.ports import Clock, Progress, RunWatcher
 from chaos.model.registry import PluginRegistry
-from chaos.model.verdict import Status
 from chaos.plan.cluster import ClusterView
 from chaos.plan.stale import check_age, check_unchanged
-from chaos.store import run_directory
 from chaos.store.journal import Journal
-from chaos.store.private_files import write_private
-from chaos.store.recording_writer import RecordingWriter
 
 logger = logging.getLogger(__name__)
 
@@ -85,18 +75,6 @@ class RunRequest:
         return self.anyway or bool(self.plan and self.plan.overridden)
 
 
-@dataclass(frozen=True, slots=True)
-class Run(JudgedRun):
-    """A finished run and its directory."""
-
-    directory: Path
-
-    @property
-    def report(self) -> Path:
-        """Path of the HTML report."""
-        return self.directory / "report.html"
-
-
 def run(request: RunRequest, connection: ClusterConnection, progress: Progress) -> Run:
     """Plan, inject, observe, roll back, judge and report.
 
@@ -104,7 +82,7 @@ def run(request: RunRequest, connection: ClusterConnection, progress: Progress) 
     """
     with run_log() as log:
         finished, failure = _run_locked(request, connection, LoggedProgress(progress), log)
-        return _write_reports(finished, request.record, failure)
+        return write_reports(finished, request.record, failure)
 
 
 def _run_locked(
@@ -118,15 +96,16 @@ def _run_locked(
         with refuse_before_side_effects():
             on_wait = partial(_before_lock_wait, request, connection, progress)
             awaits = request.hooks.awaits_lock
+            connection.label_helpers(run_id)
             lock = stack.enter_context(hold_lock(connection, machine, run_id, on_wait, wait_for_holder=awaits))
             remove_finished_runs(connection, request.reports, progress.note)
             signer = journal_signer(connection)
             progress.phase("plan")
             planned, view = _confirmed_plan(request, connection, run_id)
-        directory, writer = _create_directory(request, connection, planned, lock)
+        directory, writer = create_directory(request.reports, request.loaded, connection, planned, lock.identity.holder)
         log.open(directory)
         logger.info("run %s of %s on %s", planned.run, planned.experiment, connection.kube.server)
-        stack.callback(_close, writer)
+        stack.callback(close_recording, writer)
         journal = stack.enter_context(Journal(directory))
         hooks, watcher = request.hooks, request.hooks.watcher
         recorder = Recorder(decode, connection.clock, writer.write, watcher.entry)
@@ -137,18 +116,18 @@ def _run_locked(
         lock.on_abort = context.stop.request
         lock.on_crash = context.stop.report_crash
         lock.on_loss = context.stop.report_loss
-        stop = partial(_stop, context.stop, connection.clock)
+        stop = partial(stop_run, context.stop, connection.clock)
         with stop_on_signal(stop), guard_pending_undo(directory):
             hooks.on_begin(directory, context.stop)
             watcher.begin(nodes_by_target(planned.targets), partial(stop, signal.SIGINT))
             result = execute(context)
             timeline = recorder.timeline()
             progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
-        failure = _close(writer)
+        failure = close_recording(writer)
     return Run(result, timeline, directory), recorder.failure or failure
 
 
-def _stop(request: StopRequest, clock: Clock, number: int) -> None:
+def stop_run(request: StopRequest, clock: Clock, number: int) -> None:
     """Stop the run on the first signal."""
     if request.signum is None:
         request.signum = number
@@ -174,62 +153,3 @@ def _confirmed_plan(request: RunRequest, connection: ClusterConnection, run_id: 
     request.confirm(planned, info, nodes_taken_down(planned, connection, request.registry))
     check_age(planned, connection.clock.now())
     return planned, view
-
-
-def _create_directory(
-    request: RunRequest, connection: ClusterConnection, planned: Plan, lock: ClusterLock
-) -> tuple[Path, RecordingWriter]:
-    """The run directory with the inputs of undo: the inventory, the plan, the experiment. Raises Refused."""
-    directory = run_directory.create(request.reports, planned.experiment, connection.clock.now())
-    info = run_directory.RunInfo(
-        planned.run,
-        planned.experiment,
-        planned.created,
-        connection.inventory.model_dump(mode="json", by_alias=True, exclude_none=True),
-        connection.lab_pid,
-        connection.uid,
-        lock.identity.holder,
-        __version__,
-        cluster_identity(connection),
-    )
-    try:
-        run_directory.save(directory, run_directory.RUN, info)
-        run_directory.save(directory, run_directory.PLAN, planned)
-        write_private(directory / run_directory.EXPERIMENT, request.loaded.document)
-        return directory, RecordingWriter(directory / run_directory.RECORDING)
-    except OSError as error:
-        raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error
-
-
-def _close(writer: RecordingWriter) -> OSError | None:
-    try:
-        writer.close()
-    except OSError as error:
-        return error
-    return None
-
-
-def _write_reports(run: Run, record: Path | None, failure: OSError | None) -> Run:
-    """Write the reports. Whatever could not be written becomes a note, and the run then counts as inconclusive."""
-    if failure:
-        run = _with_note(run, f"the recording is incomplete: {failure}")
-    try:
-        run.write(run.directory)
-    except OSError as error:
-        run = _with_note(run, f"cannot write the report: {error}")
-    if record:
-        try:
-            shutil.copyfile(run.directory / run_directory.RECORDING, record)
-        except OSError as error:
-            run = _with_note(run, f"--record: cannot copy the recording: {error}")
-    return run
-
-
-def _with_note(run: Run, note: str) -> Run:
-    logger.error("%s", note)
-    result = structs.replace(run.result, notes=(*run.result.notes, note))
-    if result.exit_code == Exit.HELD:
-        code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {note}"
-        result = structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
-        result = structs.replace(result, tally="", sentence="")
-    return replace(run, result=result)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from chaos import __version__
 from chaos.app.connect import ClusterConnection
 from chaos.app.injection_limits import InjectionLimits
 from chaos.app.load import LoadedExperiment
 from chaos.app.null_progress import Unwatched
-from chaos.app.observer_setup import ObserverSet, build_observers
+from chaos.app.observer_setup import ObserveFunc, ObserverSet, build_observers, observe_cluster
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
 from chaos.engine.recorder import Recorder
@@ -22,14 +23,14 @@ from chaos.judge.currency_notes import relevant_resources
 from chaos.judge.judge import judge, steady_state, violated_conditions
 from chaos.judge.live_state import LiveState
 from chaos.kube.journal_mirror import JournalMirror
-from chaos.kube.lease_lock import ClusterLock
-from chaos.kube.node_events import NodeEvents
+from chaos.kube.lease_lock import Identity
+from chaos.kube.node_events import NodeEvents, random_suffix
 from chaos.kube.replica import RunIdentity, Signer
 from chaos.kube.workload import create_commands
 from chaos.model.duration import parse_duration
 from chaos.model.judgement import Judgement, provisional
 from chaos.model.plan import Plan
-from chaos.model.ports import JudgementDisplay, Progress, RunWatcher
+from chaos.model.ports import JudgementDisplay, LockGuard, Progress, RunWatcher
 from chaos.model.recording import OVERRIDDEN, SLACK, WARNINGS
 from chaos.model.registry import PluginRegistry
 from chaos.model.result import RunResult
@@ -58,6 +59,17 @@ class LiveJudge:
         self.prove_at(self._state.deadlines)
         self.watcher.judged(provisional(result) if live else result)
         return result
+
+    @property
+    def deadlines(self) -> Collection[float]:
+        """The moments that decide a verdict, of the last judgement."""
+        return self._state.deadlines
+
+    def violated_conditions(self) -> tuple[Verdict, ...]:
+        """The verdicts on the abort conditions that are violated now."""
+        timeline = self.recorder.timeline()
+        context = bind(self.loaded.experiment, timeline, self.registry, self.options, live=True)
+        return violated_conditions(context, timeline.end)
 
     def steady_state(self) -> tuple[Verdict, ...]:
         """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet.
@@ -99,24 +111,43 @@ class LiveJudge:
                     yield Verdict(f"target {name} runs the workload", WORKLOAD, Status.PENDING, because)
 
 
+JudgeFunc = Callable[[bool], RunResult]  # with True, of a live run
+
+
+class HeldLock(LockGuard, Protocol):
+    """The cluster's lock, held in the name of ``identity``; journals are in ``namespace``, too."""
+
+    identity: Identity
+    namespace: str
+
+
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """Everything that is known of a run before its first side effect."""
+    """Everything that is known of a run before its first side effect.
+
+    ``observe`` makes the observers of the cluster; ``suffix`` returns the end of a new Event's name; ``judge`` is how
+    often the run is judged while it goes on, which is at every tick.
+    """
 
     loaded: LoadedExperiment
     registry: PluginRegistry
     connection: ClusterConnection
     plan: Plan
     view: ClusterView
-    lock: ClusterLock
+    lock: HeldLock
     signer: Signer
     before_fault: Callable[[], None] = lambda: None
     watcher: RunWatcher = field(default_factory=Unwatched)
+    observe: ObserveFunc = observe_cluster
+    suffix: Callable[[], str] = random_suffix
+    judge: Callable[[LiveJudge], JudgeFunc] = lambda live: live.judge
 
     def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
         """The context that the phases of the run share."""
         loaded, connection = self.loaded, self.connection
-        observers = build_observers(loaded.experiment, self.registry, connection, self.plan, progress.note)
+        observers = build_observers(
+            loaded.experiment, self.registry, connection, self.plan, progress.note, self.observe
+        )
         inputs = self._inputs(observers)
         services = self._services(journal, recorder, progress, observers)
         if isinstance(progress, JudgementDisplay):
@@ -135,6 +166,7 @@ class RunSetup:
             else (),
             meta=self._meta(),
             final_samples=observers.final_samples,
+            helper_namespaces=self.connection.helpers.namespaces if self.connection.helpers else (),
         )
 
     def _services(
@@ -152,7 +184,7 @@ class RunSetup:
             journal=journal,
             progress=progress,
             emit=recorder.emit,
-            judge=live.judge,
+            judge=self.judge(live),
             judge_steady_state=live.steady_state,
             late_watches=live.late_watches,
             guard=self.lock,
@@ -179,7 +211,7 @@ class RunSetup:
         if cluster is None or not cluster.events:
             return None
         uids = {target.node: target.uid for target in self.plan.targets}
-        return NodeEvents(self.connection.kube, self.plan.run, self.lock.identity.holder, uids)
+        return NodeEvents(self.connection.kube, self.plan.run, self.lock.identity.holder, uids, self.suffix)
 
     def _meta(self) -> dict[str, object]:
         cluster, plan = self.connection.inventory.cluster, self.plan

@@ -65,6 +65,18 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [CompletionItem(text) for text in found if text.startswith(incomplete)]
 
 
+def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """Contexts of the kubeconfig of ``--kubeconfig``, else of the environment or the home directory."""
+    from chaos.app.init.kubeconfig import context_names, default_kubeconfig
+
+    try:
+        given = ctx.params.get("kubeconfig")
+        names, _ = context_names(Path(given) if given else default_kubeconfig())
+    except NodefallError:
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 def complete_document(*kinds: str) -> Complete:
     """A completion of paths: files of these kinds, and the directories that lead to them; else any path."""
 

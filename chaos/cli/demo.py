@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-_PACE = 60.0  # of the lab; on an idle machine, more is no quicker
 EPILOG = """\b
 Examples:
   nodefall demo
@@ -22,10 +21,8 @@ Examples:
 @click.option("--quiet", "-q", is_flag=True, help="No progress: print the result only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def command(reports: Path, plain: bool, quiet: bool, as_json: bool) -> None:
-    """Power off a node of a simulated cluster, gracefully, and report what the cluster did."""
-    from chaos.cli.bundled import bundled_path
-    from chaos.cli.run.run_impl import OutputOptions, RunOptions, run_and_report
+    """Power off a node of a cluster simulated in this process, gracefully, and report what the cluster did."""
+    from chaos.cli.demo_impl import run_demo
+    from chaos.cli.run.run_impl import OutputOptions
 
-    experiment, inventory = bundled_path("experiments/graceful-poweroff.yaml"), bundled_path("hosts/lab.yaml")
-    options = RunOptions(experiment, str(inventory), reports, pace=_PACE)
-    sys.exit(run_and_report(options, OutputOptions(plain, as_json, quiet)))
+    sys.exit(run_demo(reports, OutputOptions(plain, as_json, quiet)))

@@ -13,6 +13,7 @@ from chaos.cli.log_options import add_log_options, discard_unhandled_records
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("chaos.cli.demo", "Power off a node of a simulated cluster and report."),
     "new": ("chaos.cli.new.command", "Write the skeleton of an experiment: what fails, what must hold."),
+    "init": ("chaos.cli.init.command", "Write the inventory of a cluster, from its kubeconfig; ends with doctor."),
     "validate": ("chaos.cli.validate", "Check experiments, inventories, game days and fleets, without a cluster."),
     "doctor": (
         "chaos.cli.doctor.command",
@@ -20,6 +21,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "plan": ("chaos.cli.plan", "Select targets and show exactly what a run would send."),
     "run": ("chaos.cli.run.command", "Plan, inject, observe, roll back, judge and report."),
+    "rehearse": (
+        "chaos.cli.rehearse.command",
+        "Run an experiment on copies of a cluster, and show what would be lost.",
+    ),
+    "compare": ("chaos.cli.compare.command", "Compare runs with what was predicted, or with each other."),
     "undo": ("chaos.cli.undo.command", "Finish the pending undo of a run."),
     "status": ("chaos.cli.cluster.status", "Show the active run of a cluster, and its pending undo."),
     "abort": ("chaos.cli.cluster.abort", "Stop the run on a cluster, from any machine, and wait for its undo."),
@@ -33,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sudoers": ("chaos.cli.sudoers", "Print the sudo rules that experiments need on hosts."),
     "windows-rights": ("chaos.cli.windows_rights", "Print the rights that experiments need on Windows hosts."),
     "gameday": ("chaos.cli.gameday.command", "Game days: experiments in a window, behind gates, with one switch."),
+    "snapshot": ("chaos.cli.snapshot", "Copy the structure of a cluster into a file, for a lab."),
     "lab": ("chaos.cli.lab.command", "Start and stop the simulated cluster."),
     "kind": ("chaos.cli.kind.command", "Create and delete a cluster of containers with kind."),
     "list": ("chaos.cli.list", "List actions, assertions and facts."),

@@ -52,3 +52,12 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
             file.write(text.encode())
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another file or directory") from error
+
+
+def write_trusted(path: Path, text: str) -> None:
+    """Not writable by others, whatever the umask is: nodefall refuses to read such a file. Raises UsageError."""
+    write(path, text)
+    try:
+        path.chmod(path.stat().st_mode & ~0o022)
+    except OSError as error:
+        raise UsageError(f"cannot change the mode of {path}: {error.strerror}", hint="give another file") from error

@@ -16,7 +16,7 @@ from chaos.model.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chaos.model.inventory import Cluster
+    from chaos.model.inventory import Cluster, Inventory
     from chaos.model.permission import Permission
     from chaos.model.registry import PluginRegistry
 
@@ -32,20 +32,22 @@ Examples:
   nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall
   nodefall rbac fleet.yaml --subject user:ada
   nodefall rbac my.yaml --json
+  nodefall rbac --snapshot --subject user:ada
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument(
-    "experiments", nargs=-1, required=True, shell_complete=complete_experiment_file, type=click.Path(path_type=Path)
-)
+@click.argument("experiments", nargs=-1, shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
 @click.option(
     "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
 )
 @click.option("--name", default="nodefall", show_default=True, help="Name of the roles and bindings.")
-@inventory_option("For its cluster.namespace and allowNodeProxy; no cluster is contacted.")
+@click.option("--snapshot", is_flag=True, help="Also what nodefall snapshot reads.")
+@inventory_option("For its cluster.namespace, allowNodeProxy and transport pod; no cluster is contacted.")
 @click.option("--json", "as_json", is_flag=True, help="Print the permissions as one JSON object instead of roles.")
-def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: str | None, as_json: bool) -> None:
+def command(
+    experiments: tuple[Path, ...], subject: str, name: str, snapshot: bool, inventory: str | None, as_json: bool
+) -> None:
     """Print roles with exactly the permissions that EXPERIMENTS, or game days, need together.
 
     Those of a fleet are for the person who runs it, in each of its clusters: to apply and delete what the Jobs need,
@@ -60,26 +62,38 @@ def command(experiments: tuple[Path, ...], subject: str, name: str, inventory: s
     from chaos.plan.permissions import describe_risk, permissions_to_list, role_manifests
     from chaos.preflight.observations import LISTS
 
+    if not experiments and not snapshot:
+        raise UsageError("missing argument: give EXPERIMENTS, or --snapshot")
     subject_ref = _subject(subject)
-    cluster = load_inventory(Path(inventory)).cluster if inventory else None
+    described = load_inventory(Path(inventory)) if inventory else None
     registry = load_registry()
     permissions: set[Permission] = set()
     for path in experiments:
-        permissions.update(_permissions(path, registry, cluster))
+        permissions.update(_permissions(path, registry, described))
+    if snapshot:
+        permissions.update(_snapshot_permissions(described.cluster if described else None))
     warnings = sorted({risk for permission in permissions if (risk := describe_risk(permission))})
     for risk in warnings:
         click.echo(f"warning: {risk}", err=True)
-    optional = permissions_to_list(permissions, LISTS)
+    optional = permissions_to_list(permissions, LISTS) if experiments else []
     if as_json:
         required = [_row(permission) for permission in sorted(permissions)]
         document = {"permissions": required, "optional": [_row(permission) for permission in optional]}
         click.echo(json.dumps(document | {"warnings": warnings, "rights": required}))  # "rights": key of 0.1
     else:
         click.echo(dump(role_manifests(permissions, name, subject_ref)), nl=False)
-        click.echo(_OPTIONAL + _comment_out(dump(role_manifests(optional, f"{name}-doctor", subject_ref))), nl=False)
+        if optional:
+            optional_roles = dump(role_manifests(optional, f"{name}-doctor", subject_ref))
+            click.echo(_OPTIONAL + _comment_out(optional_roles), nl=False)
 
 
-def _permissions(path: Path, registry: PluginRegistry, cluster: Cluster | None) -> Iterable[Permission]:
+def _snapshot_permissions(cluster: Cluster | None) -> Iterable[Permission]:
+    from chaos.app.snapshot.permissions import snapshot_permissions
+
+    return snapshot_permissions(bool(cluster and cluster.allow_node_proxy))
+
+
+def _permissions(path: Path, registry: PluginRegistry, inventory: Inventory | None) -> Iterable[Permission]:
     from chaos.api import load
     from chaos.app.day.permissions import day_permissions
     from chaos.app.fleet.loading import load_fleet
@@ -92,8 +106,8 @@ def _permissions(path: Path, registry: PluginRegistry, cluster: Cluster | None) 
     if kind == "Fleet":
         return fleet_permissions(load_fleet(path, registry))
     if kind == "GameDay":
-        return day_permissions(load_game_day(path, registry), registry, cluster)
-    return required_permissions(load(path), registry, cluster)
+        return day_permissions(load_game_day(path, registry), registry, inventory)
+    return required_permissions(load(path), registry, inventory)
 
 
 def _subject(text: str) -> dict[str, str]:

@@ -70,8 +70,8 @@ def series_text(series: Series, encoding: str) -> str:
         f"series: {len(series.runs)} of {series.requested} runs of {printable(series.experiment)}: {counts or 'none'}"
     ]
     if series.runs:
-        stored = [run.stored for run in series.runs]
-        lines += ["", *expectations_table(expectation_trends(stored), encoding), ""]
+        results = [run.result for run in series.runs]
+        lines += ["", *expectations_table(expectation_trends(results), encoding), ""]
     lines += [
         f"{run.result.ending}: {run.stored.name}, seed {run.seed}: {printable(run.result.headline)}"
         for run in series.runs

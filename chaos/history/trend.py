@@ -102,8 +102,9 @@ def trend(experiment: str, runs: Iterable[StoredRun], mix: Collection[str] = ())
         return None
     (group, members), *others = groups.items()
     members.reverse()
+    expectations = expectation_trends([run.result for run in members])
     left_out = {other: len(found) for other, found in others}
-    return Trend(experiment, group, tuple(members), expectation_trends(members), left_out, unfinished)
+    return Trend(experiment, group, tuple(members), expectations, left_out, unfinished)
 
 
 def _group_of(run: StoredRun, mix: Collection[str]) -> Group:
@@ -111,12 +112,15 @@ def _group_of(run: StoredRun, mix: Collection[str]) -> Group:
     return Group(run.simulated, cluster, "" if EXPERIMENT in mix else run.experiment_hash)
 
 
-def expectation_trends(runs: Sequence[StoredRun]) -> tuple[ExpectationTrend, ...]:
-    """Those of all runs, the oldest first; in the order of the newest run, then those that it no longer has."""
+def expectation_trends(results: Sequence[RunResult | None]) -> tuple[ExpectationTrend, ...]:
+    """Those of the results of runs, the oldest first.
+
+    In the order of the newest run, then those that it no longer has.
+    """
     found: dict[tuple[str, str, int], list[Point]] = {}
     operators: dict[tuple[str, str, int], str] = {}
-    for position in range(len(runs) - 1, -1, -1):  # from the newest, whose order counts
-        result = runs[position].result
+    for position in range(len(results) - 1, -1, -1):  # from the newest, whose order counts
+        result = results[position]
         for key, verdict in _verdicts(result) if result else ():
             point = Point(position, verdict.status, measured_duration(verdict))
             found.setdefault(key, []).append(point)

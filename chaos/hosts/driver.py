@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from chaos.hosts.host_key_pin import HostKeyPin
+from chaos.hosts.pod.helpers import HelperPods
 from chaos.hosts.power.secrets import SecretContext
 from chaos.hosts.transports.settings import HostSettings, LocalUser
+from chaos.kube.cluster_api import ExecApi
 from chaos.model.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.inventory import Host, Inventory, OperatingSystem
@@ -44,8 +46,9 @@ class HostContext:
     """Everything that a driver gets to know of one host.
 
     ``key`` is the host's key in the inventory. ``find_address`` returns an address of the Node object, for a host
-    without one in the inventory. A transport passes what the host presents at each connection to ``pin.verify``, before
-    it sends anything.
+    without one in the inventory, ``find_provider_id`` its ``spec.providerID``, "" without one. A transport passes what
+    the host presents at each connection to ``pin.verify``, before it sends anything. ``pods`` and ``exec`` make pods on
+    the cluster and run programs in them; None without a cluster.
     """
 
     inventory: Inventory
@@ -54,8 +57,11 @@ class HostContext:
     local: LocalUser
     secrets: SecretContext = field(default_factory=lambda: SecretContext({}, Path()))
     find_address: Callable[[], str] = lambda: ""
+    find_provider_id: Callable[[], str] = lambda: ""
     shared: SharedObjects = field(default_factory=SharedObjects)
     pin: HostKeyPin = field(default_factory=HostKeyPin)
+    pods: HelperPods | None = None
+    exec: ExecApi | None = None
 
     @property
     def host(self) -> Host:
@@ -64,20 +70,23 @@ class HostContext:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The transport's own keys, those of the host before those of ``defaults``."""
-        return {**self.inventory.defaults.options, **self.host.options}
+        """The transport's own keys, those of the host before those of ``defaults`` for the same transport."""
+        defaults = self.inventory.defaults
+        is_same = self.host.transport in (None, defaults.transport or DEFAULT_TRANSPORT)
+        return {**(defaults.options if is_same else {}), **self.host.options}
 
 
 class TransportDriver(ABC):
     """A way to run commands on hosts; ``name`` is the value of ``transport`` in an inventory.
 
     ``options`` is the pydantic model of the keys under ``options``; None where there are none. ``systems`` are the
-    operating systems of its hosts.
+    operating systems of its hosts. ``needs_kubelet``: it reaches a host only while the host's kubelet runs.
     """
 
     name: str
     options: type[BaseModel] | None = None
     systems: frozenset[OperatingSystem] = frozenset({"linux"})
+    needs_kubelet: bool = False
 
     @abstractmethod
     def open_session(self, host: HostContext) -> Session:

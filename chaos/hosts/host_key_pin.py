@@ -9,7 +9,8 @@ from chaos.model.errors import Refused
 
 
 class HostKeyPin:
-    """The key of one host, as ``ssh-ed25519 SHA256:...``, or ``container ID``; "" until one is known. Thread safe.
+    """The key of one host, as ``ssh-ed25519 SHA256:...``, ``container ID`` or ``machine ID``; "" until one is known.
+    Thread safe.
 
     It is the key of the first connection, or the one that a plan or a journal recorded. A host that was reinstalled has
     another key, and is another machine.
@@ -50,9 +51,10 @@ class HostKeyPin:
 
 
 def _transport(key: str) -> str:
-    """What presents such keys: WinRM a certificate, an engine the ID of a container, and SSH all other types."""
+    """What presents such keys: WinRM a certificate, an engine the ID of a container, a pod of nodefall the machine ID
+    of its host, and SSH all other types."""
     word = key.partition(" ")[0]
-    return word if word in ("certificate", "container") else "ssh"
+    return word if word in ("certificate", "container", "machine") else "ssh"
 
 
 class HostKeyPins:

@@ -11,6 +11,7 @@ import msgspec
 
 from chaos.hosts.concurrency import run_concurrently
 from chaos.hosts.pool import Hosts
+from chaos.kube.errors import KubeRejected, from_response
 from chaos.kube.response import status_message
 from chaos.kube.watch_codec import DECODE_ERRORS
 from chaos.model.action import Target
@@ -141,9 +142,11 @@ def _inspect_power(observations: HostObservations, hosts: Hosts) -> HostObservat
         power = hosts.power(node)
         if power is None:
             return observations
-        state = hosts.read(node, PseudoFact.MACHINE) if PowerCapability.STATE in power.capabilities else PowerState.ON
+        capabilities = power.capabilities
+        state = hosts.read(node, PseudoFact.MACHINE) if PowerCapability.STATE in capabilities else PowerState.ON
         policy = hosts.restart_policy(node)
         identity = hosts.power_identity(node)
+        risks = hosts.power_risks(node)
     except NodefallError as error:
         message = f"the power control of {node}: {error.message}"
         return _with_power_error(observations, message, error.hint)
@@ -151,10 +154,10 @@ def _inspect_power(observations: HostObservations, hosts: Hosts) -> HostObservat
         message = f"the power control of {node} belongs to another machine: it reports {state}, but {node} is up"
         hint = f"correct power of the host of {node} in the inventory"
         return _with_power_error(observations, message, hint)
-    target = replace(observations.target, power="power", power_capabilities=power.capabilities, restart_policy=policy)
+    target = replace(observations.target, power="power", power_capabilities=capabilities, restart_policy=policy)
     known = {str(PseudoFact.POWER_IDENTITY): identity.key} if identity.key else {}
     target = replace(target, facts={**target.facts, **known})
-    return replace(observations, target=target, power_identity=identity)
+    return replace(observations, target=target, power_identity=identity, power_risks=risks)
 
 
 def _with_power_error(observations: HostObservations, message: str, hint: str) -> HostObservations:
@@ -162,11 +165,22 @@ def _with_power_error(observations: HostObservations, message: str, hint: str) -
 
 
 def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
+    """The kubelet's effective configuration; empty if it cannot be read.
+
+    What depends on it is inconclusive then, and requirements refuse.
+    """
+    try:
+        return fetch_configz(node, kube, proxy)
+    except NodefallError:
+        return {}
+
+
+def fetch_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
     """The kubelet's effective configuration: from its own port, else through the API's node proxy if that is allowed.
 
-    Empty if it cannot be read: then what depends on it is inconclusive, and requirements refuse.
+    Raises NodefallError of the last attempt.
     """
-    status = node.status
+    status, name = node.status, node.metadata.name
     endpoint = status.daemon_endpoints.kubelet_endpoint if status and status.daemon_endpoints else None
     address = next((a.address for a in (status.addresses if status else None) or () if a.type == "InternalIP"), "")
     requests: list[Callable[[], Response]] = []
@@ -174,10 +188,21 @@ def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, An
         port = endpoint.port
         requests.append(lambda: kube.kubelet(address, port, "/configz"))
     if proxy:
-        requests.append(lambda: kube.request("GET", f"/api/v1/nodes/{node.metadata.name}/proxy/configz"))
+        requests.append(lambda: kube.request("GET", f"/api/v1/nodes/{name}/proxy/configz"))
+    error = NodefallError(f"the kubelet of {name}: its Node has no address and port")
     for request in requests:
-        with suppress(NodefallError, msgspec.DecodeError, KeyError, TypeError):
-            response = request()
-            if response.status == 200:
-                return dict(msgspec.json.decode(response.body)["kubeletconfig"])
-    return {}
+        try:
+            return _kubelet_config(request(), name)
+        except NodefallError as failure:
+            error = failure
+    raise error
+
+
+def _kubelet_config(response: Response, node: str) -> dict[str, Any]:
+    """The configuration of a response. Raises KubeRejected."""
+    if response.status != 200:
+        raise from_response(response, f"/configz of {node}")
+    try:
+        return dict(msgspec.json.decode(response.body)["kubeletconfig"])
+    except (*DECODE_ERRORS, KeyError, TypeError, ValueError) as error:
+        raise KubeRejected(200, f"/configz of {node}: invalid response: {error!r}") from error

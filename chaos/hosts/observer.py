@@ -24,6 +24,7 @@ PERIOD = 2.0  # seconds of cluster time between two samples
 JOURNAL, TIME = "kubelet-journal", "host-time"
 OPTIONAL_FACTS = ("containers", TIME, JOURNAL)  # read where the host supports them
 _TIME_PERIOD = 30.0  # between two samples of a host's clock
+_LONG = 0.5  # seconds of a reading, from which on it is recorded when it began
 _OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
 
 
@@ -90,13 +91,14 @@ class HostObserver:
         if not self._reads_power or self._hosts.power(node) is None:
             return True
         source = f"power@{node}"
+        began = self._clock.now()
         try:
             state = self._hosts.read(node, PseudoFact.MACHINE)
         except NodefallError as error:
             self._open_window(source, node, error.message, sink)
             return True
         self._close_window(source, node, sink)
-        self._emit(node, PseudoFact.MACHINE, state, sink)
+        self._emit(node, PseudoFact.MACHINE, state, sink, began)
         if state == PowerState.ON:
             self._read_addresses(node, sink)
         return bool(state != PowerState.OFF)
@@ -118,12 +120,13 @@ class HostObserver:
             self._open_window(source, node, "the machine is off", sink)
             return False
         for fact in self._facts_of(node):
+            began = self._clock.now()
             try:
                 value = self._hosts.read(node, fact)
             except NodefallError as error:
                 self._open_window(source, node, error.message, sink)
                 return False
-            self._emit(node, fact, value, sink)
+            self._emit(node, fact, value, sink, began)
         self._close_window(source, node, sink)
         return True
 
@@ -132,10 +135,10 @@ class HostObserver:
         return (fact for fact in self._facts if self._hosts.has_fact(node, fact))
 
     def _read_extras(self, node: str, sink: Sink) -> None:
-        now = self._clock.now()
         for fact in self._extras:
             if not self._hosts.has_fact(node, fact):
                 continue
+            now = self._clock.now()
             if fact == TIME and now - self._time_read_at.get(node, -math.inf) < _TIME_PERIOD:
                 continue
             source = f"{fact}@{node}"
@@ -144,7 +147,7 @@ class HostObserver:
             except NodefallError as error:
                 self._open_window(source, node, error.message, sink)
                 continue
-            self._emit(node, fact, value, sink)
+            self._emit(node, fact, value, sink, now)
             self._close_window(source, node, sink)
 
     def _read_journal(self, node: str) -> dict[str, Any]:
@@ -160,8 +163,10 @@ class HostObserver:
         self._offset_bounds[node].add(value - self._clock.now(), value - before)
         return value
 
-    def _emit(self, node: str, fact: str, value: object, sink: Sink) -> None:
-        sink(RecordingEntry(self._clock.now(), EntryKind.HOST, fact, msgspec.Raw(msgspec.json.encode(value)), node))
+    def _emit(self, node: str, fact: str, value: object, sink: Sink, began: float | None = None) -> None:
+        now, raw = self._clock.now(), msgspec.Raw(msgspec.json.encode(value))
+        since = began if began is not None and now - began > _LONG else msgspec.UNSET
+        sink(RecordingEntry(now, EntryKind.HOST, fact, raw, node, since=since))
 
     def _open_window(self, source: str, node: str, reason: str, sink: Sink) -> None:
         if source not in self._blind_since:

@@ -24,12 +24,15 @@ from chaos.model.ports import (
     KubeApi,
     MachineAddresses,
     MachineIdentity,
+    MachineRisks,
     PowerControl,
+    RelayedSession,
     RestartPolicyControl,
     ServiceSession,
     Session,
 )
 from chaos.model.power_identity import PowerIdentity
+from chaos.model.power_risk import PowerRisk
 
 _log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}
@@ -105,6 +108,8 @@ class Hosts:
             return self._api.read(node, fact)
         if fact == PseudoFact.CONNECTION_PEERS and (address := self._client_address(node)):
             return [address]
+        if fact == PseudoFact.SSH_PEER and (peer := self._peer(node)):
+            return peer
         try:
             host_fact = find_fact(self._facts_of(node), fact)
             command = host_fact.command_for(
@@ -213,6 +218,11 @@ class Hosts:
         power = self.power(node)
         return power.identity() if isinstance(power, MachineIdentity) else PowerIdentity()
 
+    def power_risks(self, node: str) -> tuple[PowerRisk, ...]:
+        """Why the node's machine must not go down now, as its power control reports. Raises NodefallError."""
+        power = self.power(node)
+        return power.risks() if isinstance(power, MachineRisks) else ()
+
     def disconnect(self, node: str) -> None:
         """Close the node's session; programs that run there go on.
 
@@ -239,7 +249,9 @@ class Hosts:
         return power.state()
 
     def _host_key(self, node: str) -> str:
-        self.session(node)
+        session = self.session(node)
+        if isinstance(session, RelayedSession):
+            session.connect()
         key = self._pins.of(node).key
         if not key:
             raise UnknownFact(f"{PseudoFact.HOST_KEY} of {node}: its transport does not report one")
@@ -253,6 +265,10 @@ class Hosts:
             return str(plain_address(text)) if text else ""
         except ValueError as error:
             raise UnknownFact(f"{PseudoFact.CONNECTION_PEERS} of {node}: ClientIP is {text[:80]!r}") from error
+
+    def _peer(self, node: str) -> dict[str, str | int]:
+        session = self.session(node)
+        return session.peer() if isinstance(session, RelayedSession) else {}
 
     def _service_quotas(self, node: str) -> dict[str, int]:
         session = self.session(node)

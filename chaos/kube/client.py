@@ -8,7 +8,7 @@ import ipaddress
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from chaos.kube.cluster_api import with_field_manager
 from chaos.kube.consistent_read import METADATA_LIST
 from chaos.kube.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachable, from_response
+from chaos.kube.exec_stream import ExecStream, exec_path, open_exec
 from chaos.kube.kubeconfig import connection_risks, load_configuration
 from chaos.kube.pools import exchange, make_pool, read_body, send
 from chaos.kube.watch_stream import WatchStream
@@ -33,7 +35,6 @@ _WATCH_IDLE_TIMEOUT = 90.0  # bookmarks come about once a minute
 _KUBELET_TIMEOUTS = 2.0, 5.0  # to connect, to respond
 _RELOAD_PERIOD = 30.0
 _CREDENTIALS_PERIOD = 1.0
-_FIELD_WRITERS = ("POST", "PUT", "PATCH")
 _log = logging.getLogger(__name__)
 
 
@@ -89,9 +90,7 @@ class ApiClient:
         accept: str = "application/json",
     ) -> Response:
         """One request and its response, whatever the status; ``timeout`` in wall seconds. Raises KubeUnreachable."""
-        client = self._client
-        if method in _FIELD_WRITERS:  # explicit, as proxies change the User-Agent
-            query = {**(query or {}), "fieldManager": FIELD_MANAGER}
+        client, query = self._client, with_field_manager(method, query)
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data is not None else {})
         response = self._send_with_retry(client, method, path, query, data, headers, timeout)
@@ -113,6 +112,19 @@ class ApiClient:
         if response.status >= 500 or response.status == 429:
             raise KubeRejected(response.status, f"{self.server}: /readyz answers {response.status}")
         return _date(response)
+
+    def exec(self, pod_path: str, argv: Sequence[str], container: str, timeout: float) -> ExecStream:
+        """See :class:`chaos.kube.cluster_api.ExecApi`."""
+        for is_last in (False, True):
+            client = self._client
+            url, headers = self._prepare(client, exec_path(pod_path, argv, container), None)
+            given = [f"{name}: {value}" for name, value in headers.items() if name.lower() != "accept"]
+            try:
+                return open_exec(client.configuration, url, given, timeout)
+            except KubeRejected as error:
+                if is_last or error.status != 401 or not self._reload(client):
+                    raise
+        raise AssertionError  # the loop returns or raises
 
     def set_kubelet_certificate_source(self, certificate: Callable[[str], str]) -> None:
         """``certificate`` returns the PEM that the kubelet at an address serves with, read on its host.

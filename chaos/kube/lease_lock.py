@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from chaos.clock.uptime import uptime
 from chaos.kube.lease import (
     RENEW_DEADLINE,
     RETRY_PERIOD,
@@ -26,7 +27,6 @@ from chaos.kube.lease import (
     observe,
 )
 from chaos.kube.lease_api import delete_lock, read_lock, write_lock
-from chaos.kube.uptime import uptime
 from chaos.model.errors import Aborted, NodefallError, Refused
 from chaos.model.labels import LOCK_NAME, RUN_LABEL
 from chaos.model.ports import KubeApi

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,23 @@ _PATH = f"/api/v1/namespaces/{NODE_EVENT_NAMESPACE}/events"
 _MAX_MESSAGE = 1024  # characters of a message, by validation
 
 
+def random_suffix() -> str:
+    """The end of an Event's name, which no other Event has."""
+    return secrets.token_hex(8)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeEvents:
-    """Writes Events. Each names ``run`` and ``holder``; ``uids`` are those of the Node objects, by name."""
+    """Writes Events. Each names ``run`` and ``holder``; ``uids`` are those of the Node objects, by name.
+
+    ``suffix`` returns the end of a new Event's name.
+    """
 
     kube: KubeApi
     run: str
     holder: str
     uids: Mapping[str, str]
+    suffix: Callable[[], str] = random_suffix
 
     def emit_injected(self, step: PlannedStep, t: float) -> str:
         """Write the Event; returns why that failed, or ""."""
@@ -53,7 +62,7 @@ class NodeEvents:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{node}.{secrets.token_hex(8)}", "namespace": NODE_EVENT_NAMESPACE},
+            "metadata": {"name": f"{node}.{self.suffix()}", "namespace": NODE_EVENT_NAMESPACE},
             "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": self.uids.get(node, "")},
             "type": type_,
             "reason": reason,

@@ -10,22 +10,24 @@ from chaos.model.api_fact import field
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.permission import Permission
 from chaos.model.ports import KubeApi
-from chaos.model.threads import ContextPool
+from chaos.model.threads import SYSTEM_THREADS, Threads
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _MAX_THREADS = 8
 
 
-def missing_permissions(kube: KubeApi, permissions: Sequence[Permission]) -> list[Permission]:
+def missing_permissions(
+    kube: KubeApi, permissions: Sequence[Permission], threads: Threads = SYSTEM_THREADS
+) -> list[Permission]:
     """The permissions that a SelfSubjectAccessReview denies. Raises NodefallError if a review fails."""
-    with ContextPool(_MAX_THREADS) as pool:
+    with threads.pool(_MAX_THREADS) as pool:
         reviews = list(pool.map(lambda permission: _is_allowed(kube, permission), permissions))
     return [permission for permission, allowed in zip(permissions, reviews, strict=True) if not allowed]
 
 
-def refuse_missing(kube: KubeApi, permissions: Sequence[Permission]) -> None:
+def refuse_missing(kube: KubeApi, permissions: Sequence[Permission], threads: Threads = SYSTEM_THREADS) -> None:
     """Raises Refused, naming the missing permissions."""
-    if missing := missing_permissions(kube, permissions):
+    if missing := missing_permissions(kube, permissions, threads):
         raise Refused(
             f"the credentials of the kubeconfig may not {'; '.join(str(permission) for permission in missing)}",
             hint="apply the roles that nodefall rbac EXPERIMENT prints",

@@ -99,20 +99,35 @@ def _option_files(root: Cursor, connection: Cursor) -> Iterator[Cursor]:
 
 
 def _check_options(root: Cursor, value: Mapping[str, Any], errors: ErrorCollector) -> None:
-    """Check each host's ``options``, together with those of ``defaults``, by the driver of its transport."""
+    """Check each host's ``options``, together with those of ``defaults`` for the same transport, by its driver."""
     defaults = root.get("defaults")
+    usual = defaults.get("transport").text or DEFAULT_TRANSPORT
+    if not value.get("hosts") and usual in transport_drivers():
+        _check_shared_options(defaults, _options(value.get("defaults")), usual, errors)
     for key, host in root.get("hosts").entries():
-        name = host.get("transport").text or defaults.get("transport").text or DEFAULT_TRANSPORT
+        name = host.get("transport").text or usual
         if name not in transport_drivers():
             continue
         model = transport_drivers()[name].options
-        place = host.get("options") or defaults.get("options") or host
-        options = {**_options(value.get("defaults")), **_options(value["hosts"].get(key))}
+        shared = _options(value.get("defaults")) if name == usual else {}
+        place = host.get("options") or (defaults.get("options") if shared else None) or host
+        options = {**shared, **_options(value["hosts"].get(key))}
         if model is None and options:
             place.report_key(f"transport {name} has no options", "remove them")
         elif model is not None and place.entry:
             node = place.entry.node if options else MappingNode(place.entry.node.mark, {})
             check_model(model, node, options, errors)
+
+
+def _check_shared_options(defaults: Cursor, options: Mapping[str, Any], name: str, errors: ErrorCollector) -> None:
+    """The options of ``defaults`` where no host is listed."""
+    place, model = defaults.get("options"), transport_drivers()[name].options
+    if not options:
+        return
+    if model is None:
+        place.report_key(f"transport {name} has no options", "remove them")
+    elif place.entry:
+        check_model(model, place.entry.node, options, errors)
 
 
 def _options(connection: Any) -> Mapping[str, Any]:

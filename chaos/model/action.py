@@ -202,6 +202,7 @@ class Action(ABC, Generic[P, S]):
     no_windows_reason: str = ""  # why it cannot have a form for Windows; "" where it has one, or may get one
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
     may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
+    stops_exec: bool = False  # until its undo the node's kubelet runs nothing in pods, so transport pod cannot undo it
     takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that
     powers_on: bool = False  # a machine that is off boots
     may_crash: bool = False  # some machines do not survive it: a kernel panic, a watchdog

@@ -22,7 +22,7 @@ IDENTITY_FACTS = frozenset(
 
 
 def node_identity(node: Node) -> NodeIdentity:
-    """Identity of a Node as its kubelet reported it."""
+    """Identity of a Node as its kubelet and its cloud's controller reported it."""
     info = node.status.node_info if node.status else None
     return NodeIdentity(
         name=node.metadata.name,
@@ -30,6 +30,7 @@ def node_identity(node: Node) -> NodeIdentity:
         system_uuid=info.system_uuid if info else "",
         boot_id=info.boot_id if info else "",
         addresses=tuple(sorted(node_addresses(node))),
+        provider_id=(node.spec.provider_id if node.spec else None) or "",
     )
 
 

@@ -26,6 +26,7 @@ class PermissionInputs:
 
     ``workload`` creates the workload's objects and ``removal`` deletes them. ``lock_namespace`` is the namespace of the
     lock and the journals, ``allow_node_proxy`` the inventory's allowNodeProxy; ``events``: whether Events are written.
+    ``helper_namespaces``: of the pods that transport pod makes.
     """
 
     lock_namespace: str
@@ -33,6 +34,7 @@ class PermissionInputs:
     removal: Undo = field(default_factory=Undo)
     allow_node_proxy: bool = False
     events: bool = True
+    helper_namespaces: Sequence[str] = ()
 
 
 def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs: PermissionInputs) -> list[Permission]:
@@ -41,6 +43,7 @@ def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs
         *_observer_permissions(inputs.allow_node_proxy),
         *_lock_permissions(inputs.lock_namespace),
         *_workload_permissions(inputs),
+        *_helper_permissions(inputs.helper_namespaces),
     }
     for step in experiment.spec.method:
         action = registry.actions[step.action]
@@ -67,6 +70,19 @@ def uses_controller_manager(experiment: Experiment, registry: PluginRegistry) ->
         ):
             return True
     return False
+
+
+def _helper_permissions(namespaces: Iterable[str]) -> Iterator[Permission]:
+    """To make helper pods, and to run programs in them.
+
+    A WebSocket is opened with GET; since 1.35 that needs create as well (AuthorizePodWebsocketUpgradeCreatePermission).
+    """
+    for namespace in namespaces:
+        for verb in ("get", "list", "create", "delete", "deletecollection"):
+            yield Permission("", "pods", verb, namespace)
+        for verb in ("get", "create"):
+            yield Permission("", "pods/exec", verb, namespace)
+        yield Permission("", "namespaces", "get", "", namespace)  # its labels for Pod Security
 
 
 def _proxy_permission(service: ServiceReference) -> Permission:
@@ -119,6 +135,8 @@ def describe_risk(permission: Permission) -> str:
     """Why a permission allows more than its name suggests, "" for most."""
     if permission.resource == "nodes/proxy":
         return "nodes/proxy amounts to running commands in every pod of every node"
+    if permission.resource == "pods/exec":
+        return f"pods and pods/exec in {permission.namespace}, for transport pod, amount to root on every node"
     return ""
 
 

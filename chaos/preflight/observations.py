@@ -14,6 +14,7 @@ from chaos.model.node_mark import FoundMark
 from chaos.model.pending_undo import PendingUndoFinding
 from chaos.model.permission import Permission
 from chaos.model.power_identity import PowerIdentity
+from chaos.model.power_risk import PowerRisk
 from chaos.plan.cluster import ClusterView
 
 
@@ -32,7 +33,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentNeeds:
-    """One experiment: its needs, the ``nodes`` that may become targets, ``requires`` as written in its file.
+    """One experiment: its needs, the ``nodes`` that may become targets, ``requires`` and ``kubernetes`` as in its file.
 
     Errors are pairs of a message and a hint. ``missing_permissions`` are those that the credentials lack.
     ``step_error`` returns why the steps cannot run on one of ``nodes`` ("": steps on the cluster), ``target_error`` is
@@ -44,6 +45,7 @@ class ExperimentNeeds:
     needs: frozenset[Need]
     nodes: tuple[str, ...] = ()
     requires: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    kubernetes: str = ""
     max_duration: float = 900.0
     missing_permissions: tuple[Permission, ...] = ()
     target_error: tuple[str, str] | None = None
@@ -56,7 +58,8 @@ class HostObservations:
     """The host of a node; ``target`` has its facts, and why other facts are unknown.
 
     ``error`` and ``hint`` are why the host could not be reached. ``is_skipped``: the experiments do not use the host,
-    so no connection was made. ``power_identity`` is what its power control reports of the machine that it switches.
+    so no connection was made. ``power_identity`` is what its power control reports of the machine that it switches,
+    ``power_risks`` why its provider might not keep a machine that is down.
     ``clock_offset`` is the host's clock minus the local one, in seconds, plus or minus ``clock_uncertainty``.
     """
 
@@ -65,6 +68,7 @@ class HostObservations:
     error: str = ""
     hint: str = ""
     power_identity: PowerIdentity = field(default_factory=PowerIdentity)
+    power_risks: tuple[PowerRisk, ...] = ()
     clock_offset: float | None = None
     clock_uncertainty: float = 0.0
     is_skipped: bool = False
@@ -103,6 +107,16 @@ class LocalIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class HelperNamespace:
+    """A namespace of helper pods: its labels, pods ``left`` by other processes, as text; ``error`` if it is unknown."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterObservations:
     """Everything that was collected before a fault.
 
@@ -111,7 +125,8 @@ class ClusterObservations:
     ``known_host_keys`` are the host keys that nodefall accepts of each node of the inventory. ``lock_holder`` is the
     identity that holds the cluster's lock, ``pending_undo`` what earlier runs have to undo, ``stale_marks`` marks on
     Nodes that have the values from before the marked step. ``connection_risks`` describe what weakens the connection to
-    the API server. ``hosts_are_targets``: all hosts are targets of one run; else each may become one.
+    the API server, ``kubernetes`` is its version. ``hosts_are_targets``: all hosts are targets of one run; else each
+    may become one. ``helper_namespaces``: those of the pods of transport pod.
     """
 
     view: ClusterView
@@ -128,7 +143,9 @@ class ClusterObservations:
     pending_undo: tuple[PendingUndoFinding, ...] = ()
     stale_marks: tuple[FoundMark, ...] = ()
     connection_risks: tuple[str, ...] = ()
+    kubernetes: str = ""
     hosts_are_targets: bool = False
+    helper_namespaces: tuple[HelperNamespace, ...] = ()
 
     def of_systems(self, systems: frozenset[str]) -> ClusterObservations:
         """These observations with only the hosts that have one of the operating systems."""

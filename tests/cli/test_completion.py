@@ -77,6 +77,18 @@ def test_what_is_offered(words: list[str], expected: list[str]) -> None:
     assert offered(*words) == expected
 
 
+def test_contexts_of_a_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config"
+    config.write_text("contexts: [{name: staging}, {name: shop}, {name: prod}]\n")
+    config.chmod(0o600)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert offered("init", "--kubeconfig", str(config), "--context", "s") == ["staging", "shop"]
+    assert offered("init", "--context", "") == []
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    assert offered("init", "--context", "p") == ["prod"]
+
+
 def test_targets_of_an_experiment_with_the_nodes_of_a_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     experiment = "experiments/graceful-poweroff.yaml"

@@ -62,6 +62,23 @@ def test_system_clock_sleeps_at_least_the_requested_time() -> None:
     clock.close()
 
 
+def test_the_time_of_a_suspended_machine_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of the cluster does: ten minutes later, a deadline of five is over."""
+    clock = SystemClock()
+    before, boot_time = clock.now(), time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda which: boot_time(which) + 600)
+    assert 600 <= clock.now() - before < 700
+    clock.close()
+
+
+def test_a_clock_that_is_set_changes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SystemClock()
+    before = clock.now()
+    monkeypatch.setattr(time, "time", lambda: before - 3600)
+    assert 0 <= clock.now() - before < 100
+    clock.close()
+
+
 @pytest.mark.lab
 def test_a_moment_to_gather_is_short_and_none_where_time_is_simulated(clock: RemoteClock) -> None:
     waits = []

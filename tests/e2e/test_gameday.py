@@ -19,6 +19,7 @@ from tests.kit.gamedays import (
     kill_day_at,
     kill_day_later,
     left_behind,
+    let_go_on,
     run_day,
     start_day,
     verdicts_of,
@@ -29,6 +30,7 @@ from tests.kit.web_server import web_server
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * WALL)]
 TWO = ["one", "two"]
+STEADY = "phase: steady state"  # lasts until the test ends it: it may be over before a signal arrives
 SLOW = pytest.mark.nightly  # more of what another case shows, at ten seconds of CPU each
 
 
@@ -63,7 +65,7 @@ def test_a_day_of_two_runs_each_once_and_a_finished_day_is_only_reported(tmp_pat
     [
         pytest.param("is running: 2 pending", "held", marks=SLOW),
         pytest.param("phase: plan", "held", marks=SLOW),
-        ("phase: steady state", "held"),
+        (STEADY, "held"),
         ("step cordon on", "interrupted"),
         pytest.param("phase: roll back", "interrupted", marks=SLOW),
         pytest.param("entry one (1) is held", "held", marks=SLOW),
@@ -71,9 +73,11 @@ def test_a_day_of_two_runs_each_once_and_a_finished_day_is_only_reported(tmp_pat
 )
 def test_killed_the_same_command_goes_on(tmp_path: Path, text: str, first: str) -> None:
     """Before its fault a run is repeated, after it it is undone and never begins again."""
-    write_day(tmp_path, TWO)
-    with lab(tmp_path) as inventory:
+    write_day(tmp_path, TWO, awaits=text == STEADY)
+    with lab(tmp_path, speed=10) as inventory:
         kill_day_at(text, inventory, tmp_path)
+        if text == STEADY:
+            let_go_on(inventory, tmp_path)
         done = run_day(inventory, tmp_path, "--json")
         state = json.loads(done.stdout)
         assert verdicts_of(state) == {"one": first, "two": "held"}, done.stderr
@@ -87,10 +91,11 @@ def test_killed_the_same_command_goes_on(tmp_path: Path, text: str, first: str) 
 def test_stopped_by_a_signal_it_undoes_and_the_same_command_goes_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    write_day(tmp_path, ["one"])
-    with lab(tmp_path) as inventory:
+    text = "step cordon on" if number == signal.SIGINT else STEADY
+    write_day(tmp_path, ["one"], awaits=text == STEADY)
+    with lab(tmp_path, speed=10) as inventory:
         process = start_day(inventory, tmp_path)
-        wait_for(process, "step cordon on" if number == signal.SIGINT else "phase: steady state")
+        wait_for(process, text)
         process.send_signal(number)
         output, _ = process.communicate(timeout=WALL)
         assert process.returncode == code, output
@@ -98,6 +103,8 @@ def test_stopped_by_a_signal_it_undoes_and_the_same_command_goes_on(
         assert left_behind(inventory, tmp_path) == []
         expected = {signal.SIGINT: "interrupted", signal.SIGTERM: "pending"}
         assert verdicts_of(day_state(inventory, tmp_path)) == {"one": expected[number]}
+        if text == STEADY:
+            let_go_on(inventory, tmp_path)
         done = run_day(inventory, tmp_path)
         assert done.returncode == (2 if number == signal.SIGINT else 0), done.stderr
         assert faults(tmp_path) == {"one": 1}
@@ -107,14 +114,14 @@ def test_stopped_by_a_signal_it_undoes_and_the_same_command_goes_on(
     ("text", "first", "code"),
     [
         pytest.param("phase: plan", "pending", 0, marks=SLOW),
-        pytest.param("phase: steady state", "pending", 0, marks=SLOW),
+        pytest.param(STEADY, "pending", 0, marks=SLOW),
         ("step cordon on", "interrupted", 2),
         pytest.param("phase: recovery", "held", 0, marks=SLOW),
         pytest.param("waiting for the pause", "held", 0, marks=SLOW),
     ],
 )
 def test_halted_in_every_phase_and_resumed(tmp_path: Path, text: str, first: str, code: int) -> None:
-    write_day(tmp_path, TWO, pause={"atLeast": "30s", "recovery": "5m"}, lasts="30s")
+    write_day(tmp_path, TWO, pause={"atLeast": "30s", "recovery": "5m"}, lasts="30s", awaits=text == STEADY)
     with lab(tmp_path, speed=10) as inventory:  # slow, so that the phase still lasts when the halt is there
         halter = Halter(inventory)
         process = start_day(inventory, tmp_path, "--id", "monday")
@@ -130,6 +137,8 @@ def test_halted_in_every_phase_and_resumed(tmp_path: Path, text: str, first: str
         assert again.returncode == 2
         assert "game day halted by ada: pager" in again.stderr
         assert "begins" not in again.stderr
+        if text == STEADY:
+            let_go_on(inventory, tmp_path)
         resumed = nodefall(
             *("gameday", "resume", "-i", inventory, "--by", "bob", "--reason", "it was something else"), cwd=tmp_path
         )

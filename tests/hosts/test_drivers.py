@@ -150,13 +150,18 @@ def test_drivers_of_another_distribution(outside: Path) -> None:
         (
             "kind: pdu",
             "kind: pdo",
-            ["11: expected 'command', 'docker', 'ipmi', 'manual', 'pdu', 'redfish', 'wake-on-lan', got the text 'pdo'"],
+            [
+                (
+                    "11: expected 'aws', 'azure', 'command', 'docker', 'gcp', 'ipmi', 'libvirt', 'manual', "
+                    "'openstack', 'pdu', 'proxmox', 'redfish', 'wake-on-lan', got the text 'pdo'"
+                )
+            ],
         ),
         ("device: /dev/ttyS0", "devise: x", ["9: missing key 'device'", "9: unknown key 'devise'"]),
         (
             "transport: serial",
             "transport: cereal",
-            ["6: expected 'ssh', 'docker', 'serial' or 'winrm', got the text 'cereal'"],
+            ["6: expected 'ssh', 'docker', 'pod', 'serial' or 'winrm', got the text 'cereal'"],
         ),
         ("transport: serial", "transport: ssh", ["9: transport ssh has no options"]),
         ("options: {device: /dev/ttyS0}", "os: linux", ["6: missing key 'device'"]),

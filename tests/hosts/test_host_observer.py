@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -44,7 +44,7 @@ class Script:
     def run(
         self,
         power: FakePower | None,
-        answers: dict[str, Outcome],
+        answers: Mapping[str, Outcome | Callable[[], Outcome]],
         rounds: list[dict[str, object]],
         extras: Sequence[str] = (),
     ) -> list[RecordingEntry]:
@@ -124,6 +124,21 @@ def test_a_lost_connection_is_one_blind_window() -> None:
     assert [isinstance(w[2], dict) and w[2]["to"] is None for w in windows] == [True, False]
     assert "connection refused" in str(windows[0][2])
     assert ("host", "boot-id", "b1") in seen
+
+
+def test_when_a_long_reading_began_is_recorded() -> None:
+    """As on a slow host, or while this process is stopped."""
+    script = Script()
+
+    def slow() -> Outcome:
+        script.clock.t += 30.0
+        return answered("b1\n")
+
+    power, slowly = FakePower("on"), {BOOT: slow}
+    began = 1000.0
+    (first, reading, *_) = script.run(power, slowly, [])
+    assert (first.t, first.since) == (began, msgspec.UNSET)
+    assert (reading.type, reading.t, reading.since) == ("boot-id", began + 30.0, began)
 
 
 def test_a_broken_power_control_is_a_blind_window_of_power_only() -> None:

@@ -15,6 +15,7 @@ from chaos.model.command import Outcome
 from chaos.model.errors import NodefallError, Unreachable
 from chaos.model.kube import Node
 from chaos.model.ports import PowerControl, Response, Session
+from chaos.model.power_risk import PowerRisk
 from chaos.model.registry import discover
 from chaos.plan.cluster import ClusterView
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
@@ -88,6 +89,16 @@ def test_its_power_control(power: FakePower, error: str) -> None:
     assert error in signs.target.power_error
     assert bool(signs.target.power_error) == bool(error)
     assert signs.target.power == ("" if error else "power")
+
+
+def test_what_its_provider_would_do() -> None:
+    class Risky(FakePower):
+        def risks(self) -> tuple[PowerRisk, ...]:
+            return (PowerRisk("it is a spot instance", "choose another"),)
+
+    hosts = hosts_of(lambda _: FakeSession(answers()), lambda _: Risky())
+    (found,) = inspect_hosts({"a": WANTED}, view("a"), hosts, FakeKube({}), FakeClock(), str).values()
+    assert [risk.message for risk in found.power_risks] == ["it is a spot instance"]
 
 
 def test_a_power_control_that_cannot_be_opened_is_an_error() -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.clock import SystemClock
+from chaos.hosts.pod.helpers import HelperPods
+from chaos.hosts.pod.manifest import PodOptions
+from chaos.hosts.pod.session import PodSession
+from chaos.hosts.pod.slot import HelperSlot
 from chaos.hosts.transports.containers import Container
 from chaos.hosts.transports.docker import DockerSession
 from chaos.hosts.transports.ssh import open_session
 from chaos.model.ports import Session
+from tests.kit.exec_server import exec_server
 from tests.kit.machines import Docker
 from tests.kit.sshd import serving
 
@@ -30,6 +36,18 @@ def ssh_link(keys: Path, folder: Path) -> Iterator[HostLink]:
         session = open_session(server.settings())
         yield HostLink(session, server.cut, str(folder))
         session.close()
+
+
+@contextmanager
+def pod_link(folder: Path, *protocols: str) -> Iterator[HostLink]:
+    """The programs of a pod are those of this machine; API servers of other versions speak other ``protocols``."""
+    with exec_server(*protocols) as server, closing(SystemClock()) as clock, closing(server.client()) as api:
+        pods = HelperPods(api, clock, "kube-system")
+        session = PodSession(HelperSlot("worker-1", pods, PodOptions()), api)
+        yield HostLink(session, server.cut, str(folder))
+        session.close()
+        assert pods.remove() == []
+        assert server.pods == {}
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from tests.kit.processes import EXPERIMENTS, ROOT, WALL, environment, nodefall, 
 from tools.experiments_readme import bundled_experiments
 
 BUNDLED = {item.name: item for item in bundled_experiments()}
+IS_WHOLE = os.environ.get("NODEFALL_EXPERIMENTS") == "all"
 OUTCOMES = {"held": "passed", "violated": "failure", "aborted": "error"}
 
 
@@ -34,10 +35,11 @@ def rights(name: str) -> list[dict[str, Any]]:
 def rights_of(path: Path) -> list[dict[str, Any]]:
     """Those of an experiment or a game day."""
     done = nodefall("rbac", path, "--json", cwd=ROOT)
-    return [_rule(right) for right in json.loads(done.stdout)["rights"]]
+    return [as_rule(right) for right in json.loads(done.stdout)["rights"]]
 
 
-def _rule(right: dict[str, str]) -> dict[str, Any]:
+def as_rule(right: Mapping[str, str]) -> dict[str, Any]:
+    """A permission as the lab's authorizer knows it."""
     if right["resource"].startswith("/"):
         return {"verbs": [right["verb"]], "nonResourceURLs": [right["resource"]]}
     return (

@@ -9,11 +9,14 @@ from typing import Any
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerState
 from chaos.model.errors import NodefallError
 from chaos.model.ports import ON_OFF_STATE, Armed, Response
+from chaos.model.threads import SYSTEM_THREADS
 from chaos.model.verdict import Verdict
 
 
 class FakeClock:
     """Time moves when somebody sleeps; ``at`` runs things on the way."""
+
+    threads = SYSTEM_THREADS
 
     def __init__(self) -> None:
         self.t = 1000.0
@@ -33,6 +36,9 @@ class FakeClock:
 
     def gather(self) -> None:
         return None
+
+    def settle(self) -> bool:
+        return False
 
     def wake(self) -> None:
         raise AssertionError("not used here")

@@ -19,16 +19,19 @@ from tests.kit.processes import WALL, nodefall, start, wait_for, write_experimen
 TAINT = {"node": "victim", "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 READY = {"node": "victim", "type": "Ready", "status": "True"}
+AWAITED = {"node": "victim", "key": "tests/awaited"}
 
 
-def write_cordon(path: Path, lasts: str = "40s") -> Path:
-    """An experiment that cordons a worker for this long, which holds."""
+def write_cordon(path: Path, lasts: str = "40s", awaits: bool = False) -> Path:
+    """An experiment that cordons a worker for this long, which holds. ``awaits``: only after :func:`let_go_on`."""
+    steady: list[dict[str, Any]] = [{"assert": "nodes-ready", "with": {"nodes": "all"}}]
+    steady += [{"assert": "node-taint", "with": AWAITED}] if awaits else []
     return write_experiment(
         path,
         {
             "title": "A cordoned node is tainted",
             "targets": {"victim": {"role": "worker"}},
-            "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "all"}}],
+            "steadyState": steady,
             "method": [{"name": "cordon", "action": "cordon", "target": "victim"}],
             "hypothesis": [
                 {"assert": "node-taint", "with": TAINT, "after": "cordon", "within": "5s"},
@@ -38,9 +41,15 @@ def write_cordon(path: Path, lasts: str = "40s") -> Path:
     )
 
 
-def write_day(folder: Path, names: list[str], lasts: str = "40s", **spec: Any) -> Path:
+def let_go_on(inventory: Path, cwd: Path) -> None:
+    """Make the steady state hold that a day ``awaits``."""
+    kubectl = Kubectl(json.loads(inventory.read_text())["cluster"]["kubeconfig"], cwd)
+    kubectl("taint", "nodes", "--all", f"{AWAITED['key']}=true:PreferNoSchedule")
+
+
+def write_day(folder: Path, names: list[str], lasts: str = "40s", awaits: bool = False, **spec: Any) -> Path:
     """A game day of such experiments, one entry each; ``spec``: other keys of it."""
-    entries = [{"experiment": write_cordon(folder / f"{name}.yaml", lasts).name} for name in names]
+    entries = [{"experiment": write_cordon(folder / f"{name}.yaml", lasts, awaits).name} for name in names]
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "GameDay", "metadata": {"name": "days"}}
     shared = {"title": "Days", "owner": "tests", "pause": {"atLeast": "5s", "recovery": "5m"}}
     path = folder / "day.yaml"

@@ -45,6 +45,11 @@ class Kubectl:
         assert (ran.returncode, ran.stderr) == (0, ""), ran
         return ran.stdout
 
+    def wait_until_ready(self, pod: str) -> None:
+        """Also for a pod to be created, as a StatefulSet does one by one: a wait for a condition fails without it."""
+        for condition in ("create", "condition=Ready"):
+            self("wait", f"--for={condition}", f"pod/{pod}", "--timeout=30s")
+
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json"))
 

@@ -9,11 +9,19 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.process import HostSystem, NftTable, Process, TransientService
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell
+from chaos.lab.hostshell.traffic import Traffic
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.program_run import ReadLine, Write, run_program
+
+
+class _PassingTime(Lockstep):
+    """Time passes for whoever waits: no one else uses the host."""
+
+    async def wait_until(self, until: float, *, background: bool = False) -> None:
+        self.sim.run_until(until)
 
 
 class Host:
@@ -26,6 +34,9 @@ class Host:
         self.cluster.sim.run_until(self.cluster.sim.now + 5.0)
         self._tables: dict[str, NftTable] = {}
         self._services: dict[str, TransientService] = {}
+        self._run_files: set[str] = set()
+        self._traffic = Traffic()
+        self._mount_options: dict[str, str] = {}
 
     @property
     def machine(self) -> Machine:
@@ -45,9 +56,9 @@ class Host:
         return run_program(play, stdin)
 
     def _system(self, sim: SimClock) -> HostSystem:
-        return HostSystem(
-            self.machine, sim, Lockstep(sim), lambda _: None, PROGRAMS, services=self._services, tables=self._tables
-        )
+        state: dict[str, Any] = {"services": self._services, "tables": self._tables}
+        state |= {"traffic": self._traffic, "run_files": self._run_files, "mount_options": self._mount_options}
+        return HostSystem(self.machine, sim, _PassingTime(sim), lambda _: None, PROGRAMS, **state)
 
     def lose_power(self) -> None:
         """Drop the host's state in memory; the machine is not changed."""

@@ -15,8 +15,8 @@ Lines = list[dict[str, Any]]
 Do = Callable[[Cluster], object]
 Step = tuple[float, str, str, dict[str, Any], Do]
 KINDS = (
-    "nodes", "pods", "leases", "events", "deployments", "replicasets", "statefulsets", "daemonsets", "priorityclasses",
-    "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
+    "nodes", "pods", "leases", "events", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs",
+    "priorityclasses", "poddisruptionbudgets", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 )  # fmt: skip
 BEHAVIOUR = {
     "demo/web": {"stopsAfter": 5, "exit": 0},

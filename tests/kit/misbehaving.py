@@ -21,6 +21,7 @@ import msgspec
 from chaos.kube.client import ApiClient, connect
 from chaos.model.ports import Observer
 from chaos.model.recording import Currency, RecordingEntry
+from chaos.model.threads import SYSTEM_THREADS
 
 PATIENCE = 20.0  # wall seconds until a test gives up
 JSON = dict[str, Any]
@@ -28,6 +29,8 @@ JSON = dict[str, Any]
 
 class ManualClock:
     """Time moves only when :meth:`advance` is called."""
+
+    threads = SYSTEM_THREADS
 
     def __init__(self, start: float = 1000.0) -> None:
         self._now = start
@@ -46,6 +49,9 @@ class ManualClock:
 
     def gather(self) -> None:
         self.gathered.append(self._now)
+
+    def settle(self) -> bool:
+        return False
 
     def wake(self) -> None:
         with self._changed:

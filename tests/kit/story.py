@@ -189,8 +189,12 @@ class Story:
         self.act(t, action, "begin", node, step, **record)
         return self.act(t + 0.2, action, "returned", node, step, delivery="answered", exit=0, **record)
 
-    def host(self, t: float, fact: str, value: Any, node: str = "n1") -> Self:
-        return self.add(t, "host", fact, value, node)
+    def host(self, t: float, fact: str, value: Any, node: str = "n1", since: float | None = None) -> Self:
+        """A reading; ``since``: when it began, if it took long."""
+        self.add(t, "host", fact, value, node)
+        if since is not None:
+            self.lines[-1].since = T0 + since
+        return self
 
     def metrics(
         self, t: float, start: float | None, end: float | None = 0, node: str = "n1", status: str = "200"

@@ -183,6 +183,8 @@ def _host(host: HostSystem) -> Snapshot:
         "frozen": process.is_frozen if process else None,
         "nft": sorted(host.tables),
         "dropped": sorted(machine.network.drops()),
+        "qdiscs": host.traffic.rows(with_counters=False),
+        "impaired": sorted(machine.network.impairments()),
         "timers": sorted(host.timers),
         "transient": sorted(host.services),
         "files": {path: text for path, text in machine.files.items() if path != STATE_FILE},

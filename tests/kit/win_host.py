@@ -12,6 +12,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
+from chaos.lab.versions import DEFAULT
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.cmd import run_line
 from chaos.lab.winshell.process import WinHost, WinProcess, default_environment, launch
@@ -26,9 +27,9 @@ POWERSHELL = "powershell.exe -NoProfile -NonInteractive -EncodedCommand "
 class WindowsHost:
     """A cluster of ``cp`` and the Windows node ``win1``, five seconds old. ``settings`` are of its NodeSpec."""
 
-    def __init__(self, seed: int = 7, **settings: Any) -> None:
+    def __init__(self, seed: int = 7, kubernetes: str = DEFAULT, **settings: Any) -> None:
         nodes = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="win1", os="windows", **settings)]
-        self.cluster = Cluster(LabSpec(nodes=nodes, seed=seed))
+        self.cluster = Cluster(LabSpec(nodes=nodes, seed=seed, kubernetes=kubernetes))
         self.cluster.start()
         self.sim.run_until(self.sim.now + 5.0)
         self._loop = asyncio.new_event_loop()
@@ -124,7 +125,7 @@ class Started:
                 *(found, f"{computer}\\Administrator", self.out.append, self.err.append, read_line),
                 default_environment(found.machine, "Administrator"),
             )
-            with found.lockstep.request():
+            with found.waits.request():
                 return await (run_line(process, line) if cmd else launch(process, line))
 
         self.task = host.create_task(play)

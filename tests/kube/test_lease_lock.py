@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from chaos.clock.uptime import uptime
 from chaos.kube.errors import KubeUnreachable
 from chaos.kube.lease import ABORT, LEASE_DURATION, PROCESS
 from chaos.kube.lease_lock import ClusterLock, Identity
-from chaos.kube.uptime import uptime
 from chaos.model.errors import Aborted, NodefallError, Refused
 from chaos.model.labels import RUN_LABEL
 from chaos.model.ports import Response

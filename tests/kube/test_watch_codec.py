@@ -70,7 +70,7 @@ def test_objects_of_a_real_cluster_are_decoded_and_reduced() -> None:
         entry = found.entry(line.t, line.kind, line.type)
         again = wire.decode_object(entry.object)
         assert again == found, "what is recorded says the same"
-        assert not {"env", "args", "managedFields", "image"} & keys(json.loads(bytes(entry.object)))
+        assert not {"env", "args", "command", "managedFields", "image"} & keys(json.loads(bytes(entry.object)))
         assert decode(entry, 7) == decode(moved(line, line.t), 7), "live, no object is decoded again"
         count += 1
     assert count > 1000
@@ -112,6 +112,68 @@ def test_the_status_of_an_error_event(plural: str) -> None:
 def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
     with pytest.raises(DECODE_ERRORS):
         WatchCodec(RESOURCES["pods"]).decode_event(line)
+
+
+SECRET = "s3cret"
+CONTAINER: dict[str, Any] = {
+    "name": "c",
+    "image": SECRET,
+    "command": [SECRET],
+    "args": [SECRET],
+    "workingDir": SECRET,
+    "env": [{"name": SECRET, "value": SECRET}],
+    "envFrom": [{"secretRef": {"name": SECRET}}],
+    "volumeMounts": [{"name": "v", "mountPath": SECRET, "subPathExpr": SECRET}],
+    "lifecycle": {"preStop": {"exec": {"command": [SECRET]}}, "postStart": {"exec": {"command": [SECRET]}}},
+    "readinessProbe": {
+        "periodSeconds": 5,
+        "initialDelaySeconds": 7,
+        "httpGet": {"path": SECRET, "host": SECRET, "httpHeaders": [{"name": SECRET, "value": SECRET}]},
+    },
+    "startupProbe": {"periodSeconds": 2, "exec": {"command": [SECRET]}},
+    "livenessProbe": {"exec": {"command": [SECRET]}},
+    "resources": {"requests": {"cpu": "100m"}, "claims": [{"name": SECRET}]},
+}
+POD_SPEC: dict[str, Any] = {
+    "containers": [CONTAINER, {"name": "http", "lifecycle": {"preStop": {"httpGet": {"path": SECRET}}}}],
+    "initContainers": [CONTAINER],
+    "ephemeralContainers": [CONTAINER],
+    "imagePullSecrets": [{"name": SECRET}],
+    "serviceAccountName": SECRET,
+    "hostname": SECRET,
+    "hostAliases": [{"ip": SECRET, "hostnames": [SECRET]}],
+    "securityContext": {"seLinuxOptions": {"user": SECRET}},
+    "volumes": [{"name": "v", "secret": {"secretName": SECRET}, "hostPath": {"path": SECRET}}],
+    "terminationGracePeriodSeconds": 20,
+    "schedulerName": "default-scheduler",
+    "nodeSelector": {"disk": "ssd"},
+    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": SECRET}]}},
+}
+NOTES = {"kubectl.kubernetes.io/last-applied-configuration": SECRET, "kubectl.kubernetes.io/restartedAt": SECRET}
+
+
+@pytest.mark.parametrize("plural", ["pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs"])
+def test_of_pods_and_templates_only_what_decides_their_life_is_recorded(plural: str) -> None:
+    template = {"metadata": {"annotations": NOTES, "labels": {"app": "a"}}, "spec": POD_SPEC}
+    spec = POD_SPEC if plural == "pods" else {"replicas": 2, "template": template}
+    raw = {"metadata": {"name": "x", "annotations": NOTES}, "spec": spec}
+    found = WatchCodec(RESOURCES[plural]).decode_object(msgspec.Raw(msgspec.json.encode(raw)))
+    recorded_text = bytes(found.entry(0, plural, "LIST").object).decode()
+    assert SECRET not in recorded_text
+    body = json.loads(recorded_text)["spec"]
+    pod = body if plural == "pods" else body["template"]["spec"]
+    assert pod["containers"] == [
+        {
+            "name": "c",
+            "lifecycle": {"preStop": {"exec": {}}},
+            "readinessProbe": {"initialDelaySeconds": 7, "periodSeconds": 5},
+            "startupProbe": {"periodSeconds": 2},
+            "resources": {"requests": {"cpu": "100m"}},
+        },
+        {"name": "http", "lifecycle": {"preStop": {"httpGet": {}}}},
+    ]
+    assert pod["affinity"] == {"podAntiAffinity": {}}
+    assert (pod["terminationGracePeriodSeconds"], pod["nodeSelector"]) == (20, {"disk": "ssd"})
 
 
 def keys(value: object) -> set[str]:

@@ -86,6 +86,14 @@ def test_resource_versions_that_are_no_numbers_say_nothing() -> None:
     assert log.interval("nodes", version_of(0, "other"), 0, 30.0) == (20, 30.0)
 
 
+def test_a_new_object_from_before_the_last_list_had_gone_by_then() -> None:
+    log = proven((10, 100, 11, []), (20, 200, 21, []), (30, 300, 31, []))
+    assert log.interval("nodes", version_of(290), 290, 40.0, is_new=True) == (25, 31)
+    assert log.until("nodes", "u") == 25, "as nothing is known of its end"
+    log.interval("nodes", version_of(310, "newer"), 310, 40.0, is_new=True)
+    assert log.until("nodes", "newer") == 30
+
+
 def test_currency_is_that_of_the_object_or_of_all() -> None:
     log = proven((10, 100, 11, []), (20, 200, 21, ["late"]), (30, 300, 31, ["late"]))
     assert (log.until("nodes", "late"), log.until("nodes", "other"), log.until("nodes")) == (25, 30, 25)
@@ -103,6 +111,14 @@ def test_the_newest_time_in_an_object_narrows_a_late_one() -> None:
     assert log.interval("nodes", version_of(150, created="1970-01-01T00:01:00Z"), 150, 40.0) == (10, 40.0), "the future"
     log.note_renewal(Lease(metadata=Metadata(), spec=LeaseSpec(renew_time="1970-01-01T00:00:55Z")), 40.0)
     assert log.interval("nodes", fresh, 150, 40.0) == (19.0, 40.0), "a clock of the cluster is 15 s ahead"
+
+
+def test_a_new_object_shows_that_the_clock_of_the_api_server_is_ahead() -> None:
+    """By 20 s: then an object that is received at 40, and has a time of 35, may be from 15."""
+    log = proven((1, 50, 2, []), (10, 100, 11, []))
+    log.interval("nodes", version_of(110, "new", created="1970-01-01T00:00:32Z"), 110, 12.0, is_new=True)
+    late = version_of(150, created="1970-01-01T00:00:35Z")
+    assert log.interval("nodes", late, 150, 40.0) == (14.0, 40.0)
 
 
 def test_the_time_of_a_field_manager_narrows_a_node() -> None:

@@ -17,7 +17,8 @@ TABLE = {
         "cancel-shutdown cancel-shutdown-in-flight dbus-restart logind-restart prepare-for-shutdown"
     ),
     "reporting": (
-        "clock-skew disk-pressure kubelet-freeze kubelet-restart kubelet-start kubelet-stop partition runtime-stop"
+        "clock-skew disk-pressure disk-read-only kubelet-freeze kubelet-restart kubelet-slow kubelet-start "
+        "kubelet-stop latency packet-loss partition runtime-stop"
     ),
     "evictions": "evict-pod mark-disruption",
     "object": "create-node",

@@ -202,6 +202,20 @@ def test_the_node_proxy_is_requested_only_if_allowed_and_is_a_risk() -> None:
     assert not any(describe_risk(permission) for permission in without)
 
 
+def test_helper_pods_need_rights_that_are_root() -> None:
+    """In their namespace, and no other."""
+    without = set(compute_permissions(experiment("cordon", {}), REGISTRY, PermissionInputs("kube-system")))
+    inputs = PermissionInputs("kube-system", helper_namespaces=["chaos"])
+    added = set(compute_permissions(experiment("cordon", {}), REGISTRY, inputs)) - without
+    assert {str(permission) for permission in added} == {
+        *(f"{verb} pods in namespace chaos" for verb in ("get", "create", "delete", "deletecollection")),
+        *(f"{verb} pods/exec in namespace chaos" for verb in ("get", "create")),
+        "get namespaces chaos",
+    }
+    risks = {describe_risk(permission) for permission in added}
+    assert risks == {"", "pods and pods/exec in chaos, for transport pod, amount to root on every node"}
+
+
 @pytest.mark.parametrize("part", ["steadyState", "hypothesis", "abort"])
 def test_metrics_of_the_controller_manager_need_a_permission(part: str) -> None:
     name = "taint_eviction_controller_pod_deletions_total"

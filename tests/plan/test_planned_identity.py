@@ -74,8 +74,10 @@ def test_checks_of_an_undo(after: Undo, checks: tuple[FactCheck, ...]) -> None:
 def test_the_identity_of_a_node() -> None:
     info = {"machineID": "m", "systemUUID": "u", "bootID": "b"}
     addresses = [{"type": "InternalIP", "address": text} for text in ("fd00::0:1", "127.0.0.1", "10.0.0.1")]
-    value = {"metadata": {"name": "n1"}, "status": {"nodeInfo": info, "addresses": addresses}}
-    assert node_identity(msgspec.convert(value, Node)) == NodeIdentity("n1", "m", "u", "b", ("10.0.0.1", "fd00::1"))
+    status = {"nodeInfo": info, "addresses": addresses}
+    value = {"metadata": {"name": "n1"}, "spec": {"providerID": "aws:///z/i-1"}, "status": status}
+    expected = NodeIdentity("n1", "m", "u", "b", ("10.0.0.1", "fd00::1"), "aws:///z/i-1")
+    assert node_identity(msgspec.convert(value, Node)) == expected
     assert node_identity(msgspec.convert({"metadata": {"name": "n1"}}, Node)) == NodeIdentity("n1")
 
 

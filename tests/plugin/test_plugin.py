@@ -15,7 +15,7 @@ from msgspec import structs
 import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
 from chaos.app.registry import load_registry
-from chaos.app.run import Run
+from chaos.app.run_files import Run
 from chaos.model.driver import power_drivers, transport_drivers
 from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
 from chaos.model.result import RunResult

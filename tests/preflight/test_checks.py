@@ -13,6 +13,7 @@ from chaos.model.kube import Node, Pod
 from chaos.model.node_mark import FoundMark, NodeMark
 from chaos.model.pending_undo import PendingUndoFinding, Source
 from chaos.model.permission import Permission
+from chaos.model.power_risk import PowerRisk
 from chaos.preflight.check import Severity
 from chaos.preflight.observations import (
     BUDGETS,
@@ -25,6 +26,7 @@ from chaos.preflight.observations import (
     VALIDATING,
     ClusterObservations,
     HostObservations,
+    Need,
     machines_of,
 )
 from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, node, observed, pod
@@ -157,6 +159,12 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ("leftovers", observed(host(memory_filler="deactivating")), "refusal", "nodefall-memory-filler.service"),
     ("leftovers", observed(host(pid_filler="active")), "refusal", "which is active"),
     ("leftovers", observed(host(clock_skew=-30)), "refusal", "n1 has a clock that an earlier run has set off by -30 s"),
+    (
+        "leftovers",
+        observed(host(kubelet_cpu_quota={"percent": 5.0, "runtime": True, "stale": False})),
+        "refusal",
+        "n1 has a kubelet with a CPU quota that was set at run time",
+    ),
     (
         "leftovers",
         observed(host(firewall_rules=["nodefall-r1-cut"])),
@@ -359,7 +367,16 @@ def test_what_is_not_in_order(check: str, observations: ClusterObservations, sev
 
 def test_every_check_has_a_rule() -> None:
     """Some have separate tables."""
-    others = {"self-protection", "kubelet-requirements", "host-identity", "host-key", "power-identity"}
+    others = {
+        "self-protection",
+        "kubelet-requirements",
+        "kubernetes-version",
+        "host-identity",
+        "helper-pods",
+        "host-key",
+        "power-identity",
+        "power-provider",
+    }
     linux = {name for name, check in CHECKS.items() if "linux" in check.systems}
     assert {rule[0] for rule in RULES} | others == linux
 
@@ -404,6 +421,26 @@ def test_no_finding(check: str, observations: ClusterObservations) -> None:
 def test_a_host_that_does_not_answer_is_one_finding(check: str) -> None:
     silent = observed(replace(host(), target=replace(host().target, facts={}, power=""), error="n1: no route"))
     assert [found for found in messages(check, silent) if found[0] == "refusal"] == []
+
+
+@pytest.mark.parametrize(
+    ("needs", "when_not_ready", "is_refused"),
+    [
+        ({Need.DOWN}, False, True),
+        ({Need.ENDS_PODS}, False, False),
+        ({Need.ENDS_PODS}, True, True),
+        (set(), True, False),
+    ],
+)
+def test_a_provider_that_would_replace_the_machine(needs: set[Need], when_not_ready: bool, is_refused: bool) -> None:
+    risk = PowerRisk("its group terminates it", "suspend it", when_not_ready)
+    experiment = replace(USE, needs=frozenset(needs), nodes=("n1",))
+    found = diagnoses("power-provider", observed(replace(host(), power_risks=(risk,)), experiments=(experiment,)))
+    (diagnosis,) = found
+    assert (diagnosis.severity, diagnosis.message, diagnosis.hint) == (
+        Severity.REFUSAL, "n1: its group terminates it", "suspend it"
+    )  # fmt: skip
+    assert diagnosis.affects(experiment) is is_refused
 
 
 def test_a_power_control_that_cannot_be_used_is_one_finding() -> None:

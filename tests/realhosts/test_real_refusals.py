@@ -17,6 +17,7 @@ FORBIDDEN = [
     ("memory-pressure", {}),
     ("pid-pressure", {}),
     ("clock-skew", {}),
+    ("disk-read-only", {"path": "/etc/hosts"}),
     ("power-cut", {"how": "sysrq"}),
 ]
 

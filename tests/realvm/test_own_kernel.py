@@ -64,6 +64,22 @@ def test_the_clock_is_wrong_and_right_again(machine: VirtualMachine, tmp_path: P
     assert machine.run("systemctl is-active systemd-timesyncd") == "active"
 
 
+def test_a_slow_kubelet_waits_for_its_quota_and_is_fast_again(machine: VirtualMachine, tmp_path: Path) -> None:
+    cgroup = "/sys/fs/cgroup/system.slice/kubelet.service"
+    before = machine.run(f"cat {cgroup}/cpu.max 2> /dev/null || echo max 100000")
+    # The stand-in uses no CPU: a process that uses some is put beside it, and leaves most to the rest of the machine.
+    loop = "while sleep 0.3; do i=0; while test $((i += 1)) -lt 3000; do :; done; done"
+    burner = f"setsid sh -c '{loop}' > /dev/null 2>&1 < /dev/null"
+    pid = machine.run(f"{burner} & echo $! > {cgroup}/cgroup.procs; echo $!")
+    try:
+        result = done(machine, "kubelet-slow", {"percent": 5}, tmp_path)
+    finally:
+        machine.run(f"kill -KILL {pid}")
+    assert "waited" in result.steps[0].because
+    assert machine.run("ls /run/systemd/system.control/kubelet.service.d") == ""
+    assert machine.run(f"cat {cgroup}/cpu.max 2> /dev/null || echo max 100000") == before == "max 100000"
+
+
 CRASHES: list[tuple[str, dict[str, Any]]] = [
     ("kernel-crash", {}),
     ("hard-reboot", {}),

@@ -70,7 +70,7 @@ def deployment_of(
         gameday=tree.path(day.path),
         inventory=place,
         files=(*tree.files(), kubeconfig),
-        permissions=tuple(day_permissions(day, registry, cluster)),
+        permissions=tuple(day_permissions(day, registry, loaded)),
         cron=kubernetes_cron(schedule.cron) if schedule else "",
         zone=Calendar(day.document.spec.window).zone.key,
         deadline=starting_deadline(schedule) if schedule else _DEADLINE,

@@ -14,7 +14,8 @@ from chaos.app.day.events import send_entry_begin
 from chaos.app.day.session import BY_ABORT_CONDITION, PATIENCE, DaySession
 from chaos.app.day.stop import describe_halt
 from chaos.app.plan import new_run_id
-from chaos.app.run import Run, RunHooks, RunRequest, run
+from chaos.app.run import RunHooks, RunRequest, run
+from chaos.app.run_files import Run
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.outcome import verdict_of
 from chaos.gameday.state import DayRun, DayState, Verdict

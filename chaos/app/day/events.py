@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.app.day.session import DaySession
 from chaos.app.notifications import notifier_of
-from chaos.app.run import Run
+from chaos.app.run_files import Run
 from chaos.gameday.durations import experiment_duration
 from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
 from chaos.gameday.outcome import exit_code, verdict_of

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from chaos.app.gameday import LoadedGameDay
 from chaos.app.load import required_permissions
-from chaos.model.inventory import Cluster
+from chaos.model.inventory import Inventory
 from chaos.model.labels import GAME_DAY_PREFIX, LOCK_NAMESPACE
 from chaos.model.permission import Permission
 from chaos.model.registry import PluginRegistry
 
 
-def day_permissions(day: LoadedGameDay, registry: PluginRegistry, cluster: Cluster | None) -> list[Permission]:
+def day_permissions(day: LoadedGameDay, registry: PluginRegistry, inventory: Inventory | None) -> list[Permission]:
     """Permissions of all entries, and for the lock of the day; its state is in a ConfigMap as journals are."""
-    namespace = cluster.namespace if cluster else LOCK_NAMESPACE
+    namespace = inventory.cluster.namespace if inventory and inventory.cluster else LOCK_NAMESPACE
     lease = f"{GAME_DAY_PREFIX}{day.document.metadata.name}"
     found = {
         Permission("coordination.k8s.io", "leases", verb, namespace, lease) for verb in ("get", "update", "delete")
     }
     for entry in day.entries:
-        found.update(required_permissions(entry.loaded, registry, cluster))
+        found.update(required_permissions(entry.loaded, registry, inventory))
     return sorted(permission for permission in found if not _is_covered(permission, found))
 
 

@@ -14,7 +14,7 @@ from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.app.remote_undo import import_run
 from chaos.app.undo import UndoRequest, finish_undo
-from chaos.engine.run import WORKLOAD
+from chaos.engine.run import REMOVED_LAST
 from chaos.gameday.state import DayRun, DayState, RunStatus, Verdict
 from chaos.gameday.transitions import halt, recover
 from chaos.kube.journal_mirror import find_replica
@@ -116,4 +116,4 @@ def _is_without_fault(directory: Path, result: RunResult | None) -> bool:
         pending, undone = read_entries(directory)
     except NodefallError:
         return False  # a journal that cannot be read proves nothing
-    return {entry.step for entry in pending} | {step for step, *_ in undone} <= {WORKLOAD}
+    return {entry.step for entry in pending} | {step for step, *_ in undone} <= REMOVED_LAST

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.app.fleet.member import Member
+from chaos.clock.uptime import uptime
 from chaos.fleet.observation import Assessment, Observation, Phase, assess
-from chaos.kube.uptime import uptime
 from chaos.model.errors import Aborted, NodefallError, Refused
 from chaos.model.threads import ContextThread
 

@@ -23,12 +23,12 @@ from chaos.app.fleet.session import ClusterRow, FleetRequest, FleetSession
 from chaos.app.fleet.steps import clean_ended, step
 from chaos.app.interrupts import stop_on_signal
 from chaos.clock import SystemClock
+from chaos.clock.uptime import uptime
 from chaos.fleet.progress import fleet_day_name, new_fleet_state
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe
 from chaos.gameday.state import DayState, DayStatus
 from chaos.kube.lease_lock import ClusterLock
-from chaos.kube.uptime import uptime
 from chaos.model.errors import NodefallError, Refused
 
 _TICK = 1.0  # wall seconds

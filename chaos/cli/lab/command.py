@@ -52,6 +52,7 @@ def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str)
         "nodefall lab up --speed 10 --workload experiments/workloads/web-db-tiers.yaml",
         "nodefall lab up --kubelet-defects inhibitor-lost-after-cancel=always --systemd 257",
         "nodefall lab up hosts/lab.yaml --foreground --out lab.json",
+        "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
     ),
 )
 @click.argument("inventory", type=click.Path(path_type=Path), required=False)
@@ -60,7 +61,7 @@ def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str)
     "--nodes", type=click.IntRange(1, 1000), metavar="N", help="Number of workers, without the control plane."
 )
 @click.option("--zones", metavar="A,B", help="Zones, to which the workers are assigned in turn.")
-@click.option("--kubernetes", metavar="VERSION", help="The Kubernetes version to simulate: v1.36 and its patches.")
+@click.option("--kubernetes", metavar="VERSION", help="The Kubernetes version to simulate: v1.31 to v1.36.")
 @click.option(
     "--speed",
     type=click.FloatRange(0, 1000, min_open=True),
@@ -98,6 +99,13 @@ def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str)
     help="Version of systemd on the nodes; 257 can cancel a shutdown in flight.",
 )
 @click.option("--seed", type=int, help="The same seed gives the same history.")
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Copy the cluster of a nodefall snapshot: its nodes, workloads, and pods where they were. Prints what the lab "
+    "does not model.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server. Default: a free one.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Copy the inventory to this file.")
 @click.option(
@@ -116,6 +124,7 @@ def up(  # noqa: PLR0913 - one per option
     out: Path | None,
     foreground: bool,
     as_json: bool,
+    snapshot: Path | None,
     **changes: Any,
 ) -> None:
     """Start the lab that INVENTORY describes (default: the bundled hosts/lab.yaml), with the options applied.
@@ -127,14 +136,16 @@ def up(  # noqa: PLR0913 - one per option
     directory is unusable); 64 bad input or usage.
     """
     from chaos.cli.bundled import bundled_path
-    from chaos.cli.lab.lab_options import build_lab
+    from chaos.cli.lab.lab_options import build_lab, refuse_with_snapshot
     from chaos.cli.lab.up import UpOptions, up
     from chaos.load.inventory import load_inventory
 
     source = inventory or bundled_path("hosts/lab.yaml")
     loaded = load_inventory(source)
+    if snapshot:
+        refuse_with_snapshot(changes)
     lab = build_lab(str(source), loaded.lab, changes)
-    up(UpOptions(loaded, lab, name, speed, port, workloads, out, foreground), echo_progress, as_json)
+    up(UpOptions(loaded, lab, name, speed, port, workloads, out, foreground, snapshot), echo_progress, as_json)
 
 
 @command.command("down", epilog=examples("nodefall lab down", "nodefall lab down big", "nodefall lab down --all"))

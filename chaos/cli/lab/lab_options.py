@@ -32,6 +32,13 @@ def build_lab(source: str, lab: Lab | None, options: Mapping[str, Any]) -> Lab:
         raise UsageError(f"{_option(field)}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
+def refuse_with_snapshot(options: Mapping[str, Any]) -> None:
+    """Raises UsageError for options of what a snapshot says."""
+    given = [f"--{name}" for name in ("nodes", "zones", "kubernetes", "systemd") if options.get(name) is not None]
+    if given:
+        raise UsageError(f"{', '.join(given)} cannot be combined with --snapshot", hint="it has them of the cluster")
+
+
 def _zones(text: str) -> list[str]:
     zones = [zone.strip() for zone in text.split(",")]
     if not all(zones) or len(set(zones)) < len(zones):

@@ -26,6 +26,7 @@ from chaos.load.manifests import LocatedObject, load_objects
 from chaos.model.duration import format_duration
 from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.model.inventory import Inventory, Lab
+from chaos.model.text import escape_control
 
 _POLL_INTERVAL, _EXIT_GRACE = 0.5, 1.0  # wall seconds
 
@@ -42,6 +43,7 @@ class UpOptions:
     workloads: tuple[Path, ...] = ()
     out: Path | None = None
     foreground: bool = False
+    snapshot: Path | None = None
 
 
 def up(options: UpOptions, echo: Callable[[str], None], as_json: bool) -> None:
@@ -64,6 +66,8 @@ def up(options: UpOptions, echo: Callable[[str], None], as_json: bool) -> None:
         if options.out:
             stack.callback(remove_copy, (options.out, inventory))
             write(options.out, inventory)
+        for line in (lab.facts.get("snapshot") or {}).get("notModelled", ()):
+            echo(escape_control(f"not modelled: {line}"))
         _populate(lab, objects, echo)
         state.ready = True
         directory.write(state)
@@ -109,7 +113,7 @@ def _start(options: UpOptions, directory: LabDirectory, lock: int, stack: ExitSt
         directory.write(state)
 
     serve_options = LabServeOptions(
-        options.name, options.speed, options.port, directory.path, lock, state.mark, started
+        options.name, options.speed, options.port, directory.path, lock, state.mark, options.snapshot, started
     )
     try:
         lab = stack.enter_context(start_lab(options.lab, options=serve_options))
@@ -119,6 +123,8 @@ def _start(options: UpOptions, directory: LabDirectory, lock: int, stack: ExitSt
         ) from error
     facts = lab.facts
     state.api_server, state.kubeconfig, state.ca_file = facts["apiServer"], facts["kubeconfig"], facts["caFile"]
+    if copied := facts.get("snapshot"):
+        state.workers, state.kubernetes = copied["workers"], copied["kubernetes"]
     return state, lab
 
 
@@ -144,8 +150,9 @@ def _populate(lab: RunningLab, objects: Sequence[LocatedObject], echo: Callable[
     source = lab.facts["timeSource"]
     try:
         with closing(connect(lab.facts["kubeconfig"])) as kube, closing(RemoteClock(**source)) as clock:
-            wait_for_nodes(kube, clock)
-            echo("the nodes are Ready")
+            if "snapshot" not in lab.facts:  # whose nodes may be down
+                wait_for_nodes(kube, clock)
+                echo("the nodes are Ready")
             if objects:
                 start = clock.now()
                 applied = apply(kube, objects)

@@ -17,7 +17,7 @@ from chaos.app.registry import load_registry
 from chaos.cli.new.faults import suggestions
 from chaos.cli.new.questions import ask
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
-from chaos.cli.output import echo, write
+from chaos.cli.output import echo, write_trusted
 from chaos.cli.schema import schema_text
 from chaos.model.document import NAME
 from chaos.model.errors import UsageError
@@ -135,20 +135,11 @@ def _write(schema: Path, texts: Mapping[Path, str], force: bool) -> None:
     if existing and not force:
         raise UsageError(f"not overwritten: {', '.join(existing)}", hint="give another FILE, or --force")
     for path, text in texts.items():
-        _write_trusted(path, text)
+        write_trusted(path, text)
         echo(f"wrote {path}")
     if not schema.exists():
-        _write_trusted(schema, schema_text())
+        write_trusted(schema, schema_text())
         echo(f"wrote {schema}, for editors")
-
-
-def _write_trusted(path: Path, text: str) -> None:
-    """Not writable by others, whatever the umask is: nodefall refuses to read such a file. Raises UsageError."""
-    write(path, text)
-    try:
-        path.chmod(path.stat().st_mode & ~0o022)
-    except OSError as error:
-        raise UsageError(f"cannot change the mode of {path}: {error.strerror}", hint="give another FILE") from error
 
 
 def _say_next(file: Path) -> None:
@@ -157,5 +148,5 @@ def _say_next(file: Path) -> None:
         f"  nodefall validate {file}",
         f"  nodefall plan {file} -i INVENTORY",
         f"  nodefall run {file} -i INVENTORY",
-        "INVENTORY: a copy of hosts/example.yaml; for a simulated cluster what nodefall lab up --out lab.json writes",
+        "INVENTORY: what nodefall init writes; for a simulated cluster what nodefall lab up --out lab.json writes",
     )

@@ -118,7 +118,7 @@ def _document(series: Series, documents: list[dict[str, Any]]) -> dict[str, Any]
         "exit_code": series.exit_code,
         "stopped": series.stopped,
         "verdicts": endings(series.runs),
-        "expectations": expectations_document(expectation_trends([run.stored for run in series.runs])),
+        "expectations": expectations_document(expectation_trends([run.result for run in series.runs])),
         "runs": [
             {"seed": run.seed, "directory": str(run.stored.directory), "verdict": run.result.ending, "result": document}
             for run, document in zip(series.runs, documents, strict=True)

@@ -15,7 +15,7 @@ import msgspec
 from chaos.api import load, run
 from chaos.app.connect import inventory_path
 from chaos.app.load import LoadedExperiment
-from chaos.app.run import Run
+from chaos.app.run_files import Run
 from chaos.cli.log_options import is_verbose
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import open_page, wants_color
@@ -37,10 +37,7 @@ from chaos.report.summary import summary
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of the command; ``plan`` is the file of a saved plan, instead of an experiment.
-
-    ``pace``: the speed of a lab, instead of the inventory's.
-    """
+    """The options of the command; ``plan`` is the file of a saved plan, instead of an experiment."""
 
     experiment: Path | None
     inventory: str | None
@@ -52,7 +49,6 @@ class RunOptions:
     yes: bool = False
     anyway: bool = False
     serve: str | None = None
-    pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +95,7 @@ def load_inputs(options: RunOptions) -> tuple[Plan | LoadedExperiment, Inventory
         raise UsageError(f"--record: no directory {options.record.parent}")
     plan = _load_plan(options)
     experiment = plan or load(_experiment(options)).with_max_duration(options.max_duration)
-    inventory = load_inventory(inventory_path(options.inventory))
-    if inventory.lab and options.pace:
-        inventory = inventory.model_copy(update={"lab": inventory.lab.model_copy(update={"speed": options.pace})})
-    return experiment, inventory
+    return experiment, load_inventory(inventory_path(options.inventory))
 
 
 def run_once(
@@ -135,9 +128,14 @@ def run_once(
         )
     finally:
         progress.close()
+    open_report(progress, done)
+    return done
+
+
+def open_report(progress: BestEffortProgress, done: Run) -> None:
+    """Open the report if a person asked for it."""
     if progress.opens_report and not open_page(done.report):
         print_error(f"no browser found to open the report with: set BROWSER, or open {done.report} yourself\n")
-    return done
 
 
 def print_error(text: str) -> None:

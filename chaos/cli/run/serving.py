@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chaos.app.load import LoadedExperiment
-from chaos.app.run import Run
+from chaos.app.run_files import Run
 from chaos.model.inventory import Inventory
 from chaos.model.plan import Plan
 from chaos.model.ports import Progress, RunWatcher

@@ -17,11 +17,13 @@ class Leftovers(Check):
     """
 
     name = "leftovers"
-    summary = "no packet filter rules, filler, clock offset or stopped kubelet of an earlier run is left on the host"
+    summary = (
+        "no packet filter rules, filler, clock offset, stopped or slow kubelet of an earlier run is left on the host"
+    )
     facts = (
         *("nft-rules", "firewall-rules"),
         *(f"{kind}-filler" for kind in _FILLERS),
-        *("clock-skew", "kubelet-stopped-state"),
+        *("clock-skew", "kubelet-cpu-quota", "kubelet-stopped-state"),
     )
     is_final = True
 
@@ -48,8 +50,11 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
             yield f"{unit} of an earlier run, which is {state}", f"run systemctl stop {unit} on the host"
     if offset := host.fact("clock-skew"):
         yield f"a clock that an earlier run has set off by {offset} s", f"set the clock, and remove {_mark_file(host)}"
+    unit = host.fact("kubelet-unit") or "kubelet.service"
+    if (host.fact("kubelet-cpu-quota") or {}).get("runtime"):
+        remedy = f"run rm /run/systemd/system.control/{unit}.d/50-CPUQuota.conf && systemctl daemon-reload on the host"
+        yield "a kubelet with a CPU quota that was set at run time", remedy
     if host.fact("kubelet-stopped-state"):
-        unit = host.fact("kubelet-unit") or "kubelet.service"
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chaos.model.kube import Node
+from chaos.model.kubernetes_version import parse_minor
 from chaos.preflight.check import Check, Diagnosis, note, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
 _GATE, _BASE_GATE = "WindowsGracefulNodeShutdown", "GracefulNodeShutdown"
 _ALPHA, _BETA = (1, 32), (1, 34)  # since when there is the gate, and since when it is on (pkg/features)
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
 _GRACEFUL = frozenset({Need.GRACEFUL})
 
 
@@ -32,7 +31,7 @@ class WindowsGates(Check):
 
 def _diagnose(host: HostObservations, node: Node) -> Diagnosis:
     name, text = host.node, _kubelet_version(node)
-    version = _parse_version(text)
+    version = parse_minor(text)
     gates: Mapping[str, Any] = (host.fact("configz") or {}).get("featureGates") or {}
     if version is None:
         message = (
@@ -53,11 +52,6 @@ def _diagnose(host: HostObservations, node: Node) -> Diagnosis:
 def _kubelet_version(node: Node) -> str:
     info = node.status.node_info if node.status else None
     return info.kubelet_version if info else ""
-
-
-def _parse_version(text: str) -> tuple[int, int] | None:
-    match = _VERSION.match(text)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 CHECK = WindowsGates()

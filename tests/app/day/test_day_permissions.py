@@ -21,7 +21,7 @@ from chaos.lab.apiserver.http.access import Access
 from chaos.lab.apiserver.http.reviews import review
 from chaos.lab.spec import Rule, UserSpec
 from chaos.model.errors import Refused
-from chaos.model.inventory import Cluster
+from chaos.model.inventory import Inventory
 from chaos.model.permission import Permission
 from chaos.model.ports import Response
 from chaos.plan.permissions import role_manifests
@@ -29,7 +29,15 @@ from tests.kit.deployments import granted
 from tests.kit.fakes import FakeKube
 from tests.kit.processes import EXPERIMENTS
 
-CLUSTER = Cluster.model_validate({"kubeconfig": "none", "allowNodeProxy": True, "namespace": "nodefall"})
+INVENTORY = Inventory.model_validate(
+    {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Inventory",
+        "metadata": {"name": "pods"},
+        "cluster": {"kubeconfig": "none", "allowNodeProxy": True, "namespace": "nodefall"},
+        "defaults": {"transport": "pod", "options": {"namespace": "chaos"}},
+    }
+)
 
 
 class Reviewer(FakeKube):
@@ -58,7 +66,7 @@ class Reviewer(FakeKube):
 def test_each_right_in_turn(name: str) -> None:
     registry = load_registry()
     needed = day_permissions(
-        load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml"), registry), registry, CLUSTER
+        load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml"), registry), registry, INVENTORY
     )
     assert len(needed) > 50
     assert missing_permissions(Reviewer(needed), needed) == []

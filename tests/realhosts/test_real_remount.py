@@ -1,0 +1,62 @@
+"""Commands of disk-read-only on a kernel: in a mount namespace of the test's own, on a file system in memory.
+
+No daemon is needed. The fact's source must be a device for the action, not for mount(8).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from chaos.actions.disk_read_only import ACTION, ReadOnlyState
+from chaos.facts.mount import FACT
+from chaos.model.command import HostCommand
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
+
+
+def _in_own_namespace(script: str) -> list[str]:
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    if done.returncode and ("Operation not permitted" in done.stderr or "permission denied" in done.stderr):
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+    assert not done.returncode, done.stderr
+    return done.stdout.split("---\n")
+
+
+def test_writes_fail_and_the_options_return(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can make mount namespaces, with unshare")
+    path = f"/mnt/nodefall-{os.getpid()}"
+    state = ReadOnlyState(path, "tmpfs", "tmpfs", "rw,nosuid,noatime", "run-do", 60.0)
+    fact = FACT.bind({"path": path})
+    (inject,), (undo,) = ACTION.inject(state), ACTION.undo(state).steps
+    assert isinstance(inject, HostCommand)
+    assert isinstance(undo.command, HostCommand)
+    read = shlex.join(fact.command_for({}).argv)
+    open_file = f"exec 5> {path}/open"
+    script = (
+        f"set -e; mount -t tmpfs tmpfs /mnt; mkdir {path}; mount -t tmpfs -o nosuid,noatime tmpfs {path}\n"
+        f"{read}; echo ---; {shlex.join(inject.argv)}; {read}; echo ---; {shlex.join(undo.command.argv)}; {read}\n"
+        f"echo ---; {open_file}; {shlex.join(inject.argv)} 2>&1 || true; {read}"
+    )
+    before, during, after, busy = _in_own_namespace(script)
+    writable = {
+        "source": "tmpfs",
+        "type": "tmpfs",
+        "options": "rw,nosuid,noatime",
+        "whole": True,
+        "with-root": False,
+        "writable": True,
+    }
+    assert fact.parse(before, 0) == writable
+    assert fact.parse(during, 0) == writable | {"options": "ro,nosuid,noatime", "writable": False}
+    assert fact.parse(after, 0) == writable
+    assert "mount point is busy" in busy
+    assert fact.parse(busy.partition("\n")[2].partition("\n")[2], 0) == writable
