@@ -7,6 +7,7 @@ machines and the boot ID of containers, prove nothing.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -140,12 +141,12 @@ def has_firmware_uuid(node: NodeIdentity) -> bool:
 
 def is_same_uuid(one: str, other: str) -> bool:
     """Equal, or equal with the first three fields in the other byte order: SMBIOS before 2.6 did not define it."""
-    return _same(one, other) or (is_uuid(other) and _same(one, _swapped(_normalized(other))))
+    return _same(one, other) or (is_uuid(other) and _same(one, swap_uuid(other.strip())))
 
 
-def _swapped(digits: str) -> str:
-    parts = (digits[:8], digits[8:12], digits[12:16])
-    return "".join(bytes.fromhex(part)[::-1].hex() for part in parts) + digits[16:]
+def swap_uuid(value: str) -> str:
+    """A UUID with the first three fields in the other byte order. Raises ValueError for a text that is none."""
+    return str(uuid.UUID(bytes=uuid.UUID(value).bytes_le))
 
 
 def share_address(one: Iterable[str], other: Iterable[str]) -> bool:

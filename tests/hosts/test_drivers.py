@@ -153,7 +153,7 @@ def test_drivers_of_another_distribution(outside: Path) -> None:
             [
                 (
                     "11: expected 'aws', 'azure', 'command', 'docker', 'gcp', 'ipmi', 'libvirt', 'manual', "
-                    "'openstack', 'pdu', 'proxmox', 'redfish', 'wake-on-lan', got the text 'pdo'"
+                    "'openstack', 'pdu', 'proxmox', 'redfish', 'vsphere', 'wake-on-lan', got the text 'pdo'"
                 )
             ],
         ),

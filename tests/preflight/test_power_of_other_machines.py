@@ -19,6 +19,7 @@ ADDRESS, ELSEWHERE = "10.0.0.1", "192.0.2.9"
 VM = "azure:///subscriptions/{}/resourceGroups/shop/providers/Microsoft.Compute/virtualMachines/{}"
 POOL = "azure:///subscriptions/{}/resourceGroups/shop/providers/Microsoft.Compute/virtualMachineScaleSets/p/virtualMachines/{}"
 PROXMOX = {"kind": "proxmox", "address": "pve", "vmid": 101, "user": "ops@pve", "token": "t", "secret": {"env": "PVE"}}
+VSPHERE = {"kind": "vsphere", "address": "vcenter", "user": "ops@vsphere.local", "password": {"env": "VSPHERE"}}
 REDFISH = {"kind": "redfish", "url": "https://bmc-1/redfish/v1/Systems/1"}
 
 
@@ -50,6 +51,8 @@ KINDS = {
     "libvirt": Kind({"kind": "libvirt"}, PowerIdentity(U1)),
     "proxmox": Kind(PROXMOX, PowerIdentity(U1)),
     "redfish": Kind(REDFISH, PowerIdentity(U1)),
+    "vsphere": Kind(VSPHERE, PowerIdentity(U1, provider_id=f"vsphere://{U1}"), (f"vsphere://{U1}", f"vsphere://{U2}")),
+    "vsphere, by path": Kind({**VSPHERE, "vm": "DC0/vm/n1"}, PowerIdentity(U1)),
 }
 BY_PROVIDER = [name for name, kind in KINDS.items() if kind.own.provider_id]
 BY_UUID = [name for name, kind in KINDS.items() if kind.own.system_uuid]
@@ -113,6 +116,9 @@ ELSEWHERES: dict[
     "libvirt": {"system_uuid": U9},
     "proxmox": {"system_uuid": U9},
     "redfish": {"system_uuid": U9},
+    "vsphere": {"provider_id": f"vsphere://{U9}", "system_uuid": U9},
+    "vsphere, copied ID": {"system_uuid": U9},
+    "vsphere, by path": {"system_uuid": U9},
 }
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.secrets import SecretContext, read_secret
+from chaos.hosts.power.tls import client_context
 from chaos.model.command import PowerState
 from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
@@ -75,15 +76,9 @@ def make_redfish_control(power: RedfishPower, context: SecretContext, timeout: f
         login = f"{power.user}:{read_secret(power.password, context)}"
         register_secret(login)
         headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
-    return RedfishControl(power.url, headers, _tls_context(power, context) if url.scheme == "https" else None, timeout)
-
-
-def _tls_context(power: RedfishPower, context: SecretContext) -> ssl.SSLContext:
-    path = context.path(power.ca_file) if power.ca_file else None
-    try:
-        return ssl.create_default_context(cafile=path)
-    except (OSError, ssl.SSLError) as error:
-        raise Refused(f"caFile {path} cannot be used: {error.strerror}", hint="it must be a PEM file") from error
+    return RedfishControl(
+        power.url, headers, client_context(power.ca_file, context) if url.scheme == "https" else None, timeout
+    )
 
 
 class RedfishControl:

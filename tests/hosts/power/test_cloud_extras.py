@@ -20,6 +20,7 @@ SDKS = {  # by kind and extra: the packages that are imported
     "libvirt": ("libvirt",),
     "openstack": ("openstack", "keystoneauth1"),
     "proxmox": ("proxmoxer",),
+    "vsphere": ("pyVmomi", "pyVim"),
 }
 
 
