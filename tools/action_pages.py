@@ -17,7 +17,7 @@ import yaml
 import chaos.actions.windows
 import chaos.facts.windows
 from chaos.cli.explain import lookup, parameter_details
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 from chaos.model.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import pods_path
 from chaos.model.command import Command, HostCommand, KubeCommand
@@ -79,6 +79,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "nft-rules": False,
     "panic-timeout": 10,
     "peer-routes": {"10.0.0.1": "eth0", "fd00::1": "eth0"},
+    "power-key": POWERS_OFF,
     "pids": {"max": 32768, "running": 5000},
     "failsafe-timers": [],
     "qdiscs": {"eth0": [{"kind": "fq_codel", "handle": "0:", "root": True, "options": {"limit": 10240}}]},

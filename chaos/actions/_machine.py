@@ -30,6 +30,7 @@ KUBELET_REPORTING_FACTS = tuple(_EXPECTED_VALUES)
 POWER_ON = UndoStep(PowerCommand(PowerVerb.ON), unless=FactCheck(PseudoFact.MACHINE, "on"))
 # Where the power control cannot read the state, only the host shows that it is on: `on` is sent until the host answers.
 _POWER_ON_WITHOUT_STATE = UndoStep(PowerCommand(PowerVerb.ON), unless=NO_SHUTDOWN_IN_PROGRESS, max_attempts=10)
+_ABILITIES = {PowerCapability.SOFT_OFF: "ask it to shut down"}
 _ON_CHECKS = (FactCheck(PseudoFact.MACHINE, "on"),)
 
 
@@ -59,7 +60,8 @@ def require_power_control(
         refuse_unusable_power_control(target)
         raise Unsupported(f"{target.node} {why}", hint=hint)
     if needed not in target.power_capabilities:
-        raise Unsupported(f"{target.node} has a power control that cannot power it {needed}", hint=hint)
+        cannot = _ABILITIES.get(needed, f"power it {needed}")
+        raise Unsupported(f"{target.node} has a power control that cannot {cannot}", hint=hint)
 
 
 def refuse_unusable_power_control(target: Target) -> None:

@@ -9,9 +9,11 @@ NO_SHUTDOWN_SCHEDULED = '(st) "" 18446744073709551615'
 
 NOT_PREPARING = "b false"
 
+POWERS_OFF = 's "poweroff"'  # of a key
+
 
 class Property(HostFact):
-    """Text: type and value, as busctl prints them: ``t 30000000``, ``b false`` or ``(st) "poweroff" 1774000000``."""
+    """Text: type and value as busctl prints them: ``t 30000000``, ``s "poweroff"``, ``(st) "poweroff" 1774000000``."""
 
     def __init__(self, name: str, summary: str, property_: str) -> None:
         self.name = name

@@ -30,6 +30,7 @@ from chaos.model.ports import (
     RestartPolicyControl,
     ServiceSession,
     Session,
+    SoftOffControl,
 )
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
@@ -292,7 +293,9 @@ def _run_power_command(power: PowerControl, command: PowerCommand) -> None:
         power.on()
     elif command.verb is PowerVerb.OFF:
         power.off()
-    elif isinstance(power, RestartPolicyControl):
+    elif command.verb is PowerVerb.SOFT_OFF and isinstance(power, SoftOffControl):
+        power.soft_off()
+    elif command.verb is PowerVerb.RESTART_POLICY and isinstance(power, RestartPolicyControl):
         power.set_restart_policy(command.value)
     else:
         raise Refused(f"unsupported by the power control: {command}", hint="use the inventory of the plan")

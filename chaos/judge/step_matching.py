@@ -26,6 +26,7 @@ _RESET_ACTIONS = frozenset(
         "heal",
         "kernel-crash",
         "partition",
+        "power-button",
         "power-cut",
         "power-on",
         "poweroff",

@@ -133,10 +133,11 @@ class TaintsCommand(Struct, frozen=True, tag="taints", omit_defaults=True):
 
 
 class PowerVerb(StrEnum):
-    """Operations of a power control: power on, power off (at once, not graceful), set the restart policy."""
+    """Operations of a power control: on, off (at once), soft-off (the guest is asked), set the restart policy."""
 
     ON = "on"
     OFF = "off"
+    SOFT_OFF = "soft-off"
     RESTART_POLICY = "restart-policy"
 
 
@@ -152,6 +153,7 @@ class PowerCapability(StrEnum):
 
     ON = "on"
     OFF = "off"
+    SOFT_OFF = "soft-off"
     STATE = "state"
 
 

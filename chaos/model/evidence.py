@@ -14,7 +14,7 @@ from chaos.model.kube import node_condition
 from chaos.model.recording import ActionPhase, ActionRecord
 from chaos.model.timeline import Entry, Fact, Timeline
 
-_BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-cut", "poweroff", "reboot", "schedule-shutdown")
+_BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-button", "power-cut", "poweroff", "reboot", "schedule-shutdown")
 _CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
 _ARMING_SECONDS = 10.0  # by which a timer may elapse before its duration after the step: hosts are armed before it

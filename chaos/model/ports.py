@@ -19,7 +19,8 @@ from chaos.model.verdict import Verdict
 
 Sink = Callable[[RecordingEntry], None]
 # Capabilities of a PowerControl.
-ON_OFF_STATE = frozenset(PowerCapability)
+ON_OFF_STATE = frozenset({PowerCapability.ON, PowerCapability.OFF, PowerCapability.STATE})
+ALL_CAPABILITIES = ON_OFF_STATE | {PowerCapability.SOFT_OFF}
 ON_OFF = frozenset({PowerCapability.ON, PowerCapability.OFF})
 ON = frozenset({PowerCapability.ON})
 
@@ -113,6 +114,14 @@ class PowerControl(Protocol):
 
     def off(self) -> None:
         """Cut the power at once, without a shutdown."""
+
+
+@runtime_checkable
+class SoftOffControl(Protocol):
+    """A power control that can ask a machine to shut down, as its power button does. Raises NodefallError."""
+
+    def soft_off(self) -> None:
+        """Ask once, of a machine that is on; whether it shuts down is for its operating system."""
 
 
 @runtime_checkable

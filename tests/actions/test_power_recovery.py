@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from chaos.model.ports import ON, ON_OFF
 from tests.kit.actionkit import ActionDescription, describe
 
-FACTS = {"shared-kernel": False, "rtc": True, "configz": {"shutdownGracePeriod": "30s"}}
+FACTS = {"shared-kernel": False, "power-key": POWERS_OFF, "rtc": True, "configz": {"shutdownGracePeriod": "30s"}}
 BARE = Target("n1", facts=FACTS, tag="run-do")
 DOCKER = replace(BARE, power="power", restart_policy="on-failure:1")
 STEADY = replace(BARE, power="power", restart_policy="no")
@@ -44,6 +44,7 @@ TABLE: list[tuple[str, dict[str, Any], Target, list[str], list[str], list[str]]]
     ("power-cut", {}, DOCKER, [KEEP_OFF, "power off"], [ON_UNLESS, RESTORE_POLICY], ["machine is on", *UP, POLICY]),
     ("power-cut", {}, WITHOUT_LOGIND, [KEEP_OFF, "power off"], [ON_UNLESS, RESTORE_POLICY],
      ["machine is on", "kubelet-state is active", "node-ready is True", POLICY]),
+    ("power-button", {}, STEADY, ["power soft-off"], [ON_UNLESS], ["machine is on", *UP]),
     ("power-cut", {}, PERSON, ["power off"], [ON_UNTIL_UP], UP),
     ("schedule-shutdown", {"fires": True}, DOCKER, [KEEP_OFF, SOON], [ON_UNLESS, RESTORE_POLICY, CANCEL],
      [IDLE, "machine is on", *UP, POLICY]),
@@ -63,6 +64,8 @@ def test_inject_and_undo(
 
 
 REFUSED: list[tuple[str, dict[str, Any], Target, str]] = [
+    ("power-button", {}, PERSON, "n1 has a power control that cannot ask it to shut down"),
+    ("power-button", {}, BARE, "n1 has no power control that asks it to shut down"),
     ("power-cut", {}, WAKE, "has a power control that cannot power it off"),
     ("power-cut", {}, BARE, "has no power control"),
     ("schedule-shutdown", {"fires": True}, BARE, "could not be powered on again"),
@@ -75,7 +78,7 @@ REFUSED: list[tuple[str, dict[str, Any], Target, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("poweroff", {}), ("power-cut", {}), ("schedule-shutdown", {"fires": True})]
+    ("name", "given"), [("poweroff", {}), ("power-button", {}), ("power-cut", {}), ("schedule-shutdown", {"fires": True})]
 )
 def test_a_power_control_that_cannot_be_used_is_the_reason(name: str, given: dict[str, Any]) -> None:
     """A wrong password must not read as a machine without a clock, or without a power control."""
@@ -84,6 +87,13 @@ def test_a_power_control_that_cannot_be_used_is_the_reason(name: str, given: dic
     with pytest.raises(Unsupported) as caught:
         describe(name, given, broken)
     assert (caught.value.message, caught.value.hint) == (why, hint)
+
+
+@pytest.mark.parametrize("key", ['s "ignore"', 's "suspend"', 's "reboot"'])
+def test_a_power_button_that_does_something_else(key: str) -> None:
+    node = replace(STEADY, facts=FACTS | {"power-key": key})
+    with pytest.raises(Unsupported, match=f"does not power off when its power button is pressed: HandlePowerKey is {key}"):
+        describe("power-button", {}, node)
 
 
 def test_a_clock_that_wakes_the_machine_needs_no_power_control() -> None:

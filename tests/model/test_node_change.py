@@ -11,7 +11,7 @@ from tests.kit.story import plugin_registry
 REGISTRY = plugin_registry().actions
 TABLE = {
     "spec": "cordon uncordon taint untaint",
-    "boot shutdown reporting": "hard-reboot kernel-crash power-cut poweroff reboot schedule-shutdown",
+    "boot shutdown reporting": "hard-reboot kernel-crash power-button power-cut poweroff reboot schedule-shutdown",
     "boot reporting": "memory-pressure pid-pressure power-on",
     "shutdown reporting": (
         "cancel-shutdown cancel-shutdown-in-flight dbus-restart logind-restart prepare-for-shutdown"

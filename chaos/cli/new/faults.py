@@ -39,7 +39,7 @@ MENU: Mapping[str, str] = {
 }
 
 EFFECTS: Mapping[str, Effect] = {
-    **dict.fromkeys(("poweroff", "reboot"), Effect.SHUTDOWN),
+    **dict.fromkeys(("poweroff", "power-button", "reboot"), Effect.SHUTDOWN),
     **dict.fromkeys(("power-cut", "kernel-crash", "kubelet-stop", "kubelet-freeze", "partition"), Effect.SILENCE),
     **dict.fromkeys(("drain", "evict-pod"), Effect.EVICTION),
     **dict.fromkeys(("cordon", "taint"), Effect.NO_NEW_PODS),

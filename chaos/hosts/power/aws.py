@@ -29,7 +29,7 @@ from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import full_match
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 
@@ -150,7 +150,7 @@ def _region(zone: str) -> str:
 class AwsControl:
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ON_OFF_STATE
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, ec2: Any, groups: GroupClients, errors: Any, instance: str, power: AwsPower) -> None:
         self._ec2, self._groups, self._errors, self._instance, self._power = ec2, groups, errors, instance, power
@@ -180,6 +180,11 @@ class AwsControl:
         if self.state() is PowerState.ON:
             with self._calls("StopInstances", changes=True):
                 self._ec2.stop_instances(InstanceIds=[self._instance], **_OFF)
+
+    def soft_off(self) -> None:
+        """Stop with a shutdown of the operating system, which EC2 ends after some minutes."""
+        with self._calls("StopInstances", changes=True):
+            self._ec2.stop_instances(InstanceIds=[self._instance])
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """What EC2, an auto-scaling group or EKS would do with an instance that is down."""

@@ -29,7 +29,7 @@ from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import full_match
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 
@@ -102,7 +102,7 @@ def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
 class AzureControl:
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ON_OFF_STATE
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, client: Any, errors: AzureErrors, resource: str, parts: Mapping[str, str | None]) -> None:
         self._client, self._errors, self._resource, self._parts = client, errors, resource, parts
@@ -134,6 +134,11 @@ class AzureControl:
         if self.state() is PowerState.ON:
             with self._calls("powerOff", changes=True):
                 self._calls_of.begin_power_off(*self._address, skip_shutdown=True, polling=False)
+
+    def soft_off(self) -> None:
+        """Power off after a shutdown of the system, which Azure asks for; returns when it is accepted."""
+        with self._calls("powerOff", changes=True):
+            self._calls_of.begin_power_off(*self._address, skip_shutdown=False, polling=False)
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """What Azure, a scale set or AKS would do with a machine that is down, and rights that are missing."""

@@ -20,7 +20,7 @@ from chaos.model.command import PowerCapability, PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import full_match
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 
@@ -100,8 +100,9 @@ class GcpControl:
 
     @property
     def capabilities(self) -> frozenset[PowerCapability]:
-        """Without ``off`` where Compute Engine would shut the guest down first. Raises NodefallError."""
-        return ON_OFF_STATE if _skips_shutdown(self._describe()) else ON_OFF_STATE - {PowerCapability.OFF}
+        """Compute Engine shuts the guest down first, or never does: ``soft-off`` or ``off``. Raises NodefallError."""
+        missing = PowerCapability.SOFT_OFF if _skips_shutdown(self._describe()) else PowerCapability.OFF
+        return ALL_CAPABILITIES - {missing}
 
     def state(self) -> PowerState:
         """``on`` or ``off``; ``off`` while it is staging, ``on`` while it is stopping or suspended."""
@@ -142,6 +143,12 @@ class GcpControl:
                 hint="set skipGuestOsShutdown of its scheduling, or use how: sysrq, or poweroff",
             )
         self._change("stop", {"discard_local_ssd": False, "no_graceful_shutdown": True})
+
+    def soft_off(self) -> None:
+        """Stop with a shutdown of the guest, which Compute Engine ends after two minutes. Raises Refused."""
+        if _skips_shutdown(self._describe()):
+            raise Refused(f"{self._label} is never shut down: skipGuestOsShutdown is set", hint="use poweroff")
+        self._change("stop", {"discard_local_ssd": False})
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """What Compute Engine, a managed instance group or GKE would do with an instance that is down."""

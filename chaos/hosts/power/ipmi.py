@@ -18,7 +18,7 @@ from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Unreachable
 from chaos.model.field_types import HostAddress, Secret
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 
 TIMEOUT = 30.0  # seconds of wall time for one call
@@ -51,7 +51,7 @@ class IpmiControl:
     The password is only ever in ipmitool's environment.
     """
 
-    capabilities = ON_OFF_STATE
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, power: IpmiPower, password: str, timeout: float) -> None:
         self._power, self._password, self._timeout = power, password, timeout
@@ -83,6 +83,10 @@ class IpmiControl:
         """Power down at once, not by ACPI; returns when the BMC has accepted the request."""
         if self.state() is PowerState.ON:  # many BMCs reject the request otherwise
             self._chassis("off")
+
+    def soft_off(self) -> None:
+        """Press the power button by ACPI; returns when the BMC has accepted the request."""
+        self._chassis("soft")
 
     @property
     def _endpoint(self) -> str:

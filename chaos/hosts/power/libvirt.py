@@ -18,7 +18,7 @@ from chaos.hosts.power.cloud import load_sdk, maybe_carried_out, not_carried_out
 from chaos.model.command import PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Unreachable
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 
@@ -46,7 +46,7 @@ def make_libvirt_control(power: LibvirtPower, host: HostContext) -> LibvirtContr
 class LibvirtControl:
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks``. Every operation opens a new connection."""
 
-    capabilities = ON_OFF_STATE
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, libvirt: Any, uri: str, name: str) -> None:
         self._libvirt, self._uri, self._name = libvirt, uri, name
@@ -74,6 +74,11 @@ class LibvirtControl:
         with self._domain("destroying it", changes=True) as domain:
             if self._state(domain) is PowerState.ON:
                 domain.destroy()
+
+    def soft_off(self) -> None:
+        """Press its ACPI power button; returns when libvirt has done that, and not when it is off."""
+        with self._domain("pressing its power button", changes=True) as domain:
+            domain.shutdownFlags(self._libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """A transient domain, and one that is not defined to be destroyed when its system powers off."""

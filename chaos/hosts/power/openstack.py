@@ -17,7 +17,7 @@ from chaos.hosts.power.cloud import READ_TIMEOUT, load_sdk, machine_parts, maybe
 from chaos.model.command import PowerCapability, PowerState
 from chaos.model.driver import PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 
@@ -70,7 +70,7 @@ def make_openstack_control(power: OpenstackPower, host: HostContext) -> Openstac
 class OpenstackControl:
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ON_OFF_STATE - {PowerCapability.OFF}
+    capabilities = ALL_CAPABILITIES - {PowerCapability.OFF}
 
     def __init__(
         self, connection: Any, failures: tuple[type[Exception], ...], server: str, power: OpenstackPower
@@ -105,6 +105,11 @@ class OpenstackControl:
     def off(self) -> None:
         """Raises Refused: Nova has no power cut."""
         raise Refused(f"{self._label} cannot be cut off: Nova shuts it down first", hint="use how: sysrq, or poweroff")
+
+    def soft_off(self) -> None:
+        """os-stop: Nova shuts it down, and cuts it off after the cloud's shutdown_timeout (60 s by default)."""
+        with self._calls("os-stop", changes=True):
+            self._connection.compute.stop_server(self._server)
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """A server that is locked, so that it may not be started again."""

@@ -19,7 +19,7 @@ from chaos.model.command import PowerState
 from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import HostAddress, Secret
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 
@@ -55,7 +55,7 @@ def make_proxmox_control(power: ProxmoxPower, host: HostContext) -> ProxmoxContr
 class ProxmoxControl:
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ON_OFF_STATE
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, api: Any, rejected: type[Exception], power: ProxmoxPower) -> None:
         self._api, self._rejected, self._power = api, rejected, power
@@ -86,6 +86,11 @@ class ProxmoxControl:
         if self.state() is PowerState.ON:
             with self._calls("stop", changes=True):
                 self._machine().status.stop.post()
+
+    def soft_off(self) -> None:
+        """Shut down, never by force: by the agent of the guest where the configuration has one, else by ACPI."""
+        with self._calls("shutdown", changes=True):
+            self._machine().status.shutdown.post(forceStop=0)
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """A machine that is locked, or that the HA manager starts again."""

@@ -14,11 +14,11 @@ from pydantic import Field
 from chaos.hosts.driver import PowerDriver
 from chaos.hosts.power.secrets import SecretContext, read_secret
 from chaos.hosts.power.tls import client_context
-from chaos.model.command import PowerState
+from chaos.model.command import PowerCapability, PowerState
 from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.field_types import Secret, Url
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES, ON_OFF_STATE
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.redaction import register_secret
 
@@ -33,7 +33,7 @@ _STATES = {
     "Off": PowerState.OFF,
     "PoweringOn": PowerState.OFF,
 }
-_RESETS = {PowerState.ON: "On", PowerState.OFF: "ForceOff"}
+_SOFT_OFF = ("GracefulShutdown", "PushPowerButton")  # either presses the power button of a machine that is on
 _ALREADY_IN_STATE = (400, 409)  # status of a reset into the state that the system is in already
 
 
@@ -84,11 +84,16 @@ def make_redfish_control(power: RedfishPower, context: SecretContext, timeout: f
 class RedfishControl:
     """Implements ``chaos.model.ports.PowerControl`` and ``MachineIdentity``. Every request opens a new connection."""
 
-    capabilities = ON_OFF_STATE
-
     def __init__(self, url: str, headers: dict[str, str], context: ssl.SSLContext | None, timeout: float) -> None:
         self._url, self._headers, self._context, self._timeout = urlsplit(url), headers, context, timeout
         self._uuid = ""
+
+    @property
+    def capabilities(self) -> frozenset[PowerCapability]:
+        """Without ``soft-off`` where the BMC does not offer it. Raises NodefallError."""
+        allowed = self._reset_action().allowed
+        has_soft_off = allowed is None or any(kind in allowed for kind in _SOFT_OFF)
+        return ALL_CAPABILITIES if has_soft_off else ON_OFF_STATE
 
     def state(self) -> PowerState:
         """``on`` or ``off``; ``off`` while it is powering on, ``on`` while it is powering off."""
@@ -103,11 +108,17 @@ class RedfishControl:
 
     def on(self) -> None:
         """Power on; returns when the BMC has accepted the request."""
-        self._reset(PowerState.ON)
+        self._reset("On", PowerState.ON)
 
     def off(self) -> None:
         """Cut the power; returns when the BMC has accepted the request."""
-        self._reset(PowerState.OFF)
+        self._reset("ForceOff", PowerState.OFF)
+
+    def soft_off(self) -> None:
+        """Press the power button; returns when the BMC has accepted the request."""
+        allowed = self._reset_action().allowed
+        kind = next((kind for kind in _SOFT_OFF if allowed and kind in allowed), _SOFT_OFF[0])
+        self._reset(kind, PowerState.OFF)
 
     @property
     def _endpoint(self) -> str:
@@ -135,12 +146,14 @@ class RedfishControl:
                 hint="correct power.url of the inventory",
             )
 
-    def _reset(self, wanted: PowerState) -> None:
+    def _reset_action(self) -> _Reset:
         actions = self._system().actions
-        reset = actions.reset if actions else None
-        kind = _RESETS[wanted]
-        if reset is None or not reset.target:
+        if actions is None or actions.reset is None or not actions.reset.target:
             raise NodefallError(f"{self._endpoint} has no Reset action", hint="url must be that of a ComputerSystem")
+        return actions.reset
+
+    def _reset(self, kind: str, wanted: PowerState) -> None:
+        reset = self._reset_action()
         if reset.allowed is not None and kind not in reset.allowed:
             raise NodefallError(
                 f"{self._endpoint} does not support {kind}, only {', '.join(reset.allowed)}", hint="power it by hand"

@@ -22,7 +22,7 @@ from chaos.model.driver import FilePath, PowerSettings
 from chaos.model.errors import NodefallError, Refused
 from chaos.model.field_types import HostAddress, Secret
 from chaos.model.identity import is_uuid, swap_uuid
-from chaos.model.ports import ON_OFF_STATE
+from chaos.model.ports import ALL_CAPABILITIES
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
 from chaos.model.provider_id import provider_parts
@@ -65,7 +65,7 @@ class VsphereControl:
     ``is_by_provider``: its Node has a provider ID of vSphere, which must be that of the machine.
     """
 
-    capabilities = ON_OFF_STATE
+    capabilities = ALL_CAPABILITIES
 
     def __init__(self, session: VsphereSession, name: str, *, is_by_provider: bool) -> None:
         self._session, self._name, self._is_by_provider = session, name, is_by_provider
@@ -92,6 +92,12 @@ class VsphereControl:
         machine = self._machine()
         if self._state(self._summary(machine)) is PowerState.ON:
             self._change("powering it off", machine.PowerOffVM_Task)
+
+    def soft_off(self) -> None:
+        """Let VMware Tools shut the guest down; returns when the request is issued. Refused where none runs."""
+        machine = self._machine()
+        with self._session.calls(f"{self._label}: shutting its guest down failed", changes=True):
+            machine.ShutdownGuest()
 
     def risks(self) -> tuple[PowerRisk, ...]:
         """What vSphere HA, Fault Tolerance or an extension would do with it, and missing privileges."""

@@ -136,12 +136,13 @@ class RedfishServer:
 
 def reset(machine: Machine, kind: str) -> None:
     """Reset a machine by ``kind``, one of RESET_TYPES. Raises LogindError where the machine refuses."""
+    if kind in ("GracefulShutdown", "PushPowerButton"):  # the same ACPI event; only a button switches on
+        machine.press_power_button()
+        return
     if kind in ("ForceOff", "ForceRestart", "PowerCycle"):
         machine.power_off()
-    if kind in ("On", "ForceRestart", "PowerCycle") or (kind == "PushPowerButton" and machine.state == "off"):
+    if kind in ("On", "ForceRestart", "PowerCycle"):
         machine.power_on()
-    elif kind in ("GracefulShutdown", "PushPowerButton") and machine.is_reachable:
-        machine.request_shutdown("poweroff")
     elif kind == "GracefulRestart" and machine.is_reachable:
         machine.request_shutdown("reboot")
 

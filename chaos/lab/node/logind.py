@@ -11,20 +11,29 @@ from chaos.lab.sim.clock import SimClock, Timer
 
 Kind = Literal["poweroff", "reboot"]
 _DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
+_POWER_KEY_ACTION = "poweroff"  # logind.conf(5) HandlePowerKey
 _DROP_INS = ("/usr/lib/systemd/logind.conf.d/", "/etc/systemd/logind.conf.d/")
-_SETTING = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
+_DELAY = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
+_POWER_KEY = re.compile(r"^HandlePowerKey=([a-z-]+)$", re.MULTILINE)
+_SHUTDOWN_KINDS: Mapping[str, Kind] = {"poweroff": "poweroff", "reboot": "reboot"}
 _CANCELS_IN_FLIGHT = 257  # first systemd version whose `shutdown -c` cancels a shutdown that is being delayed
 
 
 def inhibit_delay_max(files: Mapping[str, str]) -> float:
-    """InhibitDelayMaxSec by the drop-ins. One in /etc masks its namesake in /usr/lib; the last name wins."""
+    """InhibitDelayMaxSec by the drop-ins."""
+    value = _last_setting(files, _DELAY)
+    return float(value) if value else _DEFAULT_DELAY_MAX
+
+
+def _last_setting(files: Mapping[str, str], pattern: re.Pattern[str]) -> str:
+    """A setting of the drop-ins, "" without one. One in /etc masks its namesake in /usr/lib; the last name wins."""
     found = {}
     for directory in _DROP_INS:
         for path, text in files.items():
             if path.startswith(directory) and path.endswith(".conf"):
                 found[path.removeprefix(directory)] = text
-    values = [match[1] for _, text in sorted(found.items()) for match in _SETTING.finditer(text)]
-    return float(values[-1]) if values else _DEFAULT_DELAY_MAX
+    values = [match[1] for _, text in sorted(found.items()) for match in pattern.finditer(text)]
+    return values[-1] if values else ""
 
 
 class LogindError(RuntimeError):
@@ -54,7 +63,7 @@ class Logind:
     ) -> None:  # fmt: skip
         self.version, self.installed = version, installed
         self._files = files if files is not None else {}
-        self.inhibit_delay_max = _DEFAULT_DELAY_MAX
+        self.inhibit_delay_max, self.power_key_action = _DEFAULT_DELAY_MAX, _POWER_KEY_ACTION
         self.preparing_for_shutdown = False
         self.is_running = self.announces_schedules = False
         self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; a restart changes them
@@ -74,8 +83,15 @@ class Logind:
         self.reload()
 
     def reload(self) -> None:
-        """Handle SIGHUP: read InhibitDelayMaxSec; the last drop-in by file name wins (facts 1.7)."""
+        """Handle SIGHUP: read the drop-ins; the last one by file name wins (facts 1.7)."""
         self.inhibit_delay_max = inhibit_delay_max(self._files)
+        self.power_key_action = _last_setting(self._files, _POWER_KEY) or _POWER_KEY_ACTION
+
+    def press_power_key(self) -> None:
+        """Begin what HandlePowerKey says, if logind runs and nothing else is in progress; it reports to nobody."""
+        kind = _SHUTDOWN_KINDS.get(self.power_key_action)
+        if kind and self.is_running and not self.preparing_for_shutdown:
+            self._begin(kind)
 
     def power_off(self) -> None:
         """Start a power-off, as ``systemctl poweroff``. Raises LogindError if a shutdown is in progress."""

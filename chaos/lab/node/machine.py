@@ -173,11 +173,15 @@ class Machine:
         return ShutdownManager(process, reporter, workers)
 
     def request_shutdown(self, kind: Kind) -> None:
-        """Shut down in order, as asked by the power button or a BMC. Raises LogindError if that is refused."""
-        if kind == "reboot":
-            self.logind.reboot()
-        else:
-            self.logind.power_off()
+        """Shut down in order, as asked by a BMC. Raises LogindError if that is refused."""
+        (self.logind.reboot if kind == "reboot" else self.logind.power_off)()
+
+    def press_power_button(self) -> None:
+        """Switch on a machine that is off; let the operating system of one that is up decide."""
+        if self.state == "off":
+            self.power_on()
+        elif self.is_reachable:
+            self.logind.press_power_key()
 
     @property
     def is_kubelet_port_open(self) -> bool:

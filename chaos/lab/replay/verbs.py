@@ -7,7 +7,7 @@ from typing import Any
 API = "api"  # through the API server: module external_writes infers the changes from the objects
 
 _HOST = {
-    "poweroff": "power-off shutdown graceful-poweroff graceful-shutdown",
+    "poweroff": "power-button power-off shutdown graceful-poweroff graceful-shutdown",
     "reboot": "graceful-reboot restart-node node-reboot",
     "hard-reboot": "reset hard-reset power-reset power-cycle fast-reboot",
     "power-cut": "power-kill hard-poweroff cut-power kernel-crash crash panic",

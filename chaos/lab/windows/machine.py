@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.kubelet.client_certificate import FILE as CLIENT_CERTIFICATE
@@ -102,6 +103,13 @@ class WindowsMachine(Machine):
             self.power.request(ShutdownRequest(kind, 0.0, r"C:\Windows\System32\RuntimeBroker.exe"))
         except PowerError as error:
             raise LogindError(f"the shutdown is refused: {error}") from error
+
+    def press_power_button(self) -> None:
+        if self.state == "off":
+            self.power_on()
+        elif self.is_reachable:
+            with suppress(LogindError):  # a shutdown is in progress: the press has no effect
+                self.request_shutdown("poweroff")
 
     def boot_at_once(self) -> None:
         super().boot_at_once()

@@ -33,6 +33,7 @@ _PROPERTIES: dict[str, tuple[str, Callable[[Logind], Any]]] = {
     "ScheduledShutdown": ("(st)", _scheduled_shutdown),
     "PreparingForShutdown": ("b", lambda logind: logind.preparing_for_shutdown),
     "InhibitDelayMaxUSec": ("t", lambda logind: round(logind.inhibit_delay_max * 1e6)),
+    "HandlePowerKey": ("s", lambda logind: logind.power_key_action),
     "BlockInhibited": ("s", lambda _: ""),
     "DelayInhibited": ("s", lambda logind: ":".join(sorted({str(lock["what"]) for lock in logind.inhibitors()}))),
 }
