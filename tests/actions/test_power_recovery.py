@@ -78,7 +78,8 @@ REFUSED: list[tuple[str, dict[str, Any], Target, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("poweroff", {}), ("power-button", {}), ("power-cut", {}), ("schedule-shutdown", {"fires": True})]
+    ("name", "given"),
+    [("poweroff", {}), ("power-button", {}), ("power-cut", {}), ("schedule-shutdown", {"fires": True})],
 )
 def test_a_power_control_that_cannot_be_used_is_the_reason(name: str, given: dict[str, Any]) -> None:
     """A wrong password must not read as a machine without a clock, or without a power control."""
@@ -92,7 +93,9 @@ def test_a_power_control_that_cannot_be_used_is_the_reason(name: str, given: dic
 @pytest.mark.parametrize("key", ['s "ignore"', 's "suspend"', 's "reboot"'])
 def test_a_power_button_that_does_something_else(key: str) -> None:
     node = replace(STEADY, facts=FACTS | {"power-key": key})
-    with pytest.raises(Unsupported, match=f"does not power off when its power button is pressed: HandlePowerKey is {key}"):
+    with pytest.raises(
+        Unsupported, match=f"does not power off when its power button is pressed: HandlePowerKey is {key}"
+    ):
         describe("power-button", {}, node)
 
 

@@ -40,6 +40,7 @@ GOOD = [
     ("scheduled-shutdown", '(st) "" 18446744073709551615\n', NO_SHUTDOWN_SCHEDULED),
     ("scheduled-shutdown", '(st) "poweroff" 1795231571000000\n', '(st) "poweroff" 1795231571000000'),
     ("preparing-for-shutdown", "b false\n", "b false"),
+    ("power-key", 's "poweroff"\n', 's "poweroff"'),
     ("inhibit-delay-max", "t 5000000\n", "t 5000000"),
     ("inhibitor-kubelet", LOCKS, True),
     ("inhibitor-kubelet", NO_LOCKS, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,32 +43,32 @@ class Answers:
         if name == "Fetch":
             return _encode("Fetch", self.properties[this, values[0]])
         if name == "Login" and values[:2] != [USER, PASSWORD]:
-            return _encode(name, _vim().fault.InvalidLogin(msg="Cannot complete login."))
+            return _encode(
+                name, _load("VmomiSupport").GetVmodlType("vim.fault.InvalidLogin")(msg="Cannot complete login.")
+            )
         self.calls.append(name)
         found = self.methods[name]
         return _encode(name, found(*values) if callable(found) else found)
 
 
-def _vim() -> Any:
-    from pyVmomi import vim  # noqa: PLC0415 - an extra  # type: ignore[import-untyped]
-
-    return vim
+def _load(module: str) -> Any:
+    """A module of pyvmomi, which is an extra."""
+    return importlib.import_module(f"pyVmomi.{module}")
 
 
 def complete(value: Any) -> Any:
     """The data object with values for the fields that its published schema requires."""
-    from pyVmomi import VmomiSupport  # noqa: PLC0415 - an extra
-
+    support = _load("VmomiSupport")
     for info in value._GetPropertyList():
         found = getattr(value, info.name)
-        if isinstance(found, VmomiSupport.DataObject):
+        if isinstance(found, support.DataObject):
             complete(found)
-        elif found is None and not info.flags & VmomiSupport.F_OPTIONAL:
-            setattr(value, info.name, _some(info.type, VmomiSupport))
+        elif found is None and not info.flags & support.F_OPTIONAL:
+            setattr(value, info.name, _some(info.type, support))
     return value
 
 
-def _some(kind: type, support: Any) -> Any:
+def _some(kind: Any, support: Any) -> Any:
     if issubclass(kind, support.DataObject):
         return complete(kind())
     if issubclass(kind, support.ManagedObject):
@@ -78,18 +79,16 @@ def _some(kind: type, support: Any) -> Any:
 
 
 def _encode(name: str, value: Any) -> tuple[int, str]:
-    from pyVmomi import SoapAdapter, VmomiSupport  # noqa: PLC0415 - an extra
-
     if isinstance(value, Exception):
         kind = type(value).__name__.rpartition(".")[2]
         detail = f'<detail><{kind}Fault xmlns="urn:vim25" xsi:type="{kind}"></{kind}Fault></detail>'
-        reason = f"<faultcode>ServerFaultCode</faultcode><faultstring>{value.msg}</faultstring>"
+        reason = f"<faultcode>ServerFaultCode</faultcode><faultstring>{getattr(value, 'msg', '')}</faultstring>"
         return 500, _ENVELOPE.format(f"<soapenv:Fault>{reason}{detail}</soapenv:Fault>")
     if value is None:
         return 200, _ENVELOPE.format(f'<{name}Response xmlns="urn:vim25"></{name}Response>')
-    info = VmomiSupport.Object(name="returnval", type=object, version=_VERSION, flags=0)
+    info = _load("VmomiSupport").Object(name="returnval", type=object, version=_VERSION, flags=0)
     values = value if isinstance(value, list) else [value]
-    texts = [SoapAdapter.SerializeToStr(each, info, _VERSION) for each in values]
+    texts = [_load("SoapAdapter").SerializeToStr(each, info, _VERSION) for each in values]
     return 200, _ENVELOPE.format(f'<{name}Response xmlns="urn:vim25">{"".join(texts)}</{name}Response>')
 
 

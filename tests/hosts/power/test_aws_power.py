@@ -224,6 +224,14 @@ def test_the_state_machine(name: str, state: str, sent_by_on: str, sent_by_off: 
             stub.assert_no_pending_responses()
 
 
+def test_soft_off_lets_the_system_shut_down() -> None:
+    ec2 = client("ec2")
+    with Stubber(ec2) as stub:
+        stub.add_response("stop_instances", {}, {"InstanceIds": [I1]})
+        AwsControl(ec2, GroupClients(None, None), exceptions, I1, POWER).soft_off()
+        stub.assert_no_pending_responses()
+
+
 @pytest.mark.parametrize(
     ("code", "status", "error"),
     [

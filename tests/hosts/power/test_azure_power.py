@@ -17,7 +17,7 @@ from chaos.hosts.driver import power_control_of
 from chaos.hosts.power.azure import AzureControl
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.identity import HostIdentity, NodeIdentity
-from chaos.model.ports import ON_OFF_STATE, MachineIdentity, MachineRisks
+from chaos.model.ports import ALL_CAPABILITIES, MachineIdentity, MachineRisks
 from chaos.model.power_identity import bind_power
 from tests.kit.clouds import host_context
 from tests.kit.local_http import Reply, Request, local_http
@@ -112,7 +112,7 @@ def test_it_is_bound_to_the_node_and_not_to_another(azure: Azure, resource: str)
     found = azure.control(resource)
     assert isinstance(found, MachineIdentity)
     assert isinstance(found, MachineRisks)
-    assert found.capabilities == ON_OFF_STATE
+    assert found.capabilities == ALL_CAPABILITIES
     identity = found.identity()
     assert identity.key == UUID
     for uuid in (UUID, SWAPPED):  # some machines report their first three groups in the other byte order
@@ -151,6 +151,12 @@ def test_the_state_machine(azure: Azure, resource: str, power: str, state: str, 
     azure.changes.clear()
     made.off()
     assert azure.changes == [(resource, *each) for each in off]
+
+
+@pytest.mark.parametrize("resource", [SINGLE, MEMBER])
+def test_soft_off_does_not_skip_the_shutdown(azure: Azure, resource: str) -> None:
+    azure.control(resource).soft_off()
+    assert azure.changes == [(resource, "powerOff", ["false"])]
 
 
 @pytest.mark.parametrize(

@@ -152,12 +152,16 @@ def test_the_state_machine(google: Google, status: str, state: str, on: Any, off
 
 def test_a_stop_is_a_power_cut_only_without_a_shutdown_of_the_guest(google: Google) -> None:
     made = control()
-    assert made.capabilities == {"on", "state"}
+    assert made.capabilities == {"on", "soft-off", "state"}
     with pytest.raises(Refused, match="cannot be cut off: Compute Engine shuts its guest down first"):
         made.off()
     assert google.changes == []
+    made.soft_off()
+    assert google.changes == [("stop", {"discardLocalSsd": ["false"]})]
     google.instance = {"scheduling": {"skipGuestOsShutdown": True}}
     assert made.capabilities == {"on", "off", "state"}
+    with pytest.raises(Refused, match="is never shut down: skipGuestOsShutdown is set"):
+        made.soft_off()
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,13 @@ def test_a_paused_domain_is_on_and_is_resumed(driver: Any) -> None:
     assert driver.connection.lookupByName("n1").state()[0] == 1
 
 
+def test_soft_off_presses_the_power_button(driver: Any) -> None:
+    driver.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN = 1  # virDomainShutdownFlagValues
+    n1 = control(driver)
+    n1.soft_off()
+    assert n1.state() == "off"  # the test driver's guest goes down at once
+
+
 @pytest.mark.parametrize("name", ["n1", UUID])
 def test_it_is_bound_by_its_uuid_and_not_to_another(driver: Any, name: str) -> None:
     n1 = control(driver, name)

@@ -169,10 +169,12 @@ def test_the_state_machine(cloud: Cloud, status: str, task: str | None, state: s
 
 def test_nova_has_no_power_cut(cloud: Cloud) -> None:
     made = control()
-    assert made.capabilities == {"on", "state"}
+    assert made.capabilities == {"on", "soft-off", "state"}
     with pytest.raises(Refused, match="cannot be cut off: Nova shuts it down first"):
         made.off()
     assert cloud.actions == []
+    made.soft_off()
+    assert cloud.actions == [{"os-stop": None}]
 
 
 def test_a_server_of_another_project_is_refused(cloud: Cloud) -> None:

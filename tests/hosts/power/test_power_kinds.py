@@ -82,8 +82,9 @@ def test_the_password_is_on_no_command_line(tmp_path: Path, monkeypatch: pytest.
     control = ipmitool(tmp_path, "echo Chassis Power is on", monkeypatch)
     control.on()
     control.off()
+    control.soft_off()
     argv = (tmp_path / "argv").read_text()
-    assert [line.split()[-1] for line in argv.splitlines()] == ["on", "status", "off"]
+    assert [line.split()[-1] for line in argv.splitlines()] == ["on", "status", "off", "soft"]
     assert PASSWORD not in argv
     assert " -E " in argv
     assert (tmp_path / "env").read_text() == f"{PASSWORD}\n"

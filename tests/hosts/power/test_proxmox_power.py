@@ -17,7 +17,7 @@ from chaos.hosts.driver import power_control_of
 from chaos.hosts.power.proxmox import ProxmoxControl
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.identity import HostIdentity, NodeIdentity
-from chaos.model.ports import ON_OFF_STATE, MachineIdentity, MachineRisks
+from chaos.model.ports import ALL_CAPABILITIES, MachineIdentity, MachineRisks
 from chaos.model.power_identity import bind_power
 from tests.kit.clouds import host_context
 from tests.kit.tls_authority import Authority
@@ -37,6 +37,7 @@ class Proxmox:
     config: dict[str, Any] = field(default_factory=lambda: {"smbios1": f"manufacturer=x,uuid={UUID}"})
     post_status: int = 200
     posts: list[str] = field(default_factory=list)
+    forms: list[str] = field(default_factory=list)
 
     def answer(self, path: str) -> tuple[int, Any]:
         machine = f"{BASE}/nodes/pve2/qemu/101"
@@ -62,6 +63,7 @@ def handler(proxmox: Proxmox) -> type[BaseHTTPRequestHandler]:
             self.respond(*proxmox.answer(self.path))
 
         def do_POST(self) -> None:
+            proxmox.forms.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
             proxmox.posts.append(self.path.removeprefix(f"{BASE}/nodes/pve2/qemu/101/status/"))
             self.respond(proxmox.post_status, "UPID:pve2:0001")
 
@@ -100,7 +102,7 @@ def test_it_is_bound_by_its_uuid_and_not_to_another(proxmox: Proxmox) -> None:
     found = proxmox.control()
     assert isinstance(found, MachineIdentity)
     assert isinstance(found, MachineRisks)
-    assert found.capabilities == ON_OFF_STATE
+    assert found.capabilities == ALL_CAPABILITIES
     assert found.identity().key == UUID
     node, other = NodeIdentity("n1", "m", UUID), NodeIdentity("n1", "m", OTHER)
     assert bind_power(node, HostIdentity(), found.identity(), {"n1": node}).is_bound
@@ -125,6 +127,11 @@ def test_the_state_machine(proxmox: Proxmox, status: dict[str, Any], state: str,
     proxmox.posts.clear()
     proxmox.control().off()
     assert proxmox.posts == off
+
+
+def test_soft_off_is_never_by_force(proxmox: Proxmox) -> None:
+    proxmox.control().soft_off()
+    assert (proxmox.posts, proxmox.forms) == (["shutdown"], ["forceStop=0"])
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from cryptography.x509.oid import NameOID
 from chaos.hosts.power.redfish import RedfishControl, RedfishPower, make_redfish_control
 from chaos.hosts.power.secrets import SecretContext
 from chaos.model.errors import NodefallError, Refused, Unreachable
+from chaos.model.ports import ALL_CAPABILITIES, ON_OFF_STATE
 
 PASSWORD = "hunter2-secret"
 SYSTEM = "/redfish/v1/Systems/1"
@@ -187,6 +188,27 @@ def test_a_reset_that_is_not_offered_is_not_sent(bmc: Bmc) -> None:
     with pytest.raises(NodefallError, match="does not support ForceOff, only On, GracefulShutdown"):
         bmc.control().off()
     assert bmc.resets == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "sent"),
+    [
+        (None, "GracefulShutdown"),
+        (["On", "ForceOff", "PushPowerButton", "GracefulShutdown"], "GracefulShutdown"),
+        (["On", "ForceOff", "PushPowerButton"], "PushPowerButton"),
+        (["On", "ForceOff"], None),
+    ],
+)
+def test_soft_off_presses_the_power_button(bmc: Bmc, allowed: list[str] | None, sent: str | None) -> None:
+    bmc.allowed, bmc.power = allowed, "On"
+    control = bmc.control()
+    assert control.capabilities == (ALL_CAPABILITIES if sent else ON_OFF_STATE)
+    if sent:
+        control.soft_off()
+    else:
+        with pytest.raises(NodefallError, match="does not support GracefulShutdown, only On, ForceOff"):
+            control.soft_off()
+    assert bmc.resets == ([sent] if sent else [])
 
 
 def test_credentials_stay_with_the_server_that_was_named(bmc: Bmc) -> None:

@@ -12,7 +12,7 @@ import pytest
 from chaos.hosts.power.vsphere import VsphereControl
 from chaos.model.errors import NodefallError, Refused, Unreachable
 from chaos.model.identity import HostIdentity, NodeIdentity, swap_uuid
-from chaos.model.ports import ON_OFF_STATE, MachineIdentity, MachineRisks
+from chaos.model.ports import ALL_CAPABILITIES, MachineIdentity, MachineRisks
 from chaos.model.power_identity import bind_power
 from tests.kit.vsphere import PASSWORD, Vcenter, vcsim
 from tests.kit.vsphere_soap import Answers, complete, soap_server
@@ -54,6 +54,7 @@ class Simulated:
             "FindAllByUuid": lambda uuid, *_: [self.machine] if uuid == UUID else [],
             "HasPrivilegeOnEntities": lambda *_: [self._privileges()],
             "PowerOffVM_Task": self.task, "PowerOnVM_Task": self.task,
+            "ShutdownGuest": None,
             "CreatePropertyCollector": self.collector, "DestroyPropertyCollector": None,
             "CreateFilter": vmodl.query.PropertyCollector.Filter("filter-1", None),
             "WaitForUpdatesEx": lambda *_: self._update(),
@@ -110,7 +111,7 @@ def changes(answers: Answers) -> list[str]:
 @pytest.mark.timeout(600)  # vcsim is compiled first
 def test_vcsim_follows_on_and_off(vcenter: Vcenter) -> None:
     control = vcenter.control(PATH)
-    assert control.capabilities == ON_OFF_STATE
+    assert control.capabilities == ALL_CAPABILITIES
     assert control.state() == "on"
     for verb in (control.off, control.off, control.on, control.on):  # each twice: no harm
         verb()
@@ -167,6 +168,17 @@ def test_the_state_machine(
     simulated.answers.calls.clear()
     control.off()
     assert changes(simulated.answers) == off
+
+
+def test_soft_off_needs_vmware_tools(simulated: Simulated, server: Vcenter) -> None:
+    control = server.control(UUID)
+    control.soft_off()
+    assert changes(simulated.answers) == ["ShutdownGuest"]
+    simulated.answers.methods["ShutdownGuest"] = simulated.vim.fault.ToolsUnavailable(
+        msg="VMware Tools is not running."
+    )
+    with pytest.raises(Refused, match=r"shutting its guest down failed: VMware Tools is not running\."):
+        control.soft_off()
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ _LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
 class Bench:
     """A logind whose signals and shutdowns are recorded."""
 
-    def __init__(self, version: int = 252) -> None:
+    def __init__(self, files: dict[str, str] | None = None, version: int = 252) -> None:
         self.sim = SimClock(1000.0, 1)
         self.done: list[tuple[float, Kind]] = []
         self.signals: list[bool] = []
-        self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)))
+        self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)), files)
         self.logind.start()
         self.logind.listen(self.signals.append)
 
@@ -30,6 +30,21 @@ def test_without_a_lock_the_shutdown_is_not_delayed() -> None:
     bench.logind.power_off()
     bench.run(0.1)
     assert (bench.done, bench.signals) == ([(1000.0, "poweroff")], [True])
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("", ["poweroff"]), ("HandlePowerKey=reboot", ["reboot"]), ("HandlePowerKey=ignore", [])],
+)
+def test_the_power_key_does_what_is_configured(setting: str, expected: list[Kind]) -> None:
+    bench = Bench({"/etc/systemd/logind.conf.d/key.conf": f"[Login]\n{setting}\n"})
+    bench.logind.inhibit(_LOCK)
+    bench.logind.press_power_key()
+    bench.logind.press_power_key()  # again: a shutdown is in progress
+    bench.run(3.0)
+    assert (bench.done, bench.signals) == ([], [True] if expected else [])
+    bench.logind.release(_LOCK)
+    assert [kind for _, kind in bench.done] == expected
 
 
 def test_a_delay_lock_holds_until_it_is_released() -> None:
@@ -102,7 +117,7 @@ def test_cancel_before_the_time_emits_no_signal() -> None:
 
 @pytest.mark.parametrize(("version", "done"), [(252, 1), (256, 1), (257, 0)])
 def test_cancel_in_flight(version: int, done: int) -> None:
-    bench = Bench(version)
+    bench = Bench(version=version)
     bench.logind.inhibit(_LOCK)
     bench.logind.power_off()
     bench.run(1.0)
