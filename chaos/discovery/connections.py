@@ -15,13 +15,15 @@ Hosts = dict[str, dict[str, Any]]
 
 def connections(access: Mapping[str, Access], user: str | None, ssh: Entries) -> tuple[Entries, Hosts]:
     """Entries of ``defaults``, and the keys of each host that differs. ``user`` replaces the proposed logins of SSH."""
-    linux = [each for each in access.values() if each.transport in ("ssh", "docker")]
+    linux = [each for each in access.values() if each.transport in ("ssh", "docker", "pod")]
     usual = Counter(each.transport for each in linux).most_common(1)
     transport = usual[0][0] if usual else ""
     shared: Entries = ()
     login = ""
     if transport == "docker":
         shared = tuple(_docker(next(each for each in linux if each.transport == "docker")))
+    elif transport == "pod":
+        shared = (Entry("transport", "pod", next(each.reason for each in linux if each.transport == "pod")),)
     elif transport == "ssh":
         logins = [each for each in linux if each.transport == "ssh"]
         (first, _), *_ = Counter(each.user for each in logins).most_common(1)

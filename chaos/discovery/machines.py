@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.discovery.distributions import AKS, GKE, KIND, distribution_of_node
+from chaos.discovery.distributions import AKS, EKS, GKE, KIND, OPENSHIFT, distribution_of_node
 from chaos.discovery.nodes import ListedNode
 from chaos.discovery.providers import provider_of
 
-Transport = Literal["ssh", "winrm", "docker", ""]
+Transport = Literal["ssh", "winrm", "docker", "pod", ""]
+LinuxTransport = Literal["ssh", "pod"]  # those that a person may choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,22 @@ LOGINS = (
     Login(r"^AlmaLinux", "almalinux"),
     Login(r"^Red Hat Enterprise Linux", "cloud-user"),
 )
+# Where a login over SSH is the exception: why.
+_BY_POD = {
+    EKS: "EKS: managed node groups admit SSH only where it was configured",
+    GKE: "GKE: logins need OS Login or keys in the project's metadata",
+    AKS: "AKS: nodes have no public address, and new ones may have SSH disabled",
+    OPENSHIFT: "OpenShift: Red Hat advises against SSH to nodes (oc debug node makes such a pod)",
+}
 _ON_AWS = {"debian": "admin", "cloud-user": "ec2-user", "almalinux": "ec2-user"}
 _KIND_ENGINE = re.compile(r"^kind://(docker|podman)/")
 
 
-def access_of(node: ListedNode) -> Access:
-    """How nodefall can run commands on the machine of a Node."""
+def access_of(node: ListedNode, chosen: LinuxTransport | None = None) -> Access:
+    """How nodefall can run commands on the machine of a Node. ``chosen``: instead of SSH or pods on Linux.
+
+    A pod needs a shell on the host, as SSH does: commands are run there by nsenter, with the host's programs.
+    """
     if without := _without_machine(node) or _without_shell(node):
         return without
     if node.system == "windows":
@@ -61,7 +72,8 @@ def access_of(node: ListedNode) -> Access:
     if distribution_of_node(node).name == KIND:
         found = _KIND_ENGINE.match(node.provider_id)
         return Access("docker", reason="a node of kind is a container", engine=found[1] if found else "")
-    return _ssh(node)
+    why = "as chosen" if chosen else _BY_POD.get(distribution_of_node(node).name, "")
+    return Access("pod", reason=why) if chosen == "pod" or (why and not chosen) else _ssh(node)
 
 
 def _without_machine(node: ListedNode) -> Access | None:

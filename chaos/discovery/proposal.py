@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chaos.discovery.connections import connections
 from chaos.discovery.distributions import MANAGED, UNKNOWN, Found, distribution_of
 from chaos.discovery.entries import Entries, Entry
-from chaos.discovery.machines import Access, access_of
+from chaos.discovery.machines import Access, LinuxTransport, access_of
 from chaos.discovery.nodes import ListedNode, summary
 from chaos.discovery.power import PowerChoice, powers
 from chaos.discovery.providers import Kinds
@@ -42,6 +42,13 @@ class Choices:
     proxy_jump: str | None = None
     known_hosts: str | None = None
     power: PowerChoice | None = None
+    transport: LinuxTransport | None = None
+
+    @property
+    def linux_transport(self) -> LinuxTransport | None:
+        """Who gives anything of a login wants SSH."""
+        is_ssh = any(each is not None for each in (self.user, self.port, self.identity_file, self.proxy_jump))
+        return self.transport or ("ssh" if is_ssh else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class Proposal:
 def propose(facts: ClusterFacts, choices: Choices, kinds: Kinds) -> Proposal:
     """The inventory of a cluster. ``kinds``: settings of the installed power drivers by name."""
     found = distribution_of(facts.nodes, has_kubeadm_config=facts.has_kubeadm_config)
-    access = {node.name: access_of(node) for node in facts.nodes}
+    access = {node.name: access_of(node, choices.linux_transport) for node in facts.nodes}
     shared, hosts = connections(access, choices.user, _ssh_settings(choices))
     default_power, machine_powers, power_reason = powers(facts.nodes, access, choices.power, kinds)
     if default_power:
@@ -131,6 +138,11 @@ def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> I
         yield f"{found.name} may replace a machine that is down: suspend auto-repair and auto-scaling of its pool first"
     if found.name in MANAGED and any(each.transport == "ssh" for each in access.values()):
         yield f"{found.name} admits SSH only where it was configured; else doctor reports the nodes as unreachable"
+    if any(each.transport == "pod" for each in access.values()):
+        yield (
+            "transport pod: doctor and runs make a privileged pod on each node that they look at, and remove it again; "
+            "see docs/transports.md for what that costs"
+        )
     if any(each.transport == "winrm" for each in access.values()):
         yield "Windows: set the variable NODEFALL_WINRM_PASSWORD, and see docs/windows.md for certificates and rights"
     if found.name == UNKNOWN:

@@ -46,25 +46,29 @@ def ssh(provider: str = "", **more: Any) -> dict[str, Any]:
     return {"transport": "ssh", "sudo": True, "power": power, **more}
 
 
+def pod(provider: str = "") -> dict[str, Any]:
+    return {"transport": "pod", "power": ssh(provider)["power"]}
+
+
 ALONE = "all nodes are control planes, which are protected"
 CASES = {
     "kubeadm": Case(distributions.kubeadm(), "kubeadm", ssh(), hosts=3, spared=2),
     "k3s": Case(distributions.k3s(), "k3s", ssh(), hosts=2),
     "eks": Case(
-        distributions.eks(), "EKS", ssh("aws", user="ec2-user"), hosts=3, spared=2,
+        distributions.eks(), "EKS", pod("aws"), hosts=3, spared=2,
         protected={"roles": ["control-plane"], "nodes": ["fargate-ip-10-0-9-9"]},
-        notes=("Fargate: no machine", "EKS may replace a machine", "EKS admits SSH only"),
+        notes=("Fargate: no machine", "EKS may replace a machine", "doctor and runs make a privileged pod"),
     ),
-    "gke": Case(distributions.gke(), "GKE", ssh("gcp"), hosts=3, spared=2, notes=("GKE may replace",)),
+    "gke": Case(distributions.gke(), "GKE", pod("gcp"), hosts=3, spared=2, notes=("GKE may replace",)),
     "aks": Case(
-        distributions.aks(), "AKS", ssh("azure", user="azureuser"), hosts=3, spared=2, notes=("AKS may replace",)
+        distributions.aks(), "AKS", pod("azure"), hosts=3, spared=2, notes=("AKS may replace",)
     ),
     "kind": Case(
         distributions.kind(), "kind",
         {"transport": "docker", "engine": "docker", "power": {"kind": "docker", "engine": "docker"}},
         findings=frozenset({UNREACHABLE}), hosts=2, login=False,
     ),
-    "openshift": Case(distributions.openshift(), "OpenShift", ssh(user="core"), hosts=2),
+    "openshift": Case(distributions.openshift(), "OpenShift", pod(), hosts=2),
     "single": Case(distributions.kubeadm(0), "kubeadm", ssh(), findings=frozenset(), exit=0, notes=(ALONE,)),
     "dual-stack": Case(distributions.dual_stack(), "kubeadm", ssh(), hosts=2),
     "many": Case(
@@ -88,11 +92,13 @@ def test_inventories_of_distributions(name: str, tmp_path: Path) -> None:
     with serving(case.nodes, name) as lab:
         proposed = init("--kubeconfig", lab.kubeconfig, "--yes", "--no-doctor", "--json", cwd=tmp_path)
         check_proposal(case, name, proposed.returncode, json.loads(proposed.stdout), tmp_path)
-        reached = init(
-            *("--kubeconfig", lab.kubeconfig, "--yes", "--force", "--accept-fingerprints", "--json"),
-            *(lab.login if case.login else ()), cwd=tmp_path,
-        )  # fmt: skip
+        arguments = ("--kubeconfig", lab.kubeconfig, "--yes", "--force")
+        login = lab.login if case.login else ()
+        reached = init(*arguments, "--accept-fingerprints", "--json", *login, cwd=tmp_path)
+        by_pods = init(*arguments, "--json", cwd=tmp_path) if case.proposed["transport"] == "pod" else None
     check_doctor(case, reached.returncode, json.loads(reached.stdout), lab)
+    if by_pods:
+        check_doctor(case, by_pods.returncode, json.loads(by_pods.stdout), lab, has_login=False)
 
 
 def check_proposal(case: Case, name: str, code: int, result: dict[str, Any], folder: Path) -> None:
@@ -112,7 +118,7 @@ def check_proposal(case: Case, name: str, code: int, result: dict[str, Any], fol
         assert any(note in each for each in result["notes"]), result["notes"]
 
 
-def check_doctor(case: Case, code: int, result: dict[str, Any], lab: RunningLab) -> None:
+def check_doctor(case: Case, code: int, result: dict[str, Any], lab: RunningLab, *, has_login: bool = True) -> None:
     report = result["doctor"]
     found = {
         (each["check"], each["severity"], each["subject"].removeprefix("host "))
@@ -128,5 +134,8 @@ def check_doctor(case: Case, code: int, result: dict[str, Any], lab: RunningLab)
     assert (code, report["exitCode"]) == (case.exit, case.exit)
     if case.login:
         assert any(report["possible"].values()) == bool(case.hosts)
+        if not has_login:
+            assert result["hostKeys"] == []
+            return
         accepted = [key["node"] for key in result["hostKeys"] if key["status"] == "new"]
         assert len(accepted) == sum(node["name"] in lab.hosts and "fargate" not in node["name"] for node in case.nodes)

@@ -78,6 +78,7 @@ CHOICES = st.builds(
     power=st.none()
     | st.just(PowerChoice({}))
     | st.just(PowerChoice({"kind": "ipmi", "address": "bmc-{node}.example", "user": "a", "password": {"env": "P"}})),
+    transport=st.sampled_from([None, "ssh", "pod"]),
 )
 
 
@@ -138,6 +139,44 @@ def test_only_what_differs_from_most_nodes_has_an_entry() -> None:
     assert inventory.hosts["w"].options == {"password": {"env": "NODEFALL_WINRM_PASSWORD"}}
     given_user = inventory_of(*amazon, ubuntu, choices=Choices(user="ops"), kinds={})
     assert (given_user.defaults.user, given_user.hosts) == ("ops", {})
+
+
+EKS, GKE, AKS = (
+    {"eks.amazonaws.com/nodegroup": "a"},
+    {"cloud.google.com/gke-nodepool": "a"},
+    {"kubernetes.azure.com/cluster": "a"},
+)
+RHCOS = "Red Hat Enterprise Linux CoreOS 9.6"
+
+
+@pytest.mark.parametrize(
+    ("node", "choices", "transport"),
+    [
+        ({}, Choices(), "ssh"),
+        ({}, Choices(transport="pod"), "pod"),
+        ({"labels": EKS}, Choices(), "pod"),
+        ({"labels": GKE}, Choices(), "pod"),
+        ({"labels": AKS}, Choices(), "pod"),
+        ({"image": RHCOS}, Choices(), "pod"),
+        ({"labels": EKS}, Choices(transport="ssh"), "ssh"),
+        ({"labels": EKS}, Choices(user="ops"), "ssh"),
+        ({"labels": EKS}, Choices(identity_file="~/.ssh/id"), "ssh"),
+        ({"labels": EKS, "image": "Bottlerocket OS 1.30"}, Choices(), None),
+        ({"image": "Talos (v1.9.5)"}, Choices(transport="pod"), None),
+        ({"provider": "kind://docker/c/n"}, Choices(transport="pod"), "docker"),
+    ],
+)
+def test_pods_where_a_login_is_the_exception(node: dict[str, Any], choices: Choices, transport: str | None) -> None:
+    """Neither where no shell is on the host: a pod would find none there, too."""
+    inventory = inventory_of(linux("n", **node), choices=choices)
+    assert inventory.defaults.transport == transport
+    assert (inventory.defaults.sudo is True) == (transport == "ssh")
+
+
+def test_windows_nodes_keep_theirs_beside_pods() -> None:
+    inventory = inventory_of(linux("n", labels=AKS), linux("w", labels=AKS, system="windows"))
+    assert inventory.defaults.transport == "pod"
+    assert inventory.hosts["w"].transport == "winrm"
 
 
 @pytest.mark.parametrize("image", ["Talos (v1.9.5)", "Bottlerocket OS 1.30.0 (aws-k8s-1.31)"])

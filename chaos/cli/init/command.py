@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from chaos.cli.complete import complete_context
 from chaos.cli.lazy import examples
+
+if TYPE_CHECKING:
+    from chaos.discovery.machines import LinuxTransport
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -27,6 +31,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--kubeconfig", type=_FILE, help="[default: that of KUBECONFIG, else ~/.kube/config]")
 @click.option("--out", type=_FILE, help="The inventory to write. [default: hosts/CONTEXT.yaml]")
+@click.option(
+    "--transport",
+    type=click.Choice(["ssh", "pod"]),
+    help="To Linux nodes. [default: pod for EKS, GKE, AKS and OpenShift without a login; else ssh]",
+)
 @click.option("--user", metavar="LOGIN", help="Login over SSH. [default: by the OS images of the Nodes]")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of sshd. [default: 22]")
 @click.option("--identity-file", type=_FILE, help="Private key of the login. [default: the keys of the SSH agent]")
@@ -41,6 +50,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     context: str | None,
     kubeconfig: Path | None,
     out: Path | None,
+    transport: LinuxTransport | None,
     user: str | None,
     port: int | None,
     identity_file: Path | None,
@@ -63,6 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
         context=context,
         kubeconfig=kubeconfig,
         out=out,
+        transport=transport,
         user=user,
         port=port,
         identity_file=identity_file,

@@ -22,6 +22,7 @@ from chaos.cli.doctor.run import echo_report, report_document, run_doctor
 from chaos.cli.init import questions
 from chaos.cli.output import echo, write_trusted
 from chaos.discovery.entries import to_document
+from chaos.discovery.machines import LinuxTransport
 from chaos.discovery.proposal import Choices, ClusterFacts, Proposal, propose
 from chaos.hosts.transports.settings import LocalUser
 from chaos.kube.client import connect
@@ -38,6 +39,7 @@ class InitOptions:
     context: str | None
     kubeconfig: Path | None
     out: Path | None
+    transport: LinuxTransport | None
     user: str | None
     port: int | None
     identity_file: Path | None
@@ -52,6 +54,8 @@ def create(options: InitOptions) -> int:
     """Write the inventory and run the doctor on it; the exit code. Raises NodefallError."""
     if options.asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("there is no terminal to ask", hint="give --yes to write what the cluster proposes")
+    if options.transport == "pod" and any((options.user, options.port, options.identity_file)):
+        raise UsageError("transport pod has no login", hint="leave out --user, --port and --identity-file")
     kubeconfig = (options.kubeconfig or default_kubeconfig()).expanduser()
     context = _context(options, kubeconfig)
     name = inventory_name(context)
@@ -104,12 +108,15 @@ def _kinds() -> dict[str, Any]:
 def _choices(options: InitOptions, facts: ClusterFacts) -> Choices:
     """The options, completed by a person's answers."""
     identity = written_path(options.identity_file.expanduser()) if options.identity_file else None
-    choices = Choices(user=options.user, port=options.port, identity_file=identity)
+    choices = Choices(options.user, options.port, identity, transport=options.transport)
     if not options.asks:
         return choices
     proposal = propose(facts, choices, _kinds())
     echo(*proposal.head, *(f"note: {note}" for note in proposal.notes), err=True)
-    document = to_document(proposal.entries)
+    proposed = to_document(proposal.entries).get("defaults", {}).get("transport")
+    if choices.linux_transport is None and proposed in ("ssh", "pod"):
+        choices = replace(choices, transport=questions.ask_transport(proposed))
+    document = to_document(propose(facts, choices, _kinds()).entries)
     defaults = document.get("defaults", {})
     if defaults.get("transport") == "ssh":
         user = options.user or questions.ask_login(defaults.get("user", ""), login())

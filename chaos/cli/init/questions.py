@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from chaos.app.init.host_keys import HostKey
 from chaos.app.init.kubeconfig import written_path
 from chaos.cli.output import echo
+from chaos.discovery.machines import LinuxTransport
 from chaos.discovery.power import PowerChoice
 from chaos.discovery.providers import Kinds
 from chaos.model.text import align_columns, printable
@@ -36,6 +37,15 @@ def ask_context(contexts: Sequence[str], current: str) -> str:
     return str(
         click.prompt("context", default=current or None, type=click.Choice(contexts), show_choices=False, err=True)
     )
+
+
+def ask_transport(proposed: LinuxTransport) -> LinuxTransport:
+    """How commands reach the Linux nodes."""
+    echo(
+        "transport: ssh needs a login on the nodes; pod makes privileged pods on them, and removes them again", err=True
+    )
+    chosen: LinuxTransport = click.prompt("transport", default=proposed, type=click.Choice(["ssh", "pod"]), err=True)
+    return chosen
 
 
 def ask_login(proposed: str, local: str) -> str:
