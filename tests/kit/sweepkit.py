@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.kit.contracts import MANIFESTS, experiment, windows_experiment
+from tests.kit.contracts import MANIFESTS, WINDOWS_VICTIMS, experiment, windows_experiment
 from tests.kit.deaths import DEATHS, Death
 from tests.kit.intruder import OTHER_NAMES
 from tests.kit.strikes import Striker, Terminal
@@ -59,6 +59,7 @@ class Sweep:
     """Case after case on one lab; on a new one after something was left behind.
 
     ``subject``: an action, or its Windows form and the transport, as ``reboot@winrm``; those have a separate lab.
+    ``reboot@pod`` is the action on Linux over transport pod.
     """
 
     def __init__(self, directory: Path, speed: float) -> None:
@@ -81,16 +82,17 @@ class Sweep:
         """
         place, _, later = position.partition("+")
         action, _, transport = subject.partition("@")
-        lab, cwd = self._ready(has_windows=bool(transport))
+        lab, cwd = self._ready(has_windows=transport in WINDOWS_VICTIMS)
         if death == "journal-replayed" and not self._replay:
             self._replay = self._journal_of_another_run(lab)
         cpu, before = _cpu_seconds(), lab.snapshot()
         self._clock_shifts = _FORKS.RawArray("d", 2)
-        if transport:
+        if transport in WINDOWS_VICTIMS:
             file = windows_experiment(cwd, action, transport, recovery="20s")
         else:
             file = experiment(cwd, action, "20s")
-        run = self._command(cwd, ["run", str(file), "-i", str(lab.inventory), "--plain"], place, death)
+        inventory = lab.pod_inventory if transport == "pod" else lab.inventory
+        run = self._command(cwd, ["run", str(file), "-i", str(inventory), "--plain"], place, death)
         lab.mend()
         wrong = ["a traceback"] if "Traceback" in run.said else []
         hit = run.died

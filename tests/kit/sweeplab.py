@@ -50,6 +50,7 @@ class SweepLab:
         self.clock = RemoteClock(facts["timeSource"]["address"], facts["timeSource"]["port"])
         self.intruder = Intruder(Path(facts["kubeconfig"]))  # past the proxies
         self.inventory = self._through_proxies(facts, directory)
+        self.pod_inventory = _by_pods(self.inventory)
 
     def ask(self, what: Callable[[], T]) -> T:
         """Within the lab's own thread."""
@@ -168,10 +169,20 @@ class SweepLab:
         for host in facts["hosts"]:
             if host["node"] == WINDOWS_VICTIMS["ssh"]:
                 use_ssh(document, host)
-        path = directory / "inventory.json"
-        path.write_text(json.dumps(document))
-        path.chmod(0o600)
-        return path
+        return _write(directory / "inventory.json", document)
+
+
+def _by_pods(inventory: Path) -> Path:
+    """The same with transport pod."""
+    document = json.loads(inventory.read_text())
+    document["defaults"] = {"transport": "pod"}
+    return _write(inventory.with_name("pods.json"), document)
+
+
+def _write(path: Path, document: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(document))
+    path.chmod(0o600)
+    return path
 
 
 def _host(host: HostSystem) -> Snapshot:

@@ -1,9 +1,9 @@
 """Whatever a run dies of, and wherever: after ``undo`` the cluster is restored, and a second ``undo`` does nothing.
 
-Every action, at every position of its journal (see ``tripwire``), hit by every death (see ``deaths``), and its Windows
-form over WinRM and SSH (``action@winrm``, ``action@ssh``): all with NODEFALL_SWEEP=all (``.ci/nightly``), of
-NODEFALL_SWEEP_ACTIONS="action ..." only where that is set. Figures are appended to the file NODEFALL_SWEEP_FIGURES,
-action by action; those that are in it already are skipped, so that a sweep can be continued. Without NODEFALL_SWEEP,
+Every action, at every position of its journal (see ``tripwire``), hit by every death (see ``deaths``), its Windows form
+over WinRM and SSH (``action@winrm``, ``action@ssh``), and some actions over transport pod (``action@pod``): all with
+NODEFALL_SWEEP=all (``.ci/nightly``), of NODEFALL_SWEEP_ACTIONS="action ..." only where that is set.
+Figures are appended to the file NODEFALL_SWEEP_FIGURES, action by action; those that are in it already are skipped, so that a sweep can be continued. Without NODEFALL_SWEEP,
 the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are tried where that is set, else a few chosen by
 NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
 """
@@ -29,8 +29,10 @@ REPLICATED = ("begin", "returned", "before-strike", "strike")  # those at which 
 IN_UNDO = [f"returned+{place}" for place in ("undo-sent", "before-strike", "strike", "before-unmirror")]  # of a SIGKILL
 SWEPT = sorted(name for name in ACTIONS if name not in REFUSED)
 WINDOWS = [f"{name}@{transport}" for transport in WINDOWS_VICTIMS for name in WINDOWS_FORMS]
+# Over transport pod: what goes down with the pod, what cuts its way off, and what leaves the way alone.
+BY_PODS = [f"{name}@pod" for name in ("poweroff", "power-button", "reboot", "partition", "latency", "clock-skew")]
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
-CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or [*SWEPT, *WINDOWS]
+CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or [*SWEPT, *WINDOWS, *BY_PODS]
 FIGURES = os.environ.get("NODEFALL_SWEEP_FIGURES")
 
 
@@ -53,7 +55,8 @@ def chosen() -> list[str]:
         few.append(f"{action}:{dice.choice(REPLICATED if DEATHS[death].needs_replica else COMMON)}:{death}")
     few.append(f"kubelet-stop:{dice.choice(IN_UNDO)}:SIGKILL")
     windows = [f"{dice.choice(WINDOWS)}:{dice.choice(COMMON)}:SIGKILL"]
-    return [*few, *windows, f"partition@winrm:{dice.choice(IN_UNDO)}:SIGKILL"]
+    by_pod = f"{dice.choice(BY_PODS)}:{dice.choice(COMMON)}:SIGKILL"
+    return [*few, *windows, by_pod, f"partition@winrm:{dice.choice(IN_UNDO)}:SIGKILL"]
 
 
 @pytest.mark.timeout(900)
