@@ -6,10 +6,13 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from chaos.cli.app import main
+from chaos.cli.init import questions
 from chaos.load.inventory import load_inventory
 from tests.kit.distributions import RunningLab, init, kubeadm, serving
 from tests.kit.processes import environment
@@ -137,3 +140,20 @@ def test_on_a_terminal_it_asks_and_the_inventory_works(tmp_path: Path) -> None:
     assert inventory["hosts"]["worker-2"]["power"]["url"].endswith("/Systems/worker-2")
     assert inventory["hosts"]["worker-2"]["power"]["password"] == {"env": "NODEFALL_BMC_PASSWORD"}
     assert password not in json.dumps(inventory)
+
+
+@pytest.mark.parametrize(("answer", "chosen"), [("", "pod"), ("ssh", "ssh"), ("pod", "pod")])
+def test_the_transport_is_asked_for_with_what_it_costs(answer: str, chosen: str) -> None:
+    @click.command()
+    def ask() -> None:
+        click.echo(questions.ask_transport("pod"))
+
+    done = CliRunner().invoke(ask, input=f"{answer}\n")
+    assert done.stdout.splitlines()[-1] == chosen
+    assert "pod makes privileged pods on them" in done.output
+
+
+def test_a_login_is_none_of_transport_pod(tmp_path: Path) -> None:
+    refused = init("--yes", "--transport", "pod", "--user", "ops", cwd=tmp_path)
+    assert refused.returncode == 64
+    assert "transport pod has no login" in refused.stderr

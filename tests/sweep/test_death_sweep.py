@@ -2,10 +2,10 @@
 
 Every action, at every position of its journal (see ``tripwire``), hit by every death (see ``deaths``), its Windows form
 over WinRM and SSH (``action@winrm``, ``action@ssh``), and some actions over transport pod (``action@pod``): all with
-NODEFALL_SWEEP=all (``.ci/nightly``), of NODEFALL_SWEEP_ACTIONS="action ..." only where that is set.
-Figures are appended to the file NODEFALL_SWEEP_FIGURES, action by action; those that are in it already are skipped, so that a sweep can be continued. Without NODEFALL_SWEEP,
-the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are tried where that is set, else a few chosen by
-NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
+NODEFALL_SWEEP=all (``.ci/nightly``), of NODEFALL_SWEEP_ACTIONS="action ..." only where that is set. Figures are
+appended to the file NODEFALL_SWEEP_FIGURES, action by action; those that are in it already are skipped, so that a
+sweep can be continued. Without NODEFALL_SWEEP, the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are
+tried where that is set, else a few chosen by NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
 """
 
 from __future__ import annotations

@@ -149,6 +149,31 @@ def test_power_is_switched_by_the_bmc(lab: DirectLab) -> None:
     assert lab.send_to_bmc("POST", target, b"{").result().status == 400
 
 
+@pytest.mark.parametrize("kind", ["GracefulShutdown", "PushPowerButton"])
+def test_the_bmc_presses_the_power_button_and_the_kubelet_delays_the_shutdown(lab: DirectLab, kind: str) -> None:
+    target, machine = f"{lab.bmc_path('w1')}/Actions/ComputerSystem.Reset", lab.cluster.machines["w1"]
+    press = f'{{"ResetType": "{kind}"}}'.encode()
+    lab.sim.run_until(lab.sim.now + 20.0)
+    assert lab.send_to_bmc("POST", target, press).result().status == 204
+    assert lab.send_to_bmc("POST", target, press).result().status == 204  # pressed again, it has no effect
+    assert machine.logind.preparing_for_shutdown
+    assert machine.state == "on"
+    lab.sim.run_until(lab.sim.now + 120.0)
+    assert machine.state == "off"
+    assert lab.send_to_bmc("POST", target, press).result().status == (204 if kind == "PushPowerButton" else 409)
+    assert machine.state == ("on" if kind == "PushPowerButton" else "off")
+
+
+def test_a_power_button_that_is_ignored(lab: DirectLab) -> None:
+    machine = lab.cluster.machines["w1"]
+    machine.files["/etc/systemd/logind.conf.d/key.conf"] = "[Login]\nHandlePowerKey=ignore\n"
+    machine.logind.reload()
+    target = f"{lab.bmc_path('w1')}/Actions/ComputerSystem.Reset"
+    assert lab.send_to_bmc("POST", target, b'{"ResetType": "GracefulShutdown"}').result().status == 204
+    lab.sim.run_until(lab.sim.now + 120.0)
+    assert machine.state == "on"
+
+
 def test_a_windows_machine_runs_cmd_and_is_lost_when_it_goes_down() -> None:
     lab = DirectLab(LabSpec(nodes=[*NODES, NodeSpec(name="w3", os="windows")]))
     lab.start()
