@@ -29,8 +29,8 @@ REPLICATED = ("begin", "returned", "before-strike", "strike")  # those at which 
 IN_UNDO = [f"returned+{place}" for place in ("undo-sent", "before-strike", "strike", "before-unmirror")]  # of a SIGKILL
 SWEPT = sorted(name for name in ACTIONS if name not in REFUSED)
 WINDOWS = [f"{name}@{transport}" for transport in WINDOWS_VICTIMS for name in WINDOWS_FORMS]
-# Over transport pod: what goes down with the pod, what cuts its way off, and what leaves the way alone.
-BY_PODS = [f"{name}@pod" for name in ("poweroff", "power-button", "reboot", "partition", "latency", "clock-skew")]
+# Over transport pod: what goes down with the pod, what cuts its way off, and what only slows it.
+BY_PODS = [f"{name}@pod" for name in ("poweroff", "power-button", "reboot", "partition", "latency", "memory-pressure")]
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
 CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or [*SWEPT, *WINDOWS, *BY_PODS]
 FIGURES = os.environ.get("NODEFALL_SWEEP_FIGURES")

@@ -128,8 +128,14 @@ class VsphereControl:
             return machine.summary
 
     def _change(self, what: str, start: Any) -> None:
-        with self._session.calls(f"{self._label}: {what} failed", changes=True):
-            self._session.wait(start())
+        what = f"{self._label}: {what} failed"
+        with self._session.calls(what, changes=True):
+            task = start()
+        with self._session.calls(what, changes=True, has_begun=True):
+            fault = self._session.wait(task)
+        with self._session.calls(what, changes=True):
+            if fault:
+                raise fault
 
     def _machine(self) -> Any:
         """The machine of that UUID, in either byte order, or at that path. Raises Refused."""

@@ -72,27 +72,30 @@ class VsphereSession:
                 self._content = self._log_in()
             return self._content
 
-    def wait(self, task: Any) -> None:
-        """Wait for the end of a task. Raises its fault, TimeoutError, or the SDK's errors."""
+    def wait(self, task: Any) -> Any:
+        """Wait for the end of a task; its fault, None for success. Raises TimeoutError, or the SDK's errors."""
         query = self._sdk.vmodl.query.PropertyCollector
         collector = self.content().propertyCollector.CreatePropertyCollector()
         try:
             properties = query.PropertySpec(type=self._sdk.vim.Task, pathSet=["info.state", "info.error"])
             objects = query.ObjectSpec(obj=task)
             collector.CreateFilter(query.FilterSpec(propSet=[properties], objectSet=[objects]), False)
-            _wait_for_end(collector, query.WaitOptions(maxWaitSeconds=_TASK_SECONDS))
+            return _fault_at_end(collector, query.WaitOptions(maxWaitSeconds=_TASK_SECONDS))
         finally:
             collector.Destroy()
 
     @contextmanager
-    def calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
+    def calls(self, what: str, *, changes: bool = False, has_begun: bool = False) -> Iterator[None]:
+        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have.
+
+        ``has_begun``: the change was accepted before, so that no answer shows that nothing has happened.
+        """
         vmodl = self._sdk.vmodl
         try:
             yield
         except vmodl.MethodFault as fault:
             why = getattr(fault, "msg", "") or type(fault).__name__
-            if self._sdk.is_rejection(fault):
+            if self._sdk.is_rejection(fault) and not has_begun:
                 is_login = isinstance(fault, self._sdk.vim.fault.InvalidLogin)
                 hint = "correct user and password of power" if is_login else "check the machine in vCenter"
                 raise not_carried_out(what, f"{why} ({type(fault).__name__.rpartition('.')[2]})", hint) from fault
@@ -127,14 +130,14 @@ class VsphereSession:
         return content
 
 
-def _wait_for_end(collector: Any, options: Any) -> None:
+def _fault_at_end(collector: Any, options: Any) -> Any:
     version = ""
     while update := collector.WaitForUpdatesEx(version, options):
         version = update.version
         changes = [change for found in update.filterSet for each in found.objectSet for change in each.changeSet]
         values = {change.name: change.val for change in changes}
         if values.get("info.error"):
-            raise values["info.error"]
+            return values["info.error"]
         if values.get("info.state") == "success":
-            return
+            return None
     raise TimeoutError(f"its task has not ended after {_TASK_SECONDS} s")

@@ -273,6 +273,25 @@ def test_faults_tell_whether_it_may_have_been_carried_out(simulated: Simulated, 
     assert type(fault(control)) is Unreachable
 
 
+@pytest.mark.parametrize("method", ["CreatePropertyCollector", "WaitForUpdatesEx"])
+def test_a_task_that_cannot_be_followed_may_have_been_carried_out(
+    simulated: Simulated, server: Vcenter, method: str
+) -> None:
+    """As when the session has ended, or vCenter has forgotten the task: it was accepted."""
+    simulated.answers.methods[method] = simulated.vmodl.fault.ManagedObjectNotFound(msg="It has been deleted.")
+    found = fault(server.control(UUID))
+    assert "powering it off failed: It has been deleted." in str(found)
+    assert type(found) is NodefallError
+    assert changes(simulated.answers) == ["PowerOffVM_Task"]
+
+
+def test_a_task_that_does_not_end_may_have_been_carried_out(simulated: Simulated, server: Vcenter) -> None:
+    simulated.answers.methods["WaitForUpdatesEx"] = None
+    found = fault(server.control(UUID))
+    assert "its task has not ended after 60 s" in str(found)
+    assert type(found) is NodefallError
+
+
 def test_a_host_that_is_gone_has_no_state(simulated: Simulated, server: Vcenter) -> None:
     simulated.summary.runtime.connectionState = "disconnected"
     with pytest.raises(NodefallError, match="has no power state: its host or its files are disconnected"):
