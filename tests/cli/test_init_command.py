@@ -143,7 +143,7 @@ def test_on_a_terminal_it_asks_and_the_inventory_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "chosen"), [("", "pod"), ("ssh", "ssh"), ("pod", "pod")])
-def test_the_transport_is_asked_for_with_what_it_costs(answer: str, chosen: str) -> None:
+def test_the_question_for_the_transport_names_its_cost(answer: str, chosen: str) -> None:
     @click.command()
     def ask() -> None:
         click.echo(questions.ask_transport("pod"))

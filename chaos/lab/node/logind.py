@@ -88,7 +88,7 @@ class Logind:
         self.power_key_action = _last_setting(self._files, _POWER_KEY) or _POWER_KEY_ACTION
 
     def press_power_key(self) -> None:
-        """Begin what HandlePowerKey says, if logind runs and nothing else is in progress; it reports to nobody."""
+        """Begin what HandlePowerKey says, if logind runs and nothing else is in progress; errors are not reported."""
         kind = _SHUTDOWN_KINDS.get(self.power_key_action)
         if kind and self.is_running and not self.preparing_for_shutdown:
             self._begin(kind)

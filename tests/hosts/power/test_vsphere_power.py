@@ -256,7 +256,7 @@ def fault(control: VsphereControl) -> NodefallError:
     return caught.value
 
 
-def test_faults_tell_whether_it_may_have_been_carried_out(simulated: Simulated, server: Vcenter) -> None:
+def test_faults_show_whether_it_may_have_been_carried_out(simulated: Simulated, server: Vcenter) -> None:
     vim, vmodl, control = simulated.vim, simulated.vmodl, server.control(UUID)
     for sent, expected in (
         (vim.fault.TaskInProgress(msg="Another task is already in progress.", task=simulated.task), Refused),
