@@ -64,7 +64,8 @@ class Process:
 
     def after_jitter(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
         """Call after a random delay between ``low`` and ``high`` seconds, as :meth:`after`."""
-        timer = self.sim.at(self.sim.now + self.sim.rng.uniform(low, high), call, *args)
+        sim = self.sim
+        timer = sim.at(sim.now + (low + (high - low) * sim.rng.random()), call, *args)
         timer.guard = self._may_run
         return timer
 
