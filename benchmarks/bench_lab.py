@@ -1,8 +1,9 @@
 """CPU time and memory of a lab, in process: 10 simulated minutes of 4 nodes, then clusters of several sizes.
 
 Run from the repository: ``python benchmarks/bench_lab.py [NODES ...]``, by default 100, 300, 1000 and 3000 nodes with
-30 pods each. Exit code 1 if the 4 nodes take 2 s of CPU or more. ``--profile NODES`` prints flat profiles of the start
-and of a loss, as in profile_lab.txt.
+30 pods each. Of each size also the number of function calls, which does not depend on the machine. Exit code 1 if the 4
+nodes take 2 s of CPU or more, or if calls per pod or per quiet node-minute differ by more than 15 % between sizes.
+``--profile NODES`` prints flat profiles of the start and of a loss, as in profile_lab.txt.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.sim.gc_tuning import GcTuner
 from chaos.lab.spec import LabSpec, NodeSpec
 
-GOAL = 2.0
+GOAL, SPREAD = 2.0, 1.15  # seconds; the most calls of any size, to the fewest
 WORKERS, REPLICAS, AGENTS = 3, 36, 4
 SIZES = ("100", "300", "1000", "3000")  # nodes
 LINES = 40  # of a profile
@@ -79,6 +80,30 @@ def large(nodes: int) -> None:
     print(f"and {memory / pods:.0f} bytes per pod; {quiet:.2f} s of CPU per 1,000 quiet node-minutes", flush=True)
 
 
+def calls(nodes: int) -> None:
+    """Function calls of the same; in a separate process, as the profiler makes them slow."""
+    clusters: list[Cluster] = []
+    started, quiet = cProfile.Profile(), cProfile.Profile()
+    started.runcall(lambda: clusters.append(populated(nodes, STARTUP)))
+    sim = clusters[0].sim
+    quiet.runcall(sim.run_until, sim.now + 60 * MINUTES)
+    pod, minute = (
+        sum(entry.callcount for entry in found.getstats()) / number
+        for found, number in ((started, nodes * PODS_PER_NODE), (quiet, nodes * MINUTES))
+    )
+    print(f"{nodes:5} nodes: {pod:.0f} function calls per pod until all run, {minute:.0f} per quiet node-minute")
+
+
+def is_linear(lines: list[str]) -> bool:
+    """Whether the printed numbers of calls are about the same for all sizes."""
+    columns = zip(
+        *([float(word) for word in line.split(":")[1].split() if word.isdecimal()] for line in lines), strict=True
+    )
+    spreads = [max(column) / min(column) for column in columns]
+    print(f"the most calls of any size to the fewest: {' and '.join(f'{spread:.2f}' for spread in spreads)}")
+    return bool(max(spreads) <= SPREAD)
+
+
 def profile(nodes: int) -> None:
     """Flat profiles of the start, and of 15 minutes after the loss of a third."""
     cluster = Cluster(lab_spec(nodes))
@@ -105,17 +130,23 @@ def profile(nodes: int) -> None:
 
 
 def main() -> int:
-    """Print a line for each size; exit code 1 if the goal is missed."""
+    """Print two lines for each size; exit code 1 if a goal is missed."""
     if sys.argv[1:2] == ["--one"]:
         large(int(sys.argv[2]))
+        return 0
+    if sys.argv[1:2] == ["--calls"]:
+        calls(int(sys.argv[2]))
         return 0
     if sys.argv[1:2] == ["--profile"]:
         profile(int(sys.argv[2]))
         return 0
-    met = small()
+    met, counted = small(), list[str]()
     for nodes in sys.argv[1:] or SIZES:
         subprocess.run([sys.executable, __file__, "--one", nodes], check=True)
-    return 0 if met else 1
+        command = [sys.executable, __file__, "--calls", nodes]
+        counted.append(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        print(counted[-1], end="", flush=True)
+    return 0 if is_linear(counted) and met else 1
 
 
 if __name__ == "__main__":

@@ -32,7 +32,10 @@ class Cluster:
             node.name: _machine_class(node)(self.sim, self.registry, spec, index, addresses)
             for index, node in enumerate(spec.nodes)
         }
-        self.controllers = Controllers(self.sim, self.registry, spec)
+        self.controllers = Controllers(self._controllers_clock(), self.registry, spec)
+
+    def _controllers_clock(self) -> SimClock:
+        return self.sim
 
     def start(self) -> None:
         """Create the namespaces, start the control plane, boot every machine. Nodes are Ready within 1 s."""

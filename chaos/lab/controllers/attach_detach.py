@@ -30,7 +30,7 @@ from chaos.lab.spec import ControllerSpec
 _PERIOD = 0.1
 _MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
 _CSI = (0.02, 0.3)  # seconds that the external attacher and the driver take (recordings 31 and 33)
-_CHECK = (0.5, 0.55)  # until the controller looks: initBackoff and jitter, waitForVolumeAttachDetachStatusWithLister
+_CHECK = (0.5, 0.55)  # until it first looks: initBackoff, jitter 0.1 (csi_attacher.go waitForVolumeAttachDetachStatus)
 AttachmentKey = tuple[str, str]  # volume, node
 
 

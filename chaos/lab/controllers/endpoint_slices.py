@@ -26,6 +26,7 @@ from chaos.lab.sim.clock import SimClock
 
 _ZONE = "topology.kubernetes.io/zone"
 _SERVICE = "kubernetes.io/service-name"
+_MAX_CACHED = 4096  # sets of labels; those of a StatefulSet's or Job's pods are all different
 
 
 class EndpointSlices:
@@ -35,22 +36,35 @@ class EndpointSlices:
         self._registry, self._store = registry, registry.store
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
         self._endpoints: dict[Key, tuple[Object, Object | None, bool, Object]] = {}  # and what they were made from
+        self._services: dict[tuple[object, ...], tuple[str, ...]] = {}  # by namespace and labels of a pod
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "services", "pods")
 
     def _on_change(self, change: Change) -> None:
         obj = change.object
-        if change.plural == "services" and change.type != "DELETED":
-            self._queue.add((namespace_of(obj), name_of(obj)))
-        if change.plural == "pods" and change.type == "DELETED":
+        if change.plural == "services":
+            self._services.clear()
+            if change.type != "DELETED":
+                self._queue.add(change.key)
+            return
+        if change.type == "DELETED":
             self._endpoints.pop(change.key, None)
-        if change.plural == "pods" and (change.type != "MODIFIED" or _differs(change.before, obj)):
-            names = {name_of(service) for service in self._store.services_selecting(obj)}
+        if change.type != "MODIFIED" or _differs(change.before, obj):
+            names = self._services_of(obj)
             if change.before is not None and labels_of(change.before) != labels_of(obj):
-                names.update(name_of(service) for service in self._store.services_selecting(change.before))
-            for name in sorted(names):
-                self._queue.add((namespace_of(obj), name))
+                names = tuple(sorted({*names, *self._services_of(change.before)}))
+            for name in names:
+                self._queue.add((change.key[0], name))
+
+    def _services_of(self, pod: Object) -> tuple[str, ...]:
+        """Names of the Services that select the pod, in order; the same for all pods with these labels."""
+        key = (namespace_of(pod), *labels_of(pod).items())
+        if (found := self._services.get(key)) is None:
+            if len(self._services) >= _MAX_CACHED:
+                self._services.clear()
+            found = self._services[key] = tuple(name_of(item) for item in self._store.services_selecting(pod))
+        return found
 
     def _sync(self, key: tuple[str, str]) -> None:
         service = self._store.get("services", *key)

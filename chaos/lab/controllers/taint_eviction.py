@@ -80,7 +80,9 @@ class TaintEviction:
                 self._nodes.add(name_of(obj))
         elif change.type == "DELETED":
             self._cancel((*change.key, uid_of(obj)), obj)
-        elif change.before is None or _differs(change.before["spec"], obj["spec"]):
+        elif change.before is None or (
+            change.before["spec"] is not obj["spec"] and _differs(change.before["spec"], obj["spec"])
+        ):
             self._pods.add((*change.key, uid_of(obj)))
 
     def _on_node_change(self, name: str) -> None:
@@ -161,7 +163,7 @@ class TaintEviction:
 
 def _differs(before: Object, after: Object) -> bool:
     """Whether nodeName or tolerations of a pod's spec differ."""
-    return before is not after and any(before.get(key) != after.get(key) for key in ("nodeName", "tolerations"))
+    return any(before.get(key) != after.get(key) for key in ("nodeName", "tolerations"))
 
 
 def _no_execute_taints(node: Object) -> list[Object]:

@@ -19,12 +19,12 @@ class WorkQueue(Generic[_Key]):
 
     def add(self, key: _Key, extra_delay: float = 0.0) -> None:
         """Add a key. ``extra_delay`` in seconds, for a breakage."""
-        known = self._timers.get(key)
+        known, sim, low = self._timers.get(key), self._sim, self._low
         if known is None:
-            delay = self._sim.rng.uniform(self._low, self._high) + extra_delay
-            self._timers[key] = self._sim.after(delay, self._run, key)
-        elif known.due > self._sim.now + self._low:
-            self.add_after(key, self._sim.rng.uniform(self._low, self._high) + extra_delay)
+            delay = low + (self._high - low) * sim.rng.random() + extra_delay
+            self._timers[key] = sim.at(sim.now + delay, self._run, key)
+        elif known.due > sim.now + low:
+            self.add_after(key, low + (self._high - low) * sim.rng.random() + extra_delay)
 
     def add_after(self, key: _Key, delay: float) -> None:
         """Add a key to be handled after ``delay`` seconds, unless it is due earlier."""

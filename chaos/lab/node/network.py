@@ -79,6 +79,11 @@ class Network:
             for call in list(self.on_change):
                 call()
 
+    @property
+    def is_impaired(self) -> bool:
+        """Whether packets of any family are delayed or lost."""
+        return bool(self._impairments)
+
     def impairments(self) -> dict[Family, Impairment]:
         return dict(self._impairments)
 

@@ -72,10 +72,11 @@ class Recorder:
         """Queue an event about an object; a Node needs no uid, as in events of kubelets."""
         meta = obj["metadata"]
         key = _Key(kind, meta.get("namespace") or "", meta["name"], meta.get("uid", ""), reason, message, type_)
-        self._last = max(self._last, self._sim.now + self._sim.rng.uniform(*_DELAY))
-        self._queue.append((self._last, key))
+        low, high = _DELAY
+        self._last = last = max(self._last, self._sim.now + (low + (high - low) * self._sim.rng.random()))
+        self._queue.append((last, key))
         if len(self._queue) == 1:
-            self._sim.at(self._last, self._send)
+            self._sim.at(last, self._send)
 
     def _send(self) -> None:
         """Write the first event and set the timer for the next."""

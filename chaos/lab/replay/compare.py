@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from chaos.lab.replay.assignment import assign
 from chaos.lab.replay.recording import Observation, Recording
+from chaos.lab.replay.stalls import StalledClock, find_stalls
 from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
 from chaos.lab.replay.tolerances import Tolerances
 from chaos.lab.replay.volumes import volume_histories
@@ -48,11 +49,15 @@ class Result:
 
 def count_states(recording: Recording) -> int:
     """Number of states to match; needs no lab."""
-    return sum(len(history.stable_transitions()) for history in _histories(recording.observations).values())
+    observations = StalledClock(find_stalls(recording)).observations(recording.observations)
+    return sum(len(history.stable_transitions()) for history in _histories(observations).values())
 
 
 def compare(recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> Result:
-    """Compare with ``lab``: the observations of nodes, pods and volumes in the lab, at the recording's times."""
+    """Compare with ``lab``: the observations of nodes, pods and volumes in the lab, at the recording's times.
+
+    In stalls that the recording shows, the time of neither goes on.
+    """
     return _Comparison(recording, lab, settings).run()
 
 
@@ -71,12 +76,15 @@ class _Pair:
 
 class _Comparison:
     def __init__(self, recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> None:
+        self._clock = StalledClock(find_stalls(recording))
+        self._result = Result(count_states(recording))
+        self._zero = recording.first_operation_time()
+        recording, lab = self._clock.recording(recording), self._clock.observations(lab)
         self._start, self._end, self._operations = recording.start, recording.end, recording.operations
         self._first_operation_time = recording.first_operation_time()
         self._recorded_histories, self._lab_histories = _histories(recording.observations), _histories(lab)
         self._recorded_tolerances = Tolerances(self._recorded_histories, settings, recording)
         self._lab_tolerances = Tolerances(self._lab_histories, settings, recording)
-        self._result = Result(count_states(recording))
 
     def run(self) -> Result:
         groups: dict[str, tuple[list[StateHistory], list[StateHistory]]] = {}
@@ -154,7 +162,7 @@ class _Comparison:
 
     def _missing_text(self, transition: Transition, lab: StateHistory) -> str:
         matches = [other for other in lab.transitions if other.state == transition.state]
-        times = [f"{other.t - self._first_operation_time:.1f} s" for other in matches]
+        times = [f"{self._seconds(other.t):.1f} s" for other in matches]
         where = f"in the lab at {', '.join(times)}" if times else "never in the lab"
         return f"recorded {transition.state}; {where}"
 
@@ -184,9 +192,7 @@ class _Comparison:
         if recorded_at is not None and lab_at is not None and self._is_in_time(recorded_at, lab_at, width):
             return False
         at = recorded_at if recorded_at is not None else lab_at
-        texts = [
-            f"removed at {t - self._first_operation_time:.1f} s" if t else "not removed" for t in (recorded_at, lab_at)
-        ]
+        texts = [f"removed at {self._seconds(t):.1f} s" if t else "not removed" for t in (recorded_at, lab_at)]
         self._add_difference(pair, recorded, at or 0.0, f"recorded: {texts[0]}; in the lab: {texts[1]}")
         return True
 
@@ -203,7 +209,11 @@ class _Comparison:
         return max((operation.t for operation in self._operations if operation.t <= t), default=self._start)
 
     def _add_difference(self, pair: _Pair, history: StateHistory, t: float, text: str) -> None:
-        pair.differences.append(Difference(history.subject, round(t - self._first_operation_time, 3), text))
+        pair.differences.append(Difference(history.subject, round(self._seconds(t), 3), text))
+
+    def _seconds(self, t: float) -> float:
+        """Seconds from the first operation, with the time of stalls."""
+        return self._clock.original(t) - self._zero
 
 
 def _states_match(recorded: State, lab: State) -> bool:

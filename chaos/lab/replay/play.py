@@ -7,7 +7,8 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.replay import build, locks, operations, recorded_choices
 from chaos.lab.replay.recorded_containers import follow_containers
 from chaos.lab.replay.recording import Observation, Recording
-from chaos.lab.replay.session import ReplaySession
+from chaos.lab.replay.session import ReplaySession, StallingCluster
+from chaos.lab.replay.stalls import find_stalls, still_times
 from chaos.lab.replay.user_operations import apply_user_fields
 from chaos.lab.replay.volumes import VOLUME_KINDS
 
@@ -28,7 +29,13 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
         period = spec.controllers.node_monitor_period + _PASS_DURATION
         first = _first_pass(recording, seed)
         spec.start -= (first - monitor) % period
-    session = ReplaySession(Cluster(spec), recording)
+    for stall in find_stalls(recording):
+        begin, end = (t - recording.first_operation_time() for t in (stall.begin, stall.end))
+        recording.add_finding(
+            f"the API server stood still from {begin:.1f} to {end:.1f} s: times within are not compared"
+        )
+    stalls = still_times(recording)
+    session = ReplaySession(StallingCluster(spec, stalls) if stalls else Cluster(spec), recording)
     cluster = session.cluster
     cluster.start()
     cluster.sim.run_until(spec.start + REGISTRATION_TIME)

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.replay.recording import Operation, Recording
+from chaos.lab.replay.stalls import Stall
+from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.stalling import StallingClock
+from chaos.lab.spec import LabSpec
+
+
+class StallingCluster(Cluster):
+    """A cluster whose control plane stands still at these times."""
+
+    def __init__(self, spec: LabSpec, stalls: list[Stall]) -> None:
+        super().__init__(spec)
+        for stall in stalls:
+            self.sim.at(stall.begin, self._clock.stall)
+            if stall.end < math.inf:
+                self.sim.at(stall.end, self._clock.resume)
+
+    def _controllers_clock(self) -> SimClock:
+        self._clock = StallingClock(self.sim)
+        return self._clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,21 @@ def test_slice_lists_every_running_pod() -> None:
     assert found["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
 
 
+@pytest.mark.parametrize("selector", [{"app": "web"}, {"app": "other"}])
+def test_a_service_that_changes_selects_the_pods_of_its_new_labels(selector: dict[str, str]) -> None:
+    cluster, _ = _demo(selector={"app": "other"})
+    assert _slice(cluster)["endpoints"] == []
+    service = cluster.store.list("services", "demo")[0]
+    cluster.update_object("services", {**service, "spec": {**service["spec"], "selector": selector}})
+    run(cluster, 1.0)
+    assert len(_slice(cluster)["endpoints"]) == 2 * (selector == {"app": "web"})
+    victim = _on_victim(cluster)
+    cluster.delete_object("pods", "demo", victim["metadata"]["name"], 0)
+    run(cluster, 5.0)
+    assert victim["metadata"]["uid"] not in {item["targetRef"]["uid"] for item in _slice(cluster)["endpoints"]}
+    assert len(_slice(cluster)["endpoints"]) == 2 * (selector == {"app": "web"})
+
+
 def test_pods_stay_ready_while_a_graceful_shutdown_stops_them() -> None:
     cluster, _ = _demo()
     uid = _on_victim(cluster)["metadata"]["uid"]

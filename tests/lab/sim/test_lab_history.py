@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from chaos.lab.node.kubelet.node_status import NodeStatusReporter
+from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock
 from tests.kit.simkit import VICTIM, run, spec, started
 
@@ -33,6 +38,52 @@ def _history(seed: int) -> bytes:
 
 def test_same_seed_same_history_byte_for_byte() -> None:
     assert _history(5) == _history(5)
+
+
+_Steps = list[tuple[float, Callable[[Machine], object]]]
+DISTURBED: dict[str, _Steps] = {
+    "the runtime stops": [(41.37, lambda it: it.runtime.stop_service()), (200, lambda it: it.runtime.start_service())],
+    "at a whole second": [(60, lambda it: it.runtime.stop_service())],
+    "frozen, then the runtime stops": [
+        (33.3, lambda it: it.kubelet.freeze()), (60, lambda it: it.runtime.stop_service()),
+        (80.4, lambda it: it.kubelet.thaw()),
+    ],
+    "a quota": [
+        (33.3, lambda it: it.kubelet.cpu.limit(0.05)), (90, lambda it: it.runtime.stop_service()),
+        (150, lambda it: it.kubelet.cpu.limit(None)),
+    ],
+    "restarted": [(33.3, lambda it: it.kubelet.restart()), (61, lambda it: it.runtime.stop_service())],
+    "powered off": [
+        (20, lambda it: it.power_off()), (90, lambda it: it.power_on()), (120, lambda it: it.runtime.stop_service()),
+    ],
+}  # fmt: skip
+
+
+def _disturbed(steps: _Steps) -> bytes:
+    cluster, history = started(spec(seed=5))
+    begin = cluster.sim.now
+    for at, act in [*steps, (300.0, lambda _: None)]:
+        cluster.sim.run_until(begin + at)
+        act(cluster.machines[VICTIM])
+    return history.lines()
+
+
+@pytest.mark.parametrize("steps", DISTURBED.values(), ids=DISTURBED)
+def test_checks_of_the_runtime_that_are_left_out_change_no_history(
+    steps: _Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_out = _disturbed(steps)
+    checks = []
+
+    def check_always(self: NodeStatusReporter) -> None:
+        checks.append(self._process.node)
+        if self._process.machine.runtime.is_available:
+            self._runtime_seen_at = self._process.sim.now
+        self._process.after(5.0, self._check_runtime)
+
+    monkeypatch.setattr(NodeStatusReporter, "_check_runtime", check_always)
+    assert _disturbed(steps) == left_out
+    assert len(checks) > 150
 
 
 def test_another_seed_another_history() -> None:

@@ -269,31 +269,27 @@ class Store:
         change = Change(self.version, type_, plural, obj, before, self.sim.now, key)
         if plural == "pods" and (kubelet := self._node_listeners.get(obj["spec"].get("nodeName"))):
             kubelet(change)
-        for call in self._listeners(change):
+        topics = (plural, *_owner_kinds(obj, before))
+        for call in self._listener_cache.get(topics) or self._listeners(topics):
             call(change)
 
     def _add_indexer(self, plural: str) -> Indexer:
         objects = StubbedObjects() if plural == "events" else {}
         return self._indexers.setdefault(plural, Indexer(_INDEXES.get(plural, owner_values), objects))
 
-    def _listeners(self, change: Change) -> Listeners:
-        topics = (change.plural, *_owner_kinds(change))
-        if (found := self._listener_cache.get(topics)) is None:
-            found = self._listener_cache[topics] = [
-                call
-                for call, plurals, owner, _ in self._subscribers
-                if (not plurals or change.plural in plurals) and (not owner or owner in topics[1:])
-            ]
+    def _listeners(self, topics: tuple[str, ...]) -> Listeners:
+        found = self._listener_cache[topics] = [
+            call
+            for call, plurals, owner, _ in self._subscribers
+            if (not plurals or topics[0] in plurals) and (not owner or owner in topics[1:])
+        ]
         return found
 
 
-def _owner_kinds(change: Change) -> tuple[str, ...]:
+def _owner_kinds(obj: Object, before: Object | None) -> tuple[str, ...]:
     """Kinds of the controllers that the object has or had, if any."""
-    references = change.object["metadata"].get("ownerReferences")
-    before = change.before["metadata"].get("ownerReferences") if change.before is not None else references
-    if not references and before is references:
-        return ()
-    owners = (controller_of(change.object),) if references else ()
-    if before is not references and change.before is not None:
-        owners = (*owners, controller_of(change.before))
-    return tuple([owner["kind"] for owner in owners if owner is not None])
+    references = obj["metadata"].get("ownerReferences")
+    if before is None or before["metadata"].get("ownerReferences") is references:
+        owner = controller_of(obj) if references else None
+        return (owner["kind"],) if owner is not None else ()
+    return tuple([owner["kind"] for owner in (controller_of(obj), controller_of(before)) if owner is not None])

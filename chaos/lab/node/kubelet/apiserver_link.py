@@ -60,10 +60,10 @@ class ApiServerLink:
 
     def send(self, key: Hashable, call: Callable[..., Any], *args: Any) -> None:
         """Make the request ``call`` now, or once the connection is up: then only the latest of each key."""
-        if self.is_up and not self._is_delayed(key, call, args):
+        if self._family is not None and not self._is_stalled and not self._is_delayed(key, call, args):
             self._last_read = self._sim.now
             call(*args)
-        if self.is_up:
+        if self._family is not None and not self._is_stalled:
             return
         if not self._is_awaiting_ack:
             self._is_awaiting_ack, self._unacknowledged_since = True, self._sim.now
@@ -72,6 +72,8 @@ class ApiServerLink:
 
     def _is_delayed(self, key: Hashable, call: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether the request arrives later; TCP keeps the order, and one that would be too late stalls the rest."""
+        if not self._in_flight and not self._network.is_impaired and self._in_order_until <= self._sim.now:
+            return False
         if key in self._in_flight:
             self._in_flight[key] = (call, args)
             return True

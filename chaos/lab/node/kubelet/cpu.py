@@ -22,12 +22,14 @@ class KubeletCpu:
     def __init__(self, sim: SimClock) -> None:
         self._sim = sim
         self.share: float | None = None
+        self.on_limit: Callable[[], object] = lambda: None
         self._since = self._last_done = sim.now
         self._used = self._throttled = 0.0
         self._waiting: list[Timer] = []
 
     def limit(self, share: float | None) -> None:
         """Set or remove the quota. Without a quota the work that waits is done now."""
+        self.on_limit()
         self._used, self._throttled = self.usage()
         self._since, self.share = self._sim.now, share
         if share is None:

@@ -43,6 +43,7 @@ class NodeStatusReporter:
         self._registry = process.registry
         self._report_at = 0.0
         self._runtime_seen_at = process.sim.now
+        self._checks_runtime = True
         self._give_up_timer: Timer | None = None
         self._unchanged_node: Object | None = None  # whose status equals one of these inputs, but for heartbeats
         self._unchanged_inputs: _Inputs | None = None
@@ -56,6 +57,8 @@ class NodeStatusReporter:
         process.after_jitter(0.1, 0.15, self._renew)
         process.after_jitter(0.15, 0.3, self._sync)
         process.after(_RUNTIME_CHECK, self._check_runtime)
+        resume = self._resume_runtime_checks
+        process.machine.runtime.on_stop = process.cpu.on_limit = process.on_freeze = resume
 
     def report_now(self) -> None:
         """Schedule one sync outside the period, for the shutdown manager (facts 1.4)."""
@@ -110,9 +113,21 @@ class NodeStatusReporter:
             self._process.after(self._period(), self._sync)
 
     def _check_runtime(self) -> None:
-        if self._process.machine.runtime.is_available:
-            self._runtime_seen_at = self._process.sim.now
-        self._process.after(_RUNTIME_CHECK, self._check_runtime)
+        """Check every 5 s whether the runtime answers; a running one that nothing disturbs is taken to answer."""
+        process = self._process
+        if process.machine.runtime.is_available:
+            self._runtime_seen_at = process.sim.now
+            self._checks_runtime = process.cpu.share is not None
+        if self._checks_runtime:
+            process.after(_RUNTIME_CHECK, self._check_runtime)
+
+    def _resume_runtime_checks(self) -> None:
+        """Check again, at the times of the checks left out."""
+        if not self._checks_runtime:
+            passed = self._process.sim.now - self._runtime_seen_at
+            self._runtime_seen_at += passed // _RUNTIME_CHECK * _RUNTIME_CHECK
+            self._checks_runtime = True
+            self._process.at(self._runtime_seen_at + _RUNTIME_CHECK, self._check_runtime)
 
     def _errors(self) -> list[str]:
         """Reasons why the node is not ready, in the order of SET ReadyCondition."""
@@ -120,7 +135,7 @@ class NodeStatusReporter:
         if self._is_starting:
             errors.append(_STARTING)
             self._is_starting = False
-        if now - self._runtime_seen_at > _RUNTIME_DOWN:
+        if self._checks_runtime and now - self._runtime_seen_at > _RUNTIME_DOWN:
             errors.append("container runtime is down")
         silent = 0.0 if runtime.is_available else now - max(runtime.unavailable_since, self._process.start_time)
         if silent > _PLEG_DOWN:

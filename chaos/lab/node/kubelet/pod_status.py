@@ -80,7 +80,9 @@ class PodStatuses:
             containers, self._process.spec, machine.address, worker.ip, worker.has_sandbox,
             final, worker.is_static, worker.cause, worker.crash_backoff,
         )  # fmt: skip
-        worker.last_written_inputs, worker.last_written_pod = (
-            state,
-            self._store.patch_status("pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now)),
+        written = self._store.patch_status(
+            "pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now)
         )
+        worker.last_written_inputs, worker.last_written_pod = state, written
+        if written is not None and not worker.is_static:
+            worker.pod = written  # and the version before is freed

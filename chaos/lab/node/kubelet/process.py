@@ -46,6 +46,7 @@ class Process:
     has_pod_changes: bool = True
     start_time: float = field(default=0.0)
     link: ApiServerLink = field(init=False)
+    on_freeze: Callable[[], object] = field(default=lambda: None)
     _deferred_timers: list[Timer] = field(default_factory=list)
     _event_count: int = 0
 
@@ -56,15 +57,22 @@ class Process:
     def node(self) -> str:
         return self.machine.name
 
+    def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
+        """Call at ``due``, as :meth:`after`."""
+        timer = self.sim.at(due, call, *args)
+        timer.guard = self._may_run
+        return timer
+
     def after(self, delay: float, call: Callable[..., Any], *args: Any) -> Timer:
         """Call ``delay`` seconds from now if the process is still alive; deferred while it is stopped."""
-        timer = self.sim.after(delay, call, *args)
+        timer = self.sim.at(self.sim.now + delay, call, *args)
         timer.guard = self._may_run
         return timer
 
     def after_jitter(self, low: float, high: float, call: Callable[..., Any], *args: Any) -> Timer:
         """Call after a random delay between ``low`` and ``high`` seconds, as :meth:`after`."""
-        timer = self.sim.at(self.sim.now + self.sim.rng.uniform(low, high), call, *args)
+        sim = self.sim
+        timer = sim.at(sim.now + (low + (high - low) * sim.rng.random()), call, *args)
         timer.guard = self._may_run
         return timer
 
@@ -76,6 +84,7 @@ class Process:
 
     def freeze(self) -> None:
         """Handle SIGSTOP."""
+        self.on_freeze()
         self.is_frozen = True
 
     def thaw(self) -> None:

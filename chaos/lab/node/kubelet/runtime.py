@@ -89,6 +89,7 @@ class Runtime:
     def __init__(self, sim: SimClock) -> None:
         self.is_available = True
         self.unavailable_since = 0.0
+        self.on_stop: Callable[[], object] = lambda: None
         self._sim = sim
         self._pods: dict[str, list[Container]] = {}
         self.names: dict[str, tuple[str, str]] = {}  # namespace and name by pod uid
@@ -102,6 +103,7 @@ class Runtime:
     def stop_service(self) -> None:
         """Stop containerd's unit; the shims and their containers run on."""
         if self.is_available:
+            self.on_stop()
             self.is_available, self.unavailable_since = False, self._sim.now
 
     def start_service(self) -> None:

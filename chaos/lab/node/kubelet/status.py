@@ -75,7 +75,10 @@ def write_status(pod: Object, view: View, now: float) -> None:
         if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
             status.update(reason=view.cause.reason, message=view.cause.message)
     observed = generation.get("observedGeneration")
-    _write_conditions(status, {**_conditions(pod, view, phase, ready), **extra}, observed, rfc3339(now))
+    desired = _conditions(
+        view.has_sandbox, view.spec.has_breakage("failed-pod-stays-ready"), phase, _unready(pod, ready)
+    )
+    _write_conditions(status, {**desired, **extra} if extra else desired, observed, rfc3339(now))
 
 
 def write_rejection(pod: Object, spec: LabSpec, reason: str, message: str, now: float) -> None:
@@ -105,17 +108,23 @@ def _phase(pod: Object, view: View) -> str:
     return "Running" if view.containers else "Pending"
 
 
-def _conditions(pod: Object, view: View, phase: str, is_ready: bool) -> dict[str, dict[str, Any]]:
+def _unready(pod: Object, is_ready: bool) -> str | None:
+    """Names of the containers if they are not ready."""
+    return None if is_ready else " ".join(item["name"] for item in pod["spec"]["containers"])
+
+
+@lru_cache(maxsize=1024)
+def _conditions(has_sandbox: bool, stays_ready: bool, phase: str, unready: str | None) -> dict[str, dict[str, Any]]:
+    """Conditions shared by all pods in this state; never changed in place. ``unready``: names of its containers."""
     ready: dict[str, Any] = {"status": "True"}
-    if phase == "Failed" and view.spec.has_breakage("failed-pod-stays-ready"):
+    if phase == "Failed" and stays_ready:
         pass
     elif phase in ("Succeeded", "Failed"):
         ready = {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
-    elif not is_ready:
-        names = " ".join(item["name"] for item in pod["spec"]["containers"])
-        message = f"containers with unready status: [{names}]"
+    elif unready is not None:
+        message = f"containers with unready status: [{unready}]"
         ready = {"status": "False", "reason": "ContainersNotReady", "message": message}
-    sandbox = view.has_sandbox and phase not in ("Succeeded", "Failed")
+    sandbox = has_sandbox and phase not in ("Succeeded", "Failed")
     initialized = {"status": "True", "reason": "PodCompleted"} if phase == "Succeeded" else {"status": "True"}
     return {
         "PodReadyToStartContainers": {"status": "True" if sandbox else "False"},

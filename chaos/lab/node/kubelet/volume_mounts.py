@@ -43,7 +43,8 @@ class VolumeMounts:
     def in_use(self, node: Object) -> list[str]:
         """Names for volumesInUse: of mounts that another process made only if ``node`` has the volume attached.
 
-        reconstruct.go updateReconstructedFromNodeStatus; volume_manager.go GetVolumesInUse.
+        reconstruct.go updateReconstructedFromNodeStatus makes those not attachable that the Node does not list, and
+        volume_manager.go GetVolumesInUse leaves these out.
         """
         attached = {item["name"] for item in node["status"].get("volumesAttached") or []}
         return sorted(

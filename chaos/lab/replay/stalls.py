@@ -1,0 +1,203 @@
+"""Stalls that a recording shows: API server and controllers stood still, and what had waited came in one batch.
+
+Renewals of Leases have their own times, and every node renews each 10 s: if those of most nodes come seconds late, it
+is not a node that is cut off. How long each request waited is chance that a batch does not show, so the replay lets
+the lab's controllers stand still as long, and in the comparison the time of either side stands still, too. The states
+and their order are compared as always. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chaos.lab.objects.accessors import name_of, uid_of
+from chaos.lab.replay.recording import Observation, Recording, to_epoch
+
+_LATE = 5.0  # seconds; a renewal comes within a second, on a busy machine within three
+_BATCH = 1.0  # seconds at most between two changes of a batch
+_RENEWED = 20.0  # seconds in which every node that lives has renewed its Lease (facts 5.1)
+_RENEW_DEADLINE = 10.0
+_MANAGER = "kube-controller-manager"
+_TIMES = ("creationTimestamp", "lastTransitionTime", "lastHeartbeatTime", "startedAt", "finishedAt")
+_FOLLOWED = ("nodes", "pods", "persistentvolumes", "persistentvolumeclaims", "volumeattachments")
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A span of epoch seconds: from the last change that came in time to the end of the late batch."""
+
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Renewal:
+    """A renewal of a Lease: when it came, and when it was sent by the clock of whoever recorded."""
+
+    at: float
+    node: str
+    sent: float
+
+    @property
+    def is_late(self) -> bool:
+        return self.at - self.sent > _LATE
+
+
+class StalledClock:
+    """Time that stands still during stalls."""
+
+    def __init__(self, stalls: Iterable[Stall]) -> None:
+        self._stalls = list(stalls)
+
+    def time(self, t: float) -> float:
+        """``t`` without the time of stalls before."""
+        return t - sum(min(t, stall.end) - stall.begin for stall in self._stalls if stall.begin < t)
+
+    def original(self, t: float) -> float:
+        """First time at which :meth:`time` is ``t``."""
+        for stall in self._stalls:
+            t += stall.end - stall.begin if t > stall.begin else 0.0
+        return t
+
+    def observations(self, observations: dict[str, list[Observation]]) -> dict[str, list[Observation]]:
+        """The same observations at the times of this clock."""
+        return {
+            kind: [replace(item, t=self.time(item.t)) for item in items] if self._stalls else items
+            for kind, items in observations.items()
+        }
+
+    def recording(self, recording: Recording) -> Recording:
+        """The same recording at the times of this clock."""
+        operations = [replace(item, t=self.time(item.t)) for item in recording.operations]
+        start, end = self.time(recording.start), self.time(recording.end)
+        observations = self.observations(recording.observations)
+        return replace(recording, start=start, end=end, operations=operations, observations=observations)
+
+
+def find_stalls(recording: Recording) -> list[Stall]:
+    """Stalls in order, as far as any watch shows them."""
+    watches = [recording.observations[kind] for kind in _FOLLOWED]
+    return _merged(
+        [
+            replace(stall, end=max(stall.end, *(_end_of_batch(watch, stall) for watch in watches)))
+            for stall in _late_batches(recording)
+        ]
+    )
+
+
+def still_times(recording: Recording) -> list[Stall]:
+    """When the controllers do nothing: in stalls, and from an end of their manager until it has registered the nodes.
+
+    A manager ends that could not renew its lease for ten seconds (--leader-elect-renew-deadline), as in a stall; the
+    next one registers all nodes once its caches are filled (facts 5.6).
+    """
+    stalls = find_stalls(recording)
+    exits = [
+        at
+        for at in _manager_exits(recording)
+        if any(stall.begin <= at <= stall.end + 2 * _RENEW_DEADLINE for stall in stalls)
+    ]
+    return _merged([*stalls, *(Stall(at - _RENEW_DEADLINE, _next_registration(recording, at)) for at in exits)])
+
+
+def _late_batches(recording: Recording) -> list[Stall]:
+    """Stalls of the watch of Leases; one that goes on after a batch is another."""
+    renewals = _renewals(recording.observations["leases"])
+    arrivals = sorted(item.t for kind in recording.observations.values() for item in kind)
+    found: list[Stall] = []
+    for batch in _batches(renewals):
+        late = [item for item in batch if item.is_late]
+        if _is_of_most_nodes(late, renewals):
+            before = bisect_right(arrivals, min(item.sent for item in late))
+            last = arrivals[before - 1] if before else recording.start
+            found.append(Stall(max([last, *(stall.end for stall in found[-1:])]), batch[-1].at))
+    return found
+
+
+def _merged(stalls: list[Stall]) -> list[Stall]:
+    """The same times in order, without overlaps."""
+    merged: list[Stall] = []
+    for stall in sorted(stalls, key=lambda item: item.begin):
+        if merged and stall.begin <= merged[-1].end:
+            merged[-1] = replace(merged[-1], end=max(merged[-1].end, stall.end))
+        elif stall.begin < stall.end:
+            merged.append(stall)
+    return merged
+
+
+def _manager_exits(recording: Recording) -> list[float]:
+    operations = [item for item in recording.operations if item.action == "container-exit"]
+    return [item.t for item in operations if item.params["pod"][1].startswith(f"{_MANAGER}-")]
+
+
+def _next_registration(recording: Recording, t: float) -> float:
+    """When a node was registered after ``t``; infinity if none was."""
+    events = [item for item in recording.observations["events"] if item.object.get("reason") == "RegisteredNode"]
+    return min((item.t for item in events if item.type != "LIST" and item.t > t), default=float("inf"))
+
+
+def _renewals(leases: list[Observation]) -> list[_Renewal]:
+    """Renewals in order of receipt. The least delay of a node is the difference of its clock."""
+    changes = [item for item in leases if item.type != "LIST"]
+    received = [(item.t, name_of(item.object), item.object["spec"].get("renewTime")) for item in changes]
+    seen = [(at, node, to_epoch(renewed)) for at, node, renewed in received if renewed]
+    offsets: dict[str, float] = {}
+    for at, node, renewed in seen:
+        offsets[node] = min(offsets.get(node, at - renewed), at - renewed)
+    return [_Renewal(at, node, renewed + offsets[node]) for at, node, renewed in seen]
+
+
+def _batches(renewals: list[_Renewal]) -> Iterator[list[_Renewal]]:
+    """Renewals that came one right after the other."""
+    batch: list[_Renewal] = []
+    for item in renewals:
+        if batch and item.at - batch[-1].at > _BATCH:
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
+
+
+def _is_of_most_nodes(late: list[_Renewal], renewals: list[_Renewal]) -> bool:
+    """Whether more than one node was late, and at least half of those that renewed about then."""
+    if not late:
+        return False
+    begin, end = min(item.sent for item in late) - _RENEWED, late[-1].at
+    alive = {item.node for item in renewals if begin <= item.sent <= end}
+    return len({item.node for item in late}) >= max(2, len(alive) / 2)
+
+
+def _end_of_batch(observations: list[Observation], stall: Stall) -> float:
+    """End of the late batch of another watch, if that stalled as well: silent, and the first that came was late."""
+    times = [item.t for item in observations]
+    first = bisect_right(times, stall.begin)
+    if first == len(times) or times[first] <= stall.end or not _is_late(observations, first, stall):
+        return stall.end
+    last = first
+    while last + 1 < len(times) and times[last + 1] - times[last] <= _BATCH:
+        last += 1
+    return times[last]
+
+
+def _is_late(observations: list[Observation], index: int, stall: Stall) -> bool:
+    """Whether a change was made before the end of the stall, by the newest of the times that it added to the object."""
+    item = observations[index]
+    earlier = [other.object for other in observations[:index] if uid_of(other.object) == uid_of(item.object)]
+    added = {*_times(item.object)} - {*(_times(earlier[-1]) if earlier else ())}
+    return bool(added) and max(added) <= stall.end and item.t - max(added) > _LATE
+
+
+def _times(value: Any) -> Iterator[float]:
+    """Times of what has happened, in whole seconds, from anywhere in an object."""
+    if isinstance(value, dict):
+        yield from (to_epoch(value[key]) for key in _TIMES if isinstance(value.get(key), str))
+        if isinstance(value.get("deletionTimestamp"), str):
+            yield to_epoch(value["deletionTimestamp"]) - float(value.get("deletionGracePeriodSeconds") or 0)
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _times(item)
