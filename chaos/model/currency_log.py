@@ -42,10 +42,12 @@ class _Source:
 
     def interval(self, uid: str, order: int) -> tuple[float, float]:
         """The moments between which the version ``order`` of an object happened, by the proofs so far."""
-        if not (order and self.bounds):
+        bounds = self.bounds
+        if not (order and bounds):
             return self.behind.get(uid, self.until), math.inf
-        earliest, latest = self.bounds.interval(order)
-        return max(earliest, self.behind.get(uid, -math.inf)), latest
+        earliest, latest = bounds.interval(order)
+        behind = self.behind.get(uid)
+        return earliest if behind is None or behind < earliest else behind, latest
 
     def note_new(self, uid: str, order: int) -> None:
         """An object of which nothing was known: one from before the list that does not have it had gone by then.
@@ -133,12 +135,12 @@ class CurrencyLog:
             created = source_time(obj.metadata.creation_timestamp)  # by the clock of the API server
             self._clock_ahead = max(self._clock_ahead, 0.0 if created is None else created - t)
         earliest, latest = known.interval(obj.metadata.uid, order)
-        latest = min(latest, t)
+        latest = t if t < latest else latest  # this is for each entry: a call of min or max costs as much as all of it
         if latest - earliest > _CLOCK_SLACK:
             earliest = max(earliest, newest_time(obj, latest) - _CLOCK_SLACK - self._clock_ahead)
         if t - earliest > USUAL_LAG:
             self._add_late(source, order, earliest, t)
-        return min(earliest, latest), latest
+        return (earliest if earliest < latest else latest), latest
 
     def narrowed(
         self, versions: Iterable[tuple[Any, int]], t: float, note: Callable[[object], None] = lambda _: None

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from chaos.model.history import Entry
 from chaos.model.kube import Event
-from chaos.model.packing import Packer
+from chaos.model.packing import Block, Packer
 
 _CHUNK = 128  # Events that are packed together
 Item = tuple[Entry, Event]
@@ -36,7 +36,7 @@ class _Chunk:
     def __init__(self, packer: Packer | None) -> None:
         self._packer = packer
         self._items: list[Item] = []
-        self._packed = b""
+        self._packed: tuple[Block, int] | None = None
         self._is_requested = False
 
     def append(self, item: Item) -> None:
@@ -49,7 +49,7 @@ class _Chunk:
         """The entries and Events."""
         self._is_requested = True
         if self._packed and self._packer:
-            self._items, self._packed = self._unpack(), b""
+            self._items, self._packed = self._unpack(), None
             self._packer.later(self)
         return self._items
 
@@ -70,8 +70,8 @@ class _Chunk:
         return True
 
     def _unpack(self) -> list[Item]:
-        assert self._packer is not None  # noqa: S101 - it has packed them
-        stored: list[StoredEvent] = self._packer.unpack(self._packed)
+        assert self._packer is not None and self._packed is not None  # noqa: S101 - it has packed them
+        stored: list[StoredEvent] = self._packer.unpack(*self._packed)
         return [(Entry(s.seq, s.t, "events", s.type, s.event, s.node, s.note), s.event) for s in stored]
 
 
