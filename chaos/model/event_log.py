@@ -14,6 +14,7 @@ from chaos.model.kube import Event
 from chaos.model.packing import Block, Packer
 
 _CHUNK = 128  # Events that are packed together
+_BUCKETS = 1 << 16
 Item = tuple[Entry, Event]
 
 
@@ -26,6 +27,10 @@ class StoredEvent(Struct, array_like=True, gc=False):
     event: Event
     node: str = ""
     note: str = ""
+
+
+def _name(event: Event) -> str:
+    return event.involved_object.name if event.involved_object else ""
 
 
 class _Chunk:
@@ -82,8 +87,9 @@ class EventLog(Sequence[Item]):
         self.packer: Packer | None = None  # of StoredEvent; without one, nothing is packed
         self._chunks: list[_Chunk] = []
         self._seqs = array("q")
-        self._last_by_name: dict[str, int] = {}  # numbers of Events
-        self._before = array("l")  # by the number of an Event: that of the one before with its name, or -1
+        self._hashes = array("q")  # by the number of an Event: of its object's name, as an hour has a million names
+        self._last = array("i", [-1]) * _BUCKETS  # by the low bits of a hash: the number of the last Event, or -1
+        self._before = array("i")  # by the number of an Event: that of the one before with these bits, or -1
         self._by_reason: dict[str, array[int]] = {}
 
     def record(self, entry: Entry, event: Event) -> None:
@@ -93,12 +99,14 @@ class EventLog(Sequence[Item]):
             self._chunks.append(_Chunk(self.packer))
         self._chunks[-1].append((entry, event))
         self._seqs.append(entry.seq)
-        name = event.involved_object.name if event.involved_object else ""
-        self._before.append(self._last_by_name.get(name, -1))
-        self._last_by_name[name] = number
+        name = _name(event)
+        code = hash(name)
+        self._hashes.append(code)
+        self._before.append(self._last[code % _BUCKETS])
+        self._last[code % _BUCKETS] = number
         found = self._by_reason.get(event.reason or "")
         if found is None:
-            found = self._by_reason[event.reason or ""] = array("l")
+            found = self._by_reason[event.reason or ""] = array("i")
         found.append(number)
 
     def objects_from(self, seq: int) -> list[Event]:
@@ -108,11 +116,14 @@ class EventLog(Sequence[Item]):
 
     def about(self, name: str) -> list[Item]:
         """Events about objects of that name."""
-        numbers, number = [], self._last_by_name.get(name, -1)
+        code = hash(name)
+        numbers, number = [], self._last[code % _BUCKETS]
         while number >= 0:
-            numbers.append(number)
+            if self._hashes[number] == code:
+                numbers.append(number)
             number = self._before[number]
-        return [self._item(number) for number in reversed(numbers)]
+        items = [self._item(number) for number in reversed(numbers)]
+        return [item for item in items if _name(item[1]) == name]
 
     def with_reason(self, reason: str) -> list[Item]:
         return [self._item(number) for number in self._by_reason.get(reason, ())]
