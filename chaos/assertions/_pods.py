@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
-import msgspec
+from msgspec import structs
 from pydantic import model_validator
 
 from chaos.assertions._pod_claim import PodSubject, question_claim
@@ -25,6 +26,7 @@ from chaos.model.kube import Pod, full_name
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.model.timeline import History
 
+_NOTHING = Signal(())
 _QUESTIONS = ("each", "none", "any", "count", "rate", "order")
 
 
@@ -116,7 +118,14 @@ class Pods:
         if not frozen:
             raise NothingToJudge(selection.empty_reason)
         replacements = Replacements(view, frozen, selection.moment)
-        subjects = [_subject(view, h, _match_and_replacement_signal(view, h, pod_filter, replacements)) for h in frozen]
+        named = view.memo("subject")
+        subjects = [
+            structs.replace(
+                named.recall(view.timeline, history, partial(_subject, view, history, _NOTHING)),
+                signal=_match_and_replacement_signal(view, history, pod_filter, replacements),
+            )
+            for history in frozen
+        ]
         if isinstance(pod_filter, Quantity):
             return replace(pod_filter.range(), subjects=tuple(subjects))
         expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {pod_filter.describe()}"
@@ -156,7 +165,7 @@ def _match_and_replacement_signal(
         else []
     )
     if pod_filter.replaced is not None:
-        signals.append(mask_pods(replacements.signal(history, pod_filter.replaced), view.timeline))
+        signals.append(mask_unproven(replacements.signal(history, pod_filter.replaced), view.timeline, "pods"))
     if len(signals) == 1:
         return signals[0]
     return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
@@ -177,12 +186,12 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
     if isinstance(pod_filter, Order):
         # Changes observed after a blind window may have happened in any order during it.
-        signal = order_signal(matches, pod_filter).mask(msgspec.structs.replace(b, end=None) for b in blinds)
+        signal = order_signal(matches, pod_filter).mask(structs.replace(b, end=None) for b in blinds)
         expected = f"pods begin to have {pod_filter.describe()} one after the other, by {pod_filter.by}"
     else:
         # Changes observed at once after a blind window may have happened slowly during it.
         over = parse_duration(pod_filter.over)
-        hidden = (b if b.end is None else msgspec.structs.replace(b, end=b.end + over) for b in blinds)
+        hidden = (b if b.end is None else structs.replace(b, end=b.end + over) for b in blinds)
         signal = rate_signal(matches, pod_filter).mask(hidden)
         bounds = f"{pod_filter.format_bounds()} {pod_filter.per}s"
         expected = f"{bounds} begin to have {pod_filter.describe()}, over {pod_filter.over}"

@@ -103,7 +103,8 @@ class Census:
         self._read = len(timeline.pods.changes)
         behind = (uid for uid in timeline.currency.behind(_SOURCE) if uid in timeline.pods)
         changed.update((uid, None) for uid in behind if timeline.pods[uid].first_seq not in self._members)
-        return all([self._take(timeline.pods[uid], make, uid) for uid in changed if includes(uid)])
+        is_settled = [self._take(timeline.pods[uid], make, uid) for uid in changed if includes(uid)]
+        return all(is_settled)
 
     def _forget(self) -> None:
         """Take nothing as settled: before all changes, it is unknown who matched."""

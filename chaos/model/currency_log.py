@@ -135,12 +135,12 @@ class CurrencyLog:
             created = source_time(obj.metadata.creation_timestamp)  # by the clock of the API server
             self._clock_ahead = max(self._clock_ahead, 0.0 if created is None else created - t)
         earliest, latest = known.interval(obj.metadata.uid, order)
-        latest = t if t < latest else latest  # this is for each entry: a call of min or max costs as much as all of it
+        latest = min(latest, t)
         if latest - earliest > _CLOCK_SLACK:
             earliest = max(earliest, newest_time(obj, latest) - _CLOCK_SLACK - self._clock_ahead)
         if t - earliest > USUAL_LAG:
             self._add_late(source, order, earliest, t)
-        return (earliest if earliest < latest else latest), latest
+        return min(earliest, latest), latest
 
     def narrowed(
         self, versions: Iterable[tuple[Any, int]], t: float, note: Callable[[object], None] = lambda _: None

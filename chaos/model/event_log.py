@@ -75,7 +75,8 @@ class _Chunk:
         return True
 
     def _unpack(self) -> list[Item]:
-        assert self._packer is not None and self._packed is not None  # noqa: S101 - it has packed them
+        assert self._packer is not None  # noqa: S101 - it has packed them
+        assert self._packed is not None  # noqa: S101
         stored: list[StoredEvent] = self._packer.unpack(*self._packed)
         return [(Entry(s.seq, s.t, "events", s.type, s.event, s.node, s.note), s.event) for s in stored]
 

@@ -71,7 +71,9 @@ class History(Generic[T]):
         self.first_seq = -1
         self.first_time = math.inf
         self._packer = packer
-        self._packed: tuple[Any, ...] = ()  # the first seq of some versions, their block, their index in it; of the next...
+        self._packed: tuple[
+            Any, ...
+        ] = ()  # the first seq of some versions, their block, the index in it; of the next...
         self._recent: list[Version[T]] = []  # what is not packed
         self._is_requested = self._is_due = False
 

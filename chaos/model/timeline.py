@@ -116,8 +116,7 @@ class Timeline:
         """Append one entry. Entries must be in order of time."""
         if not self.entries:
             self.start = entry.t
-        if entry.t > self.end:
-            self.end = entry.t
+        self.end = max(self.end, entry.t)
         self._packing.advance(self.end)
         adder = _ADDERS.get(entry.kind)
         self.entries.append(entry, adder(self, entry) if adder else None)
