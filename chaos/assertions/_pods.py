@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 from msgspec import structs
@@ -24,7 +23,7 @@ from chaos.model.claim import Claim, Names
 from chaos.model.duration import parse_duration
 from chaos.model.kube import Pod, full_name
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
-from chaos.model.timeline import History
+from chaos.model.timeline import History, Version
 
 _NOTHING = Signal(())
 _QUESTIONS = ("each", "none", "any", "count", "rate", "order")
@@ -118,13 +117,9 @@ class Pods:
         if not frozen:
             raise NothingToJudge(selection.empty_reason)
         replacements = Replacements(view, frozen, selection.moment)
-        named = view.memo("subject")
         subjects = [
-            structs.replace(
-                named.recall(view.timeline, history, partial(_subject, view, history, _NOTHING)),
-                signal=_match_and_replacement_signal(view, history, pod_filter, replacements),
-            )
-            for history in frozen
+            structs.replace(_named(view, h), signal=_match_and_replacement_signal(view, h, pod_filter, replacements))
+            for h in frozen
         ]
         if isinstance(pod_filter, Quantity):
             return replace(pod_filter.range(), subjects=tuple(subjects))
@@ -148,8 +143,11 @@ def _counted(view: View, quantity: Quantity, selection: Selection) -> SubjectSet
     unseen = unseen_pod(view)
 
     def make(history: History[Pod]) -> Subject:
-        signal = pod_signal(history, quantity, selection)
-        return _subject(view, history, mask_unseen_pods(signal, view.timeline, history.last.object.metadata.uid))
+        versions = history.peek()  # of each of many pods once, and again after a change
+        signal = pod_signal(versions, quantity, selection)
+        latest = next((version for version in reversed(versions) if version.t <= view.anchor), versions[0])
+        metadata = versions[-1].object.metadata
+        return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
 
     census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
     return census.subjects(view.timeline, unseen, selection.is_candidate, make)
@@ -171,8 +169,17 @@ def _match_and_replacement_signal(
     return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
 
 
-def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
-    latest = history.at(view.anchor) or history.first
+def _named(view: View, history: History[Pod]) -> Subject:
+    """A pod without its signal."""
+
+    def make() -> Subject:
+        return _subject(history.at(view.anchor) or history.first, _NOTHING)
+
+    return view.memo("subject").recall(view.timeline, history, make)
+
+
+def _subject(latest: Version[Pod], signal: Signal) -> Subject:
+    """A pod with a signal; ``latest``: its last version at the anchor, or its first."""
     return Subject(full_name(latest.object.metadata), signal, pod_facts(latest.object))
 
 

@@ -181,7 +181,7 @@ class BudgetLedger:
             self._forget()
         if not self._next and selector is not None:
             selected = timeline.pods.in_groups(group for group in groups if matches(selector, group[0]))
-            known = [version for pod in selected for version in pod]
+            known = [version for pod in selected for version in pod.peek()]
         else:
             of_labels = [versions[labels] for labels in versions if self._selects(labels)]
             by_seq = {version.seq: version for some in of_labels for version in some}

@@ -150,7 +150,7 @@ class History(Generic[T]):
 
     @property
     def first(self) -> Version[T]:
-        return self.versions[0] if self._packed else self._recent[0]
+        return self._unpack(*self._packed[1:3])[0] if self._packed else self._recent[0]
 
     @property
     def last(self) -> Version[T]:
