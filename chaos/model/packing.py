@@ -33,7 +33,7 @@ class Block:
     shares the next ones with others of its kind, which are freed with it.
     """
 
-    __slots__ = ("_ends", "_packed", "_parts")
+    __slots__ = ("__weakref__", "_ends", "_packed", "_parts")
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []  # until it is full
