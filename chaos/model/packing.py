@@ -55,11 +55,13 @@ class Block:
         return bool(self._ends) and self._ends[-1] >= _BLOCK
 
     def unpack(self) -> bytes:
-        """All parts, one after the other."""
-        return zlib.decompress(self._packed, -15, self._ends[-1]) if self._packed else b"".join(self._parts)
+        """All parts of a full block, one after the other."""
+        return zlib.decompress(self._packed, -15, self._ends[-1])
 
-    def part(self, index: int, plain: bytes) -> memoryview:
-        """A part, of all of them."""
+    def part(self, index: int, plain: bytes) -> bytes | memoryview:
+        """A part; ``plain``: all of them, if the block is full."""
+        if not self.is_full:
+            return self._parts[index]
         return memoryview(plain)[self._ends[index - 1] if index else 0 : self._ends[index]]
 
 
@@ -83,12 +85,9 @@ class Packer:
         return block, index
 
     def unpack(self, block: Block, index: int) -> list[Any]:
-        if self._last is not None and self._last[0] is block:
-            plain = self._last[1]
-        else:
-            plain = block.unpack()
-            if block.is_full:
-                self._last = block, plain
+        if block.is_full and (self._last is None or self._last[0] is not block):
+            self._last = block, block.unpack()
+        plain = self._last[1] if self._last else b""
         found: list[Any] = self._decoder.decode(block.part(index, plain))
         return found
 
