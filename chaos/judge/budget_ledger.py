@@ -105,9 +105,15 @@ class NewVersions:
         self._labels: dict[str, Labels] = {}  # by the uid of a pod, of its last version
 
     def take(self, timeline: Timeline, namespace: str) -> Versions:
-        """The versions by their labels, and by those that the pod had in its version before."""
+        """The versions by their labels, and by those that the pod had in its version before.
+
+        None the first time: a new ledger reads all that it needs, and those of an hour are many.
+        """
         pods, found = timeline.pods, dict[Labels, dict[int, Version[Pod]]]()
         for uid in dict.fromkeys(uid for uid in pods.changes[self._read :] if pods.was_in(uid, namespace)):
+            if not self._next:
+                self._labels[uid] = _labels_of(pods[uid].peek()[-1].object)
+                continue
             before = self._labels.get(uid)
             for version in pods[uid].since(self._next):
                 labels = _labels_of(version.object)

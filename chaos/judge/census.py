@@ -42,7 +42,7 @@ class Census:
         self._unseen = Signal(())
         self._members: dict[int, _Member] = {}  # by the seqs of the first entries: who may match, but for who is over
         self._read = 0  # number of changes
-        self._is_complete = True  # nobody was dropped
+        self._is_complete = True  # no one was dropped
         self._forget()
 
     def subjects(

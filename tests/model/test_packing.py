@@ -149,8 +149,8 @@ def test_a_block_is_compressed_once_it_is_full_and_freed_with_its_last_part() ->
     assert block() is None
 
 
-def test_what_is_asked_for_again_and_again_does_not_add_up() -> None:
-    """A part that is packed again leaves its block, which is freed once nobody needs it."""
+def test_what_is_read_again_and_again_does_not_add_up() -> None:
+    """A part that is packed again leaves its block, which is freed once no one needs it."""
     packing, blocks = Packing(0, 0), list[weakref.ref[Block]]()
     histories: list[History[Pod]] = [History(packing.packer(Version[Pod])) for _ in range(30)]
     for history in histories:
