@@ -85,10 +85,10 @@ class Packer:
         return block, index
 
     def unpack(self, block: Block, index: int) -> list[Any]:
-        if block.is_full and (self._last is None or self._last[0] is not block):
-            self._last = block, block.unpack()
-        plain = self._last[1] if self._last else b""
-        found: list[Any] = self._decoder.decode(block.part(index, plain))
+        last = self._last
+        if block.is_full and (last is None or last[0] is not block):
+            last = self._last = block, block.unpack()
+        found: list[Any] = self._decoder.decode(block.part(index, last[1] if last else b""))
         return found
 
 
