@@ -1,13 +1,16 @@
 """Cost of a live judgement on a large cluster: CPU of each tick, memory, and how long observers wait for it.
 
-Run from the repository: ``python benchmarks/bench_ticks.py [NODES PODS EVENTS_PER_SECOND SECONDS]``. The verdicts are
-compared with those of a judgement of the recording from its first entry on. Exit code 1 if a goal is missed.
+Run from the repository: ``python benchmarks/bench_ticks.py [NODES PODS EVENTS_PER_SECOND SECONDS [EVERY]]``; it is
+judged each second, or after EVERY seconds. A tick takes in what is new, which the timeline grows by, and judges: both
+are shown. Then a second process judges the recording from its first entry on: its peak of memory is shown, and its
+verdicts must be the same. Exit code 1 if a goal is missed.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -35,6 +38,8 @@ from chaos.store.recording import build_timeline, read_recording
 from chaos.store.recording_writer import RecordingWriter
 
 TICK_GOAL, MEMORY_GOAL = 0.020, 1024  # CPU seconds, MiB
+OFFLINE = "offline"
+OPTIONS = Options(bind={"victim": (VICTIM,)}, namespace="demo")
 EXPERIMENT = """
 apiVersion: nodefall.dev/v1alpha1
 kind: Experiment
@@ -103,6 +108,12 @@ def memory() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
+def peak() -> int:
+    """MiB that this process has used at most; ru_maxrss has what its parent used, too."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) >> 10
+
+
 def registry() -> PluginRegistry:
     return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
 
@@ -125,30 +136,59 @@ def statuses(result: RunResult) -> dict[str, str]:
     return {v.name: f"{v.status} {v.because}" for v in (*result.hypothesis, *result.recovery)}
 
 
-def run(sizes: tuple[int, int, int, int], folder: Path) -> bool:
-    nodes, pods, rate, seconds = sizes
-    (folder / "experiment.yaml").write_text(EXPERIMENT.replace("LEAST", str(pods // 20)))
+class Ticks:
+    """CPU seconds of taking in what is new, and of judging, by tick after the fault."""
+
+    def __init__(self) -> None:
+        self.grown: list[float] = []
+        self.judged: list[float] = []
+
+    def report(self, count: int, used: int) -> None:
+        both = [one + other for one, other in zip(self.grown, self.judged, strict=True)]
+        parts = [
+            f"{name} p50 {1e3 * percentile(values, 0.5):.1f} p99 {1e3 * percentile(values, 0.99):.1f}"
+            for name, values in (("tick", both), ("of these new entries", self.grown), ("judgement", self.judged))
+        ]
+        print(f"{', '.join(parts)} ms CPU ({count} entries, {used} MiB)", flush=True)
+
+    def take(self, recorder: Recorder, live: LiveJudge, *, is_armed: bool) -> None:
+        begin = time.thread_time()
+        recorder.timeline()
+        grown = time.thread_time()
+        live.judge(True) if is_armed else live.steady_state()
+        if is_armed:
+            self.grown.append(grown - begin)
+            self.judged.append(time.thread_time() - grown)
+
+    def p99(self) -> float:
+        return percentile([one + other for one, other in zip(self.grown, self.judged, strict=True)], 0.99)
+
+
+def live_run(sizes: tuple[int, int, int, int, int], folder: Path) -> tuple[dict[str, str], bool]:
+    """The verdicts of a run, and whether it meets the goals."""
+    nodes, pods, rate, seconds, every = sizes
     plugins = registry()
     experiment = load_experiment(folder / "experiment.yaml", plugins)
-    clock, cluster = SimulatedClock(), Cluster(nodes, pods, rate)
-    options = Options(bind={"victim": (VICTIM,)}, namespace="demo")
+    clock, cluster, ticks = SimulatedClock(), Cluster(nodes, pods, rate), Ticks()
     before = memory()
     with RecordingWriter(folder / "recording.jsonl.gz") as writer:
         recorder = Recorder(decode, clock, writer.write)  # type: ignore[arg-type]  # only now() is used
-        live = LiveJudge(LoadedExperiment(folder / "experiment.yaml", experiment, []), plugins, recorder, options)
+        live = LiveJudge(LoadedExperiment(folder / "experiment.yaml", experiment, []), plugins, recorder, OPTIONS)
         count, _ = emitted(recorder, cluster.listed())
-        listed, ticks, emit = memory() - before, [], 0.0
+        live.steady_state()
+        listed, emit = memory() - before, 0.0
         with WaitMeter(recorder, clock) as waiting:
             for second in range(1, seconds):
                 number, cpu = emitted(recorder, cluster.second(second))
                 count, emit, clock.t = count + number, emit + cpu, T0 + second + 1
                 waiting.is_judging = True
-                begin = time.thread_time()
-                live.judge(True) if second > BEGIN else live.steady_state()
-                ticks.append(time.thread_time() - begin)
+                if second % every == 0 or second == BEGIN - 1:
+                    ticks.take(recorder, live, is_armed=second > BEGIN)
+                else:
+                    recorder.timeline()
                 waiting.is_judging = False
                 if second % 300 == 0:
-                    report(ticks[-300:], count, memory() - before)
+                    ticks.report(count, memory() - before)
         final = live.judge(False)
     gc.collect()
     used = memory() - before
@@ -156,28 +196,43 @@ def run(sizes: tuple[int, int, int, int], folder: Path) -> bool:
     print(f"recorder: {1e6 * emit / count:.0f} us CPU an entry; observers wait", end=" ")
     print(f"p99 {1e3 * percentile(waiting.waits, 0.99):.1f} ms, at most {1e3 * max(waiting.waits, default=0):.1f} ms")
     print(f"memory: {listed} MiB after the first lists, {used} MiB at the end, ", end="")
-    print(f"{(used - listed) * 2**20 / max(1, count - pods - 2 * nodes):.0f} bytes an entry since")
-    report(ticks[BEGIN:], count, used)
-    begin = time.thread_time()
-    offline = judge(experiment, build_timeline(read_recording(folder / "recording.jsonl.gz")), plugins, options)
-    same = statuses(offline) == statuses(final)
-    print(f"offline: {time.thread_time() - begin:.1f} s CPU; the same verdicts: {'yes' if same else 'NO'}")
-    for name, text in statuses(offline).items():
-        print(f"  {name}: {text[:110]}" + ("" if same else f"\n    live: {statuses(final).get(name)}"))
-    return same and used < MEMORY_GOAL and percentile(ticks[BEGIN:], 0.99) < TICK_GOAL
+    print(f"{(used - listed) * 2**20 / max(1, count - pods - 2 * nodes):.0f} bytes an entry since; peak {peak()} MiB, ")
+    print(f"of which {before} MiB are Python and the simulated cluster")
+    ticks.report(count, used)
+    return statuses(final), used < MEMORY_GOAL and ticks.p99() < TICK_GOAL
 
 
-def report(ticks: list[float], count: int, used: int) -> None:
-    p50, p99 = percentile(ticks, 0.5), percentile(ticks, 0.99)
-    print(f"tick: p50 {1e3 * p50:.1f} ms, p99 {1e3 * p99:.1f} ms CPU ({count} entries, {used} MiB)", flush=True)
+def offline(folder: Path) -> dict[str, str]:
+    """The verdicts on the recording."""
+    plugins = registry()
+    experiment = load_experiment(folder / "experiment.yaml", plugins)
+    timeline = build_timeline(read_recording(folder / "recording.jsonl.gz"))
+    return statuses(judge(experiment, timeline, plugins, OPTIONS))
+
+
+def run(sizes: tuple[int, int, int, int, int], folder: Path) -> bool:
+    (folder / "experiment.yaml").write_text(EXPERIMENT.replace("LEAST", str(sizes[1] // 20)))
+    found, is_good = live_run(sizes, folder)
+    child = subprocess.run([sys.executable, __file__, OFFLINE, str(folder)], stdout=subprocess.PIPE, check=True)
+    others, most, cpu = msgspec.json.decode(child.stdout, type=tuple[dict[str, str], int, float])
+    same = others == found
+    print(f"offline: {cpu:.1f} s CPU, peak {most} MiB; the same verdicts: {'yes' if same else 'NO'}")
+    for name, text in others.items():
+        print(f"  {name}: {text[:110]}" + ("" if same else f"\n    live: {found.get(name)}"))
+    return same and most < MEMORY_GOAL and is_good
 
 
 def main() -> int:
     tune_gc()  # as every run does
+    if sys.argv[1:2] == [OFFLINE]:
+        found = offline(Path(sys.argv[2]))
+        sys.stdout.buffer.write(msgspec.json.encode((found, peak(), time.process_time())))
+        return 0
     given = [int(word) for word in sys.argv[1:]]
-    nodes, pods, rate, seconds = given if len(given) == 4 else (1000, 30_000, 1000, 120)
+    nodes, pods, rate, seconds = given[:4] if len(given) >= 4 else (1000, 30_000, 1000, 120)
+    every = given[4] if len(given) == 5 else 1
     with tempfile.TemporaryDirectory() as folder:
-        return 0 if run((nodes, pods, rate, seconds), Path(folder)) else 1
+        return 0 if run((nodes, pods, rate, seconds, every), Path(folder)) else 1
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-import msgspec
+from msgspec import structs
 from pydantic import model_validator
 
 from chaos.assertions._pod_claim import PodSubject, question_claim
@@ -23,8 +23,9 @@ from chaos.model.claim import Claim, Names
 from chaos.model.duration import parse_duration
 from chaos.model.kube import Pod, full_name
 from chaos.model.signal import Quantifier, Signal, Subject, SubjectSet
-from chaos.model.timeline import History
+from chaos.model.timeline import History, Version
 
+_NOTHING = Signal(())
 _QUESTIONS = ("each", "none", "any", "count", "rate", "order")
 
 
@@ -116,7 +117,10 @@ class Pods:
         if not frozen:
             raise NothingToJudge(selection.empty_reason)
         replacements = Replacements(view, frozen, selection.moment)
-        subjects = [_subject(view, h, _match_and_replacement_signal(view, h, pod_filter, replacements)) for h in frozen]
+        subjects = [
+            structs.replace(_named(view, h), signal=_match_and_replacement_signal(view, h, pod_filter, replacements))
+            for h in frozen
+        ]
         if isinstance(pod_filter, Quantity):
             return replace(pod_filter.range(), subjects=tuple(subjects))
         expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {pod_filter.describe()}"
@@ -139,8 +143,11 @@ def _counted(view: View, quantity: Quantity, selection: Selection) -> SubjectSet
     unseen = unseen_pod(view)
 
     def make(history: History[Pod]) -> Subject:
-        signal = pod_signal(history, quantity, selection)
-        return _subject(view, history, mask_unseen_pods(signal, view.timeline, history.last.object.metadata.uid))
+        versions = history.peek()  # of each of many pods once, and again after a change
+        signal = pod_signal(versions, quantity, selection)
+        latest = next((version for version in reversed(versions) if version.t <= view.anchor), versions[0])
+        metadata = versions[-1].object.metadata
+        return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
 
     census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
     return census.subjects(view.timeline, unseen, selection.is_candidate, make)
@@ -156,14 +163,23 @@ def _match_and_replacement_signal(
         else []
     )
     if pod_filter.replaced is not None:
-        signals.append(mask_pods(replacements.signal(history, pod_filter.replaced), view.timeline))
+        signals.append(mask_unproven(replacements.signal(history, pod_filter.replaced), view.timeline, "pods"))
     if len(signals) == 1:
         return signals[0]
     return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
 
 
-def _subject(view: View, history: History[Pod], signal: Signal) -> Subject:
-    latest = history.at(view.anchor) or history.first
+def _named(view: View, history: History[Pod]) -> Subject:
+    """A pod without its signal."""
+
+    def make() -> Subject:
+        return _subject(history.at(view.anchor) or history.first, _NOTHING)
+
+    return view.memo("subject").recall(view.timeline, history, make)
+
+
+def _subject(latest: Version[Pod], signal: Signal) -> Subject:
+    """A pod with a signal; ``latest``: its last version at the anchor, or its first."""
     return Subject(full_name(latest.object.metadata), signal, pod_facts(latest.object))
 
 
@@ -177,12 +193,12 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
     if isinstance(pod_filter, Order):
         # Changes observed after a blind window may have happened in any order during it.
-        signal = order_signal(matches, pod_filter).mask(msgspec.structs.replace(b, end=None) for b in blinds)
+        signal = order_signal(matches, pod_filter).mask(structs.replace(b, end=None) for b in blinds)
         expected = f"pods begin to have {pod_filter.describe()} one after the other, by {pod_filter.by}"
     else:
         # Changes observed at once after a blind window may have happened slowly during it.
         over = parse_duration(pod_filter.over)
-        hidden = (b if b.end is None else msgspec.structs.replace(b, end=b.end + over) for b in blinds)
+        hidden = (b if b.end is None else structs.replace(b, end=b.end + over) for b in blinds)
         signal = rate_signal(matches, pod_filter).mask(hidden)
         bounds = f"{pod_filter.format_bounds()} {pod_filter.per}s"
         expected = f"{bounds} begin to have {pod_filter.describe()}, over {pod_filter.over}"

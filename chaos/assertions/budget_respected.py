@@ -89,8 +89,8 @@ class BudgetRespected:
         for key in present.keys(budgets):
             ledger = view.memo("ledger", key).keep(partial(BudgetLedger, params.by, view.anchor))
             ledger.update(timeline, budgets[key], groups, versions, windows)
-            signal = mask_unproven(_signal(view, ledger, budgets[key], late), timeline, "pods")
-            subjects.append(Subject("/".join(key), mask_unproven(signal, timeline, "poddisruptionbudgets")))
+            signal = mask_unproven(_signal(view, ledger, budgets[key], late), timeline, *_SOURCES)
+            subjects.append(Subject("/".join(key), signal))
         if not subjects:
             name = f" {params.name}" if params.name else ""
             raise NothingToJudge(f"no PodDisruptionBudget{name} was observed in {namespace} at the beginning")

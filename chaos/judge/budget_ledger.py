@@ -17,7 +17,7 @@ from chaos.model.timeline import History, Timeline, Version
 _RELIST = 1.0  # seconds after a blind window in which pods are listed one after the other
 _UNKNOWN = "unknown cause"
 _VOLUNTARY = {"EvictionByEvictionAPI": "eviction", "PreemptionByScheduler": "preemption", "": "deletion"}
-_LAST = 16  # samples that are saved though they repeat a value
+_LAST = 4  # samples that are saved though they repeat a value: they describe the end, which may not be proven yet
 
 
 class PodChange(NamedTuple):
@@ -105,9 +105,15 @@ class NewVersions:
         self._labels: dict[str, Labels] = {}  # by the uid of a pod, of its last version
 
     def take(self, timeline: Timeline, namespace: str) -> Versions:
-        """The versions by their labels, and by those that the pod had in its version before."""
+        """The versions by their labels, and by those that the pod had in its version before.
+
+        None the first time: a new ledger reads all that it needs, and those of an hour are many.
+        """
         pods, found = timeline.pods, dict[Labels, dict[int, Version[Pod]]]()
         for uid in dict.fromkeys(uid for uid in pods.changes[self._read :] if pods.was_in(uid, namespace)):
+            if not self._next:
+                self._labels[uid] = _labels_of(pods[uid].peek()[-1].object)
+                continue
             before = self._labels.get(uid)
             for version in pods[uid].since(self._next):
                 labels = _labels_of(version.object)
@@ -181,7 +187,7 @@ class BudgetLedger:
             self._forget()
         if not self._next and selector is not None:
             selected = timeline.pods.in_groups(group for group in groups if matches(selector, group[0]))
-            known = [version for pod in selected for version in pod]
+            known = [version for pod in selected for version in pod.peek()]
         else:
             of_labels = [versions[labels] for labels in versions if self._selects(labels)]
             by_seq = {version.seq: version for some in of_labels for version in some}

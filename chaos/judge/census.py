@@ -37,11 +37,12 @@ class Census:
     def __init__(self, wanted: SubjectSet) -> None:
         """``wanted``: what is expected, and the range."""
         self._wanted = wanted
-        self._members: dict[int, _Member] = {}  # by the seqs of the first entries: all that may ever belong to the set
-        self._read = 0  # number of changes
         self._windows: list[BlindWindow] | None = None
         self._is_ordered = True  # no pod was received in an order that contradicts its resourceVersions
         self._unseen = Signal(())
+        self._members: dict[int, _Member] = {}  # by the seqs of the first entries: who may match, but for who is over
+        self._read = 0  # number of changes
+        self._is_complete = True  # no one was dropped
         self._forget()
 
     def subjects(
@@ -56,16 +57,15 @@ class Census:
         ``unseen``: the signal of a pod that no one has seen. ``includes``: whether the pod with an uid may ever belong
         to the set. ``make``: its subject.
         """
-        if self._windows is not timeline.blind_windows:
-            self._windows, self._members, self._read = timeline.blind_windows, {}, 0
-            self._forget()
         self._unseen = unseen
-        changed = dict.fromkeys(timeline.pods.changes[self._read :])
-        self._read = len(timeline.pods.changes)
-        is_settled = [self._take(timeline.pods[uid], make, uid) for uid in changed if includes(uid)]
-        series = self._series(timeline)
-        if not (self._is_ordered and all(is_settled)) or self._contradicts(series):
+        if self._windows is not timeline.blind_windows:
+            self._windows, self._is_complete = timeline.blind_windows, False
             self._forget()
+        is_settled = self._take_new(timeline, includes, make)
+        series = self._series(timeline)
+        if not (self._is_ordered and is_settled) or self._contradicts(series):
+            self._forget()
+            self._take_new(timeline, includes, make)
             series = self._series(timeline)
         if self._is_ordered and self._settle(series, timeline):
             series = self._series(timeline)
@@ -79,19 +79,37 @@ class Census:
             self._wanted.least,
             self._wanted.most,
             counted=counted,
-            each=lambda: (first,) * self._number_unseen + tuple(self._each(timeline)),
+            each=lambda: (first,) * self._number_unseen + tuple(self._each(timeline, includes, make)),
         )
 
     @property
     def _number_unseen(self) -> int:
         return max(self._wanted.least, (self._wanted.most or 0) + 1)
 
-    def _each(self, timeline: Timeline) -> Iterator[Subject]:
-        for _, (subject, uid) in sorted(self._members.items(), key=lambda item: item[0]):
-            yield Subject(subject.name, mask_unproven(subject.signal, timeline, _SOURCE, uid=uid), subject.facts)
+    def _each(
+        self, timeline: Timeline, includes: Callable[[str], bool], make: Callable[[History[Any]], Subject]
+    ) -> Iterator[Subject]:
+        for uid, history in timeline.pods.items():
+            if includes(uid):
+                known = self._members.get(history.first_seq)
+                subject = make(history) if known is None else known[0]
+                yield Subject(subject.name, mask_unproven(subject.signal, timeline, _SOURCE, uid=uid), subject.facts)
+
+    def _take_new(
+        self, timeline: Timeline, includes: Callable[[str], bool], make: Callable[[History[Any]], Subject]
+    ) -> bool:
+        """Take what has changed since the last call; whether nothing that is settled has."""
+        changed = dict.fromkeys(timeline.pods.changes[self._read :])
+        self._read = len(timeline.pods.changes)
+        behind = (uid for uid in timeline.currency.behind(_SOURCE) if uid in timeline.pods)
+        changed.update((uid, None) for uid in behind if timeline.pods[uid].first_seq not in self._members)
+        is_settled = [self._take(timeline.pods[uid], make, uid) for uid in changed if includes(uid)]
+        return all(is_settled)
 
     def _forget(self) -> None:
         """Take nothing as settled: before all changes, it is unknown who matched."""
+        if not self._is_complete:  # all of them are to be taken again
+            self._members, self._read, self._is_complete = {}, 0, True
         self._settled = -math.inf
         self._order = 0  # the highest of a settled change that may have happened at several moments
         self._matching = Matching({}, {UNSEEN: ("", _UNOBSERVED)})
@@ -155,8 +173,23 @@ class Census:
             add_start(self._starts, sample, sample.lo, sample.t)
         self._samples = (*self._samples, *found)
         self._settled, self._order = moment, max(self._order, order)
-        self._open = {k for k in self._open if any(s.t > moment for s in self._members[k][0].signal.samples)}
+        closed = {k for k in self._open if all(s.t <= moment for s in self._members[k][0].signal.samples)}
+        self._open -= closed
+        for key in closed:
+            self._drop_if_over(key, timeline)
         return True
+
+    def _drop_if_over(self, key: int, timeline: Timeline) -> None:
+        """Drop a pod that is deleted and does not match, if all of it is settled: an hour has many.
+
+        Should more become known of it nevertheless, or less of its end, it is taken for a new one; then either it has
+        never counted, or its settled changes are not those of a pod that no one has seen, and all is found again.
+        """
+        uid = self._members[key][1]
+        is_gone = self._matching.value(key) is False and timeline.pods[uid].last.is_deleted
+        if is_gone and uid not in timeline.currency.behind(_SOURCE):
+            del self._members[key]
+            self._is_complete = False
 
     def _combine(self, series: _Series, matching: Matching) -> list[Sample]:
         """What follows from changes of all who match; ``matching`` is updated."""

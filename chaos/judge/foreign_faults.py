@@ -7,11 +7,10 @@ A machine that others cordon, drain, delete, upgrade or take down during a run m
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import partial
 
 from chaos.judge.controller_restarts import restart_faults
 from chaos.judge.foreign_case import Case, ForeignKind, fault
-from chaos.judge.foreign_node import node_faults, state_changes
+from chaos.judge.foreign_node import StateChanges, node_faults
 from chaos.judge.foreign_power import power_faults
 from chaos.judge.own_changes import OwnChanges
 from chaos.judge.pods import node_of
@@ -45,13 +44,13 @@ def foreign_faults(
     case = Case(timeline, OwnChanges(timeline, registry))
     begin = next((e.t for e, record in timeline.actions if record.phase == ActionPhase.BEGIN), None)
     read = {node for node, _ in timeline.host}
+    changed = memo.keep(StateChanges).update(timeline.nodes)
+    names = changed.keys() | (read & timeline.nodes.keys())
     found = [
         each
-        for name, history in timeline.nodes.items()
-        if (len(history) > 1 or name in read) and _is_original(timeline.entries, history.first_seq, begin)
-        for changes in (memo.recall(timeline, history, partial(state_changes, history)),)
-        if changes or name in read
-        for each in (*node_faults(case, name, changes), *power_faults(case, name))
+        for name in sorted(names, key=lambda name: timeline.nodes[name].first_seq)
+        if _is_original(timeline.entries, timeline.nodes[name].first_seq, begin)
+        for each in (*node_faults(case, name, changed.get(name, ())), *power_faults(case, name))
     ]
     found += _evictions(case, targets, namespace)
     found += restart_faults(case, begin)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from chaos.judge.foreign_case import Case, ForeignKind, fault
+from chaos.judge.present import Revisions
 from chaos.judge.writers import component, describe_manager, event_author, field_owner
 from chaos.model.kube import Node, NodeInfo, node_condition
 from chaos.model.labels import CONTROL_PLANE_LABELS, FIELD_MANAGER
@@ -21,6 +22,27 @@ _SILENT_SECONDS = 20.0  # without renewal of the Lease, twice its period: so the
 _SOFTWARE = (("kubelet", "kubelet_version"), ("operating system", "os_image"), ("kernel", "kernel_version"))
 NodeVersion = Version[Node]
 Change = tuple[NodeVersion, NodeVersion]
+
+
+class StateChanges:
+    """The :func:`state_changes` of all nodes that have any, found again only of those with a new version."""
+
+    def __init__(self) -> None:
+        self._revisions = Revisions()
+        self._found: dict[str, list[Change]] = {}
+
+    def update(self, nodes: Mapping[str, History[Node]]) -> Mapping[str, list[Change]]:
+        """Those of ``nodes``, by name; ``nodes``: those of the call before, and new ones after."""
+        changed = self._revisions.changed(nodes.values())
+        names = list(nodes) if changed else []
+        for index in changed:
+            name = names[index]
+            if found := state_changes(nodes[name]):
+                self._found[name] = found
+            else:
+                self._found.pop(name, None)
+        self._revisions.note()
+        return self._found
 
 
 def state_changes(history: History[Node]) -> list[Change]:

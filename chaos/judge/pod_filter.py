@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -21,7 +21,7 @@ from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.kube import ContainerStatus, Pod, phase
 from chaos.model.signal import Sample, Signal
-from chaos.model.timeline import History, Version
+from chaos.model.timeline import Version
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
@@ -129,7 +129,7 @@ def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def pod_signal(history: History[Pod], pod_filter: Filter, selection: Selection | None) -> Signal:
+def pod_signal(history: Iterable[Version[Pod]], pod_filter: Filter, selection: Selection | None) -> Signal:
     """Signal of whether the pod matches the filter and, with ``selection``, currently belongs to the set."""
     ends = finished_versions(history)
     only_deletion = pod_filter.model_fields_set == {"gone"}

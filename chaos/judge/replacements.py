@@ -12,7 +12,7 @@ from pydantic import Field
 from chaos.judge.pods import node_of
 from chaos.judge.quantifiers import combine
 from chaos.judge.sequence import changes
-from chaos.judge.signals import Observation, from_history
+from chaos.judge.signals import Observation, from_history, mask_unseen_pods
 from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.indexes import controller_key
@@ -47,14 +47,19 @@ class Replacements:
         self.ranks: dict[tuple[str, str], int] = {}
 
     def signal(self, history: History[Pod], replacement: Replacement) -> Signal:
-        """Signal of whether the pod is replaced; the n-th pod of a controller needs the n-th replacement."""
+        """Signal of whether the pod is replaced; the n-th pod of a controller needs the n-th replacement.
+
+        It takes everything as received.
+        """
         key = _controller_key(history.last.object)
         if key is None:
-            return Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
+            alone = Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
+            return mask_unseen_pods(alone, self.timeline)
         rank = self.ranks[key] = self.ranks.get(key, 0) + 1
         new = list(self._candidates(key, node_of(history.last.object), replacement))
         memo = self.view.memo("replaced", self.moment)
-        return memo.recall(self.timeline, history, partial(_count, new, rank), rank, new)
+        make = partial(_count, new, rank)
+        return memo.recall(self.timeline, history, lambda: mask_unseen_pods(make(), self.timeline), rank, new)
 
     def _candidates(self, key: tuple[str, str], before: str, replacement: Replacement) -> Iterator[Subject]:
         """The pods that may replace one that was on the node ``before``."""

@@ -42,10 +42,12 @@ class _Source:
 
     def interval(self, uid: str, order: int) -> tuple[float, float]:
         """The moments between which the version ``order`` of an object happened, by the proofs so far."""
-        if not (order and self.bounds):
+        bounds = self.bounds
+        if not (order and bounds):
             return self.behind.get(uid, self.until), math.inf
-        earliest, latest = self.bounds.interval(order)
-        return max(earliest, self.behind.get(uid, -math.inf)), latest
+        earliest, latest = bounds.interval(order)
+        behind = self.behind.get(uid)
+        return earliest if behind is None or behind < earliest else behind, latest
 
     def note_new(self, uid: str, order: int) -> None:
         """An object of which nothing was known: one from before the list that does not have it had gone by then.

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from chaos.model.history import Entry
 from chaos.model.kube import Event
-from chaos.model.packing import Packer
+from chaos.model.packing import Block, Packer
 
 _CHUNK = 128  # Events that are packed together
+_BUCKETS = 1 << 16
 Item = tuple[Entry, Event]
 
 
@@ -28,6 +29,10 @@ class StoredEvent(Struct, array_like=True, gc=False):
     note: str = ""
 
 
+def _name(event: Event) -> str:
+    return event.involved_object.name if event.involved_object else ""
+
+
 class _Chunk:
     """Some Events that followed each other."""
 
@@ -36,7 +41,7 @@ class _Chunk:
     def __init__(self, packer: Packer | None) -> None:
         self._packer = packer
         self._items: list[Item] = []
-        self._packed = b""
+        self._packed: tuple[Block, int] | None = None
         self._is_requested = False
 
     def append(self, item: Item) -> None:
@@ -49,7 +54,7 @@ class _Chunk:
         """The entries and Events."""
         self._is_requested = True
         if self._packed and self._packer:
-            self._items, self._packed = self._unpack(), b""
+            self._items, self._packed = self._unpack(), None
             self._packer.later(self)
         return self._items
 
@@ -71,7 +76,8 @@ class _Chunk:
 
     def _unpack(self) -> list[Item]:
         assert self._packer is not None  # noqa: S101 - it has packed them
-        stored: list[StoredEvent] = self._packer.unpack(self._packed)
+        assert self._packed is not None  # noqa: S101
+        stored: list[StoredEvent] = self._packer.unpack(*self._packed)
         return [(Entry(s.seq, s.t, "events", s.type, s.event, s.node, s.note), s.event) for s in stored]
 
 
@@ -82,8 +88,9 @@ class EventLog(Sequence[Item]):
         self.packer: Packer | None = None  # of StoredEvent; without one, nothing is packed
         self._chunks: list[_Chunk] = []
         self._seqs = array("q")
-        self._last_by_name: dict[str, int] = {}  # numbers of Events
-        self._before = array("l")  # by the number of an Event: that of the one before with its name, or -1
+        self._hashes = array("q")  # by the number of an Event: of its object's name, as an hour has a million names
+        self._last = array("i", [-1]) * _BUCKETS  # by the low bits of a hash: the number of the last Event, or -1
+        self._before = array("i")  # by the number of an Event: that of the one before with these bits, or -1
         self._by_reason: dict[str, array[int]] = {}
 
     def record(self, entry: Entry, event: Event) -> None:
@@ -93,12 +100,14 @@ class EventLog(Sequence[Item]):
             self._chunks.append(_Chunk(self.packer))
         self._chunks[-1].append((entry, event))
         self._seqs.append(entry.seq)
-        name = event.involved_object.name if event.involved_object else ""
-        self._before.append(self._last_by_name.get(name, -1))
-        self._last_by_name[name] = number
+        name = _name(event)
+        code = hash(name)
+        self._hashes.append(code)
+        self._before.append(self._last[code % _BUCKETS])
+        self._last[code % _BUCKETS] = number
         found = self._by_reason.get(event.reason or "")
         if found is None:
-            found = self._by_reason[event.reason or ""] = array("l")
+            found = self._by_reason[event.reason or ""] = array("i")
         found.append(number)
 
     def objects_from(self, seq: int) -> list[Event]:
@@ -108,11 +117,14 @@ class EventLog(Sequence[Item]):
 
     def about(self, name: str) -> list[Item]:
         """Events about objects of that name."""
-        numbers, number = [], self._last_by_name.get(name, -1)
+        code = hash(name)
+        numbers, number = [], self._last[code % _BUCKETS]
         while number >= 0:
-            numbers.append(number)
+            if self._hashes[number] == code:
+                numbers.append(number)
             number = self._before[number]
-        return [self._item(number) for number in reversed(numbers)]
+        items = [self._item(number) for number in reversed(numbers)]
+        return [item for item in items if _name(item[1]) == name]
 
     def with_reason(self, reason: str) -> list[Item]:
         return [self._item(number) for number in self._by_reason.get(reason, ())]

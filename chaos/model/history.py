@@ -9,11 +9,12 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from chaos.model.packing import Packer
+from chaos.model.packing import Block, Packer
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
 _MANY = 2  # versions of an object that exists, from which on all but the last are packed
+_NONE: list[Any] = []  # what is not packed, if all is: one for all histories of objects that are gone
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -70,7 +71,9 @@ class History(Generic[T]):
         self.first_seq = -1
         self.first_time = math.inf
         self._packer = packer
-        self._packed: tuple[Any, ...] = ()  # the first seq of some versions, and these; of the next...
+        self._packed: tuple[
+            Any, ...
+        ] = ()  # the first seq of some versions, their block, the index in it; of the next...
         self._recent: list[Version[T]] = []  # what is not packed
         self._is_requested = self._is_due = False
 
@@ -90,11 +93,14 @@ class History(Generic[T]):
 
     def peek(self) -> list[Version[T]]:
         """All versions, for somebody who asks only once: what is packed stays so."""
-        return [version for packed in self._packed[1::2] for version in self._unpack(packed)] + self._recent
+        packed = zip(self._packed[1::3], self._packed[2::3], strict=True)
+        return [version for block, index in packed for version in self._unpack(block, index)] + self._recent
 
     def append(self, version: Version[T]) -> None:
         if not self._count:
             self.first_seq, self.first_time = version.seq, version.t
+        if self._recent is _NONE:
+            self._recent = []
         self._recent.append(version)
         self._count += 1
         self.revision += 1
@@ -144,7 +150,7 @@ class History(Generic[T]):
 
     @property
     def first(self) -> Version[T]:
-        return self.versions[0] if self._packed else self._recent[0]
+        return self._unpack(*self._packed[1:3])[0] if self._packed else self._recent[0]
 
     @property
     def last(self) -> Version[T]:
@@ -160,8 +166,8 @@ class History(Generic[T]):
         """
         versions = self._recent
         if not versions or seq < versions[0].seq:
-            index = bisect_right(self._packed[::2], seq)
-            versions = self._unpack(self._packed[2 * index - 1])
+            index = 3 * bisect_right(self._packed[::3], seq)
+            versions = self._unpack(*self._packed[index - 2 : index])
         return [version.object for version in versions[bisect_left(versions, seq, key=_seq) :]]
 
     def pack(self) -> bool:
@@ -172,9 +178,9 @@ class History(Generic[T]):
         self._is_due = False
         count = len(self._recent) - (not self._recent[-1].is_deleted) if self._recent else 0
         if count and self._packer:
-            packed = self._packer.pack(self._recent[:count])
+            block, index = self._packer.pack(self._recent[:count])
             first = self._recent[0].seq if self._packed else self.first_seq
-            self._packed, self._recent = (*self._packed, first, packed), self._recent[count:]
+            self._packed, self._recent = (*self._packed, first, block, index), self._recent[count:] or _NONE
         return True
 
     def _pack_later(self) -> None:
@@ -182,9 +188,9 @@ class History(Generic[T]):
             self._is_due = True
             self._packer.later(self)
 
-    def _unpack(self, packed: bytes) -> list[Version[T]]:
+    def _unpack(self, block: Block, index: int) -> list[Version[T]]:
         assert self._packer is not None  # noqa: S101 - it has packed them
-        return self._packer.unpack(packed)
+        return self._packer.unpack(block, index)
 
 
 def _time(version: Version[Any]) -> float:

@@ -53,9 +53,11 @@ class PodHistories(dict[str, History[Pod]]):
                 self._by_node.setdefault(pod.spec.node_name, {})[uid] = history
         elif history.last.final_state_unknown:
             self._on_unknown_node[uid] = history
-        if (key := controller_key(pod)) and (before is None or controller_key(before) != key):
-            self._by_controller.setdefault(key, []).append(history)
-        if pod_condition(pod, "DisruptionTarget"):
+        if before is None or not _is_owned_alike(before, pod):
+            key = controller_key(pod)
+            if key and (before is None or controller_key(before) != key):
+                self._by_controller.setdefault(key, []).append(history)
+        if (before is None or before.status is not pod.status) and pod_condition(pod, "DisruptionTarget"):
             self._disrupted[uid] = history
 
     def note_narrower(self, found: object) -> None:
@@ -101,7 +103,14 @@ class PodHistories(dict[str, History[Pod]]):
 
 
 def _is_labelled_alike(before: Pod, pod: Pod) -> bool:
-    return (before.metadata.namespace, before.metadata.labels) == (pod.metadata.namespace, pod.metadata.labels)
+    was, now = before.metadata, pod.metadata
+    return was.namespace == now.namespace and (was.labels is now.labels or was.labels == now.labels)
+
+
+def _is_owned_alike(before: Pod, pod: Pod) -> bool:
+    """Whether the controller is certainly the same: what is shared with the version before need not be compared."""
+    was, now = before.metadata, pod.metadata
+    return was.owner_references is now.owner_references and was.namespace == now.namespace
 
 
 def _in_order(histories: Iterable[History[Pod]]) -> list[History[Pod]]:

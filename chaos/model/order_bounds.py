@@ -39,10 +39,10 @@ class OrderBounds:
         orders, times = self._ceilings
         if not orders or (orders[-1] < order and times[-1] < t):  # as usual: the newest
             if len(times) > 1 and t - times[-2] < _RESOLUTION:
-                orders.pop()
-                times.pop()
-            orders.append(order)
-            times.append(t)
+                orders[-1], times[-1] = order, t
+            else:
+                orders.append(order)
+                times.append(t)
         else:
             at = bisect_left(orders, order)
             if at == len(orders) or times[at] > t:

@@ -26,7 +26,7 @@ from chaos.model.kube import (
     Workload,
     is_helper,
 )
-from chaos.model.packing import FEW, PAUSE, Packing
+from chaos.model.packing import FEW, PAUSE, Packer, Packing
 from chaos.model.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
 from chaos.model.sharing import Sharing
 
@@ -108,12 +108,14 @@ class Timeline:
 
     def __post_init__(self, pause: float, few: int) -> None:
         self._packing = Packing(pause, few)
+        self._packers: dict[type, Packer] = {}  # of versions, by the type of the object
         self.sharing = Sharing()
         self.events.packer = self._packing.packer(StoredEvent)
 
     def add(self, entry: Entry) -> None:
         """Append one entry. Entries must be in order of time."""
-        self.start = self.start if self.entries else entry.t
+        if not self.entries:
+            self.start = entry.t
         self.end = max(self.end, entry.t)
         self._packing.advance(self.end)
         adder = _ADDERS.get(entry.kind)
@@ -121,7 +123,10 @@ class Timeline:
 
     def new_history(self, of: type[T]) -> History[T]:
         """The history of an object of a type."""
-        return History(self._packing.packer(Version[of]))  # type: ignore[valid-type]
+        packer = self._packers.get(of)
+        if packer is None:
+            packer = self._packers[of] = self._packing.packer(Version[of])  # type: ignore[valid-type]
+        return History(packer)
 
     def next_seq(self) -> int:
         return len(self.entries)
@@ -175,7 +180,7 @@ def _add_pod(timeline: Timeline, entry: Entry) -> Holder | None:
     known = timeline.pods.get(uid)
     before = known.last.object if known else None
     history = _append(timeline, timeline.pods, uid, entry)
-    timeline.pods.index(uid, before)
+    timeline.pods.index(entry.object.metadata.uid, before)  # the text of the version before, as it is held for long
     return history
 
 

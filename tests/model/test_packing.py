@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import weakref
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +17,7 @@ from msgspec import structs
 from chaos.model.decode import decode
 from chaos.model.history import Entry, History, Version
 from chaos.model.kube import Event, Metadata, Node, Pod
-from chaos.model.packing import Packing
+from chaos.model.packing import Block, Packing
 from chaos.model.timeline import Timeline
 from chaos.store.recording import read_recording
 from tests.kit.story import Story
@@ -118,6 +121,48 @@ def test_only_what_no_one_asks_for_is_packed() -> None:
             assert len(history.versions) == 2
             states.append(history.is_packed)
     assert states == [False, False, False, True, False, False, False, True]
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_parts_are_found_in_full_blocks_and_in_the_open_one(sizes: list[int], random: Random) -> None:
+    packer = Packing().packer(Version[Pod])
+    lists = [[version(number) for number in range(size)] for size in sizes]
+    packed = [packer.pack(each) for each in lists]
+    for index in random.sample(range(len(lists)), len(lists)) * 2:
+        assert packer.unpack(*packed[index]) == lists[index]
+
+
+def test_a_block_is_compressed_once_it_is_full_and_freed_with_its_last_part() -> None:
+    packer = Packing().packer(Version[Pod])
+    first = packer.pack([version(number) for number in range(2000)])
+    second = packer.pack([version(1)])
+    assert first[0].is_full
+    assert first[0] is not second[0]
+    assert sys.getsizeof(first[0]._packed) < len(first[0].unpack()) / 3
+    assert len(packer.unpack(*first)) == 2000
+    assert len(packer.unpack(*packer.pack([version(2)]))) == 1
+    block = weakref.ref(first[0])
+    del first
+    assert block() is not None  # the one that was unpacked last is kept: more may be asked of it
+    other = packer.pack([version(number) for number in range(2000)])
+    packer.unpack(*other)
+    assert block() is None
+
+
+def test_what_is_read_again_and_again_does_not_add_up() -> None:
+    """A part that is packed again leaves its block, which is freed once no one needs it."""
+    packing, blocks = Packing(0, 0), list[weakref.ref[Block]]()
+    histories: list[History[Pod]] = [History(packing.packer(Version[Pod])) for _ in range(30)]
+    for history in histories:
+        for number in range(40):
+            history.append(version(number))
+    for round_ in range(1, 20):
+        for history in histories:
+            history.pack()
+            history.pack()
+            blocks.append(weakref.ref(history._packed[1]))
+            assert len(history.versions) == 40
+        assert len({block() for block in blocks} - {None}) <= 6, round_
 
 
 def test_a_short_timeline_is_not_packed_and_a_long_one_bit_by_bit() -> None:
