@@ -64,16 +64,6 @@ def test_it_is_proven_undone_and_leaves_nothing(host: RealHost, tmp_path: Path) 
     assert "PRIVATE KEY" not in "".join(file.read_text() for file in tmp_path.rglob("*.json*"))
 
 
-def test_the_machine_restores_it_by_itself(host: RealHost, tmp_path: Path) -> None:
-    before = host.run(STATE, check=False)
-    result = drive(host, "certificate-expired", {"duration": "12s"}, tmp_path, then="25s")
-    assert result.steps[0].proof_status == "proven", result.steps[0].because
-    log = host.run("journalctl -q -u 'nodefall-*' -o cat --no-pager")
-    assert "restart" in log
-    assert "umount" in log
-    assert host.run(STATE, check=False) == before
-
-
 def test_a_kubelet_that_would_bootstrap_is_refused(host: RealHost, tmp_path: Path) -> None:
     host.run(f"touch {BOOTSTRAP}")
     try:
