@@ -56,15 +56,16 @@ def restore_kubelet(state: KubeletState, disarm: str = "") -> Undo:
     """Start the kubelet; proven when it is active and Ready and holds its lock if it did before."""
     active = FactCheck("kubelet-state", ACTIVE)
     steps = (UndoStep(systemctl("start", state.unit), unless=active),)
-    return Undo(steps, (active, *_inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True)), disarm=disarm)
+    return Undo(steps, (active, *inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True)), disarm=disarm)
 
 
 def restore_kubelet_after_cancel(state: KubeletState) -> Undo:
     """Restart a kubelet that has missed the cancellation of a shutdown, or lost its lock with it."""
     restart = systemctl("restart", state.unit)
-    checks = (FactCheck(PseudoFact.NODE_READY, True), *_inhibitor_checks(state))
+    checks = (FactCheck(PseudoFact.NODE_READY, True), *inhibitor_checks(state))
     return Undo(tuple(UndoStep(restart, unless=check, grace_seconds=_READY_GRACE_SECONDS) for check in checks), checks)
 
 
-def _inhibitor_checks(state: KubeletState) -> tuple[FactCheck, ...]:
+def inhibitor_checks(state: KubeletState) -> tuple[FactCheck, ...]:
+    """That the kubelet holds its lock, if it did before."""
     return (FactCheck("inhibitor-kubelet", True),) if state.had_inhibitor else ()

@@ -42,7 +42,7 @@ class ClockState(Struct, frozen=True):
 
 
 class ClockSkew(Action[Params, ClockState]):
-    """The host evaluates Leases, certificates and tokens with a wrong clock.
+    """The clock jumps by ``by`` at once, and the host evaluates Leases, certificates and tokens with a wrong clock.
 
     Relative timers of PID 1 (OnActiveSec, nodefall's failsafe timers) use another clock and do not move; calendar
     timers (OnCalendar, cron) fire at once or late. Refused while logind has a shutdown scheduled, which uses the clock

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.facts._certificates import find_kubelet_user
+from chaos.facts._certificates import CURRENT_FILE, ONLY_CERTIFICATES, find_kubelet_user
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
 # kubeadm and most others, k3s, rke2. The first file also holds the private key, which is not printed.
 FILES = (
-    "/var/lib/kubelet/pki/kubelet-client-current.pem",
+    CURRENT_FILE,
     "/var/lib/rancher/k3s/agent/client-kubelet.crt",
     "/var/lib/rancher/rke2/agent/client-kubelet.crt",
 )
-_ONLY_CERTIFICATES = "/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE-----/p"
 
 
 class KubeletUser(HostFact):
@@ -20,7 +19,7 @@ class KubeletUser(HostFact):
 
     name = "kubelet-user"
     summary = "user as which the kubelet authenticates"
-    command = HostCommand(("sed", "-n", _ONLY_CERTIFICATES, *FILES), accept=(0, 2))  # 2: some files are missing
+    command = HostCommand(("sed", "-n", ONLY_CERTIFICATES, *FILES), accept=(0, 2))  # 2: some files are missing
 
     def parse(self, stdout: str, exit_code: int) -> str:  # noqa: ARG002 - missing files are expected
         return find_kubelet_user(stdout)

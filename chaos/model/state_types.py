@@ -21,6 +21,11 @@ UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z
 WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
 CrashTool = Annotated[str, Meta(pattern=rf"\A(?:{CRASH_TOOL})\Z")]
 Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
+# A file of the kubelet's certificate store: client-go, util/certificate/certificate_store.go.
+ClientCertificate = Annotated[str, Meta(pattern=r"\A/var/lib/kubelet/pki/kubelet-client-[0-9-]{1,40}\.pem\Z")]
+FileMode = Annotated[str, Meta(pattern=r"\A[0-7]{3,4}\Z")]
+FileOwner = Annotated[str, Meta(pattern=r"\A[0-9]{1,10}:[0-9]{1,10}\Z")]  # of UID and GID
+Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 MountPoint = Annotated[str, Meta(pattern=rf"\A{MOUNT_POINT}\Z")]
 BlockDevice = Annotated[str, Meta(pattern=rf"\A{BLOCK_DEVICE}\Z")]
 MountOptions = Annotated[str, Meta(pattern=rf"\A{MOUNT_OPTIONS}\Z")]  # of a mount that is not read-only

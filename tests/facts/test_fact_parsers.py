@@ -130,6 +130,7 @@ READ_ONLY += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -
 READ_ONLY += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk ",)
 READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
 READ_ONLY += ("sh -c 'LC_ALL=C rmdir \"$1/.nodefall-absent\" 2>&1; cat /proc/self/mountinfo'",)  # changes nothing
+READ_ONLY += ('sh -c \'readlink "$1"; stat ', "sh -c 'date +%s; stat ")
 READ_ONLY += ("/usr/bin/crictl --runtime-endpoint unix:///run/s ps ",)
 READ_ONLY += ("tc -s -j qdisc show", "tc -j qdisc show", "ip -j -force -batch -", "sh -c 'echo peer control-plane")
 READ_ONLY += ("unshare --net tc -batch -",)  # in a network namespace that nothing else is in

@@ -74,6 +74,12 @@ nft
 -A OUTPUT -j KUBE-SERVICES
 COMMIT
 """
+PROC_STAT = """cpu  6000 100 1500 30000 50 4 80 300 0 0
+cpu0 3000 50 750 15000 25 2 40 150 0 0
+cpu1 3000 50 750 15000 25 2 40 150 0 0
+intr 1462898
+btime 1769990911
+"""
 GOOD: list[tuple[str, str, int, Any]] = [
     ("memory", MEMINFO, 0, {"total": 16374556 << 10, "available": 6812340 << 10}),
     ("swap", SWAPS, 0, 0),
@@ -102,6 +108,14 @@ GOOD: list[tuple[str, str, int, Any]] = [
         {"percent": 0.5, "runtime": True, "stale": True},
     ),
     ("kubelet-cpu-quota", "CPUQuotaPerSecUSec=1s 500ms\n", 0, {"percent": 150.0, "runtime": False, "stale": False}),
+    ("cpu-filler", "ActiveState=active\n", 0, "active"),
+    ("cpu-time", PROC_STAT, 1, {"cpus": 2, "busy": 79.84, "idle": 300.5, "filler": 0.0}),
+    (
+        "cpu-time",
+        f"{PROC_STAT}usage_usec 2500000\nuser_usec 2400000\n",
+        0,
+        {"cpus": 2, "busy": 79.84, "idle": 300.5, "filler": 2.5},
+    ),
     ("time-sync-unit", "Id=chrony.service\nLoadState=loaded\nActiveState=active\n", 0, "chrony.service"),
     ("time-sync-state", "ActiveState=inactive\n", 0, "inactive"),
     ("disk-filler", "ActiveState=inactive\n", 0, "inactive"),
@@ -180,6 +194,9 @@ BAD = [
     ("kubelet-cpu", "nr_periods 0\n", 0),
     ("kubelet-cpu-quota", "", 1),
     ("kubelet-cpu-quota", "CPUQuotaPerSecUSec=1 fortnight\n", 0),
+    ("cpu-time", "", 1),
+    ("cpu-time", "cpu  1 2 3 4 5 6 7 8 9 10\n", 0),
+    ("cpu-time", PROC_STAT, 127),
     ("clock-skew", "", 0),
     ("clock-skew", "x\n", 0),
     ("root", "", 127),

@@ -34,7 +34,8 @@ class Host:
         self.cluster.sim.run_until(self.cluster.sim.now + 5.0)
         self._tables: dict[str, NftTable] = {}
         self._services: dict[str, TransientService] = {}
-        self._run_files: set[str] = set()
+        self._run_files: dict[str, str] = {}
+        self._ended_fillers: list[float] = []
         self._traffic = Traffic()
         self._mount_options: dict[str, str] = {}
 
@@ -58,6 +59,7 @@ class Host:
     def _system(self, sim: SimClock) -> HostSystem:
         state: dict[str, Any] = {"services": self._services, "tables": self._tables}
         state |= {"traffic": self._traffic, "run_files": self._run_files, "mount_options": self._mount_options}
+        state["ended_fillers"] = self._ended_fillers
         return HostSystem(self.machine, sim, _PassingTime(sim), lambda _: None, PROGRAMS, **state)
 
     def lose_power(self) -> None:

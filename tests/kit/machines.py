@@ -25,7 +25,7 @@ from chaos.model.ports import PowerControl
 
 PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,nftables,iptables,iproute2,procps,curl,socat,iputils-ping,"
-    "netcat-openbsd"
+    "netcat-openbsd,openssl"
 )
 SUITE = "bookworm"
 # Not --privileged: these suffice for systemd, a firewall and a reboot, and more machines can grant them.

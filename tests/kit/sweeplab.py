@@ -18,6 +18,7 @@ from chaos.app.labs import make_inventory
 from chaos.clock import RemoteClock
 from chaos.kube.replica import PREFIX
 from chaos.lab.hostshell.process import HostSystem
+from chaos.lab.hostshell.programs.mounts import mountinfo
 from chaos.lab.hostshell.programs.units import is_active
 from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.server.lab import Lab
@@ -198,6 +199,9 @@ def _host(host: HostSystem) -> Snapshot:
         "impaired": sorted(machine.network.impairments()),
         "timers": sorted(host.timers),
         "transient": sorted(host.services),
+        "run files": sorted(host.run_files),
+        "mounts": mountinfo(host),
+        "quota": machine.kubelet.cpu.share,
         "files": {path: text for path, text in machine.files.items() if path != STATE_FILE},
         "pressure": sorted(machine.pressure),
         "scheduled": logind.scheduled_shutdown(),

@@ -158,6 +158,19 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ("leftovers", observed(host(disk_filler="active")), "refusal", "n1 has nodefall-disk-filler.service of an earlier"),
     ("leftovers", observed(host(memory_filler="deactivating")), "refusal", "nodefall-memory-filler.service"),
     ("leftovers", observed(host(pid_filler="active")), "refusal", "which is active"),
+    ("leftovers", observed(host(cpu_filler="active")), "refusal", "n1 has nodefall-cpu-filler.service of an earlier"),
+    (
+        "leftovers",
+        observed(host(kubelet_client_certificate={"target": "/x.pem", "mounted": True, "prepared": True})),
+        "refusal",
+        "n1 has an expired certificate for the kubelet",
+    ),
+    (
+        "leftovers",
+        observed(host(kubelet_client_certificate={"target": "/x.pem", "mounted": False, "prepared": True})),
+        "refusal",
+        "n1 has an expired certificate for the kubelet",
+    ),
     ("leftovers", observed(host(clock_skew=-30)), "refusal", "n1 has a clock that an earlier run has set off by -30 s"),
     (
         "leftovers",

@@ -80,6 +80,14 @@ def test_a_slow_kubelet_waits_for_its_quota_and_is_fast_again(machine: VirtualMa
     assert machine.run(f"cat {cgroup}/cpu.max 2> /dev/null || echo max 100000") == before == "max 100000"
 
 
+@pytest.mark.parametrize("percent", [100, 40])
+def test_the_cpu_is_busy_and_free_again(machine: VirtualMachine, tmp_path: Path, percent: int) -> None:
+    result = done(machine, "cpu-stress", {"percent": percent}, tmp_path)
+    assert "with the step's load" in result.steps[0].because
+    print(result.steps[0].because)  # noqa: T201
+    assert machine.run("ls -d /sys/fs/cgroup/system.slice/nodefall* 2> /dev/null || true") == ""
+
+
 CRASHES: list[tuple[str, dict[str, Any]]] = [
     ("kernel-crash", {}),
     ("hard-reboot", {}),

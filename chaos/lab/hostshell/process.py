@@ -6,10 +6,11 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from chaos.lab.hostshell.packet_filter import Chains
 from chaos.lab.hostshell.traffic import Traffic
+from chaos.lab.node.kubelet.machine_view import Resource
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.sim.waits import Job, Waits
@@ -33,8 +34,10 @@ class TransientTimer:
 class TransientService:
     """A running unit of systemd-run, and the resource that it exhausts."""
 
-    resource: Literal["memory", "disk", "pid"]
+    resource: Resource
     timer: Timer | None  # for RuntimeMaxSec
+    since: float = 0.0
+    cpus: float = 0.0  # that it keeps busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,9 @@ class HostSystem:
     traffic: Traffic = field(default_factory=Traffic)
     parameters: dict[str, str] = field(default_factory=dict)  # of the kernel, where they were changed
     stopped: set[str] = field(default_factory=set)  # ordinary services that were stopped
-    run_files: set[str] = field(default_factory=set)  # in /run
+    run_files: dict[str, str] = field(default_factory=dict)  # in /run
     mount_options: dict[str, str] = field(default_factory=dict)  # by mount point, where they were changed
+    ended_fillers: list[float] = field(default_factory=list)  # CPU seconds of those since the boot that have ended
     start_job: Callable[[Coroutine[Any, Any, int]], Job] = _start_task
 
     @property
@@ -88,6 +92,7 @@ class HostSystem:
         self.stopped.clear()
         self.run_files.clear()
         self.mount_options.clear()
+        self.ended_fillers.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``>/dev/null``.
 
-Other features of a shell (pipes, ``$(...)``, ``if``, files) are rejected with exit code 2.
+Files in /run can be appended to, by ``>> "$1"``. Other features of a shell (pipes, ``$(...)``, ``if``, other files) are
+rejected with exit code 2.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.lab.hostshell.process import Process, Program
+from chaos.lab.hostshell.process import HostSystem, Process, Program
 from chaos.lab.hostshell.streams import discard
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.waits import Job
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
-    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12]))
+    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12])|>>[ \t]*"\$\d")
     |(?P<operator>&&|\|\||[;&\n])
     |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
     re.VERBOSE | re.DOTALL,
@@ -115,11 +116,12 @@ class Shell:
             ):
                 continue
             words = [word for text in command.words for word in self._expand(text)]
-            if not _can_write(self._process, command.redirects):
-                self._process.err(f"{self._arguments[0]}: 1: cannot create {_SYSRQ}: Permission denied\n")
+            redirects = [self._substitute(text).replace('"', "") for text in command.redirects]
+            if refused := _refused_target(self._process, redirects):
+                self._process.err(f"{self._arguments[0]}: 1: cannot create {refused}: Permission denied\n")
                 self._last_exit_code = SYNTAX_ERROR
                 continue
-            process = redirect(self._process, command.redirects)
+            process = redirect(self._process, redirects)
             if command.background:
                 self._start_job(words, process)
                 continue
@@ -226,9 +228,14 @@ def _builtin(process: Process, words: list[str]) -> bool | None:
     return None
 
 
-def _can_write(process: Process, redirects: list[str]) -> bool:
-    """Whether the redirects are permitted: only root may write to /proc/sysrq-trigger."""
-    return process.is_root or not any(text.endswith(_SYSRQ) for text in redirects)
+def _refused_target(process: Process, redirects: list[str]) -> str:
+    """The file that the user may not write to, else "": only root may write to files in /run and /proc."""
+    files = [target for text in redirects if (target := text.lstrip("012><")).startswith("/") and target != "/dev/null"]
+    return "" if process.is_root and all(file.startswith(("/run/", _SYSRQ)) for file in files) else "".join(files[:1])
+
+
+def _append(host: HostSystem, path: str, text: str) -> None:
+    host.run_files[path] = host.run_files.get(path, "") + text
 
 
 def press_sysrq(machine: Machine, text: str) -> None:
@@ -246,7 +253,8 @@ def redirect(process: Process, redirects: list[str]) -> Process:
         if text.startswith(("<", "0")):
             continue
         target = text.lstrip("012>")
-        sink: Callable[[str], None] = {"/dev/null": discard, "&1": out, "&2": err, _SYSRQ: trigger}[target]
+        sinks: dict[str, Callable[[str], None]] = {"/dev/null": discard, "&1": out, "&2": err, _SYSRQ: trigger}
+        sink = sinks.get(target) or partial(_append, process.host, target)
         if text.startswith("2"):
             err = sink
         else:

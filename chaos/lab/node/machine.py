@@ -9,7 +9,10 @@ from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.journal import Journal
+from chaos.lab.node.kubelet.client_certificate import FILE as CERTIFICATE
+from chaos.lab.node.kubelet.client_certificate import has_expired
 from chaos.lab.node.kubelet.kubelet import Kubelet
+from chaos.lab.node.kubelet.machine_view import Resource
 from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
@@ -35,11 +38,12 @@ _STOP_MACHINE = (0.6, 1.5)  # end of logind's delay to power off
 
 
 def kubelet_conf(server: str) -> str:
-    """Kubeconfig of the kubelet, with only the API server's address."""
+    """Kubeconfig of the kubelet, with only the API server's address and the file of the certificate and key."""
     return (
         "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n"
         f"    server: {server}\n  name: nodefall-lab\n"
-    )  # fmt: skip
+        f"users:\n- name: default-auth\n  user:\n    client-certificate: {CERTIFICATE}\n    client-key: {CERTIFICATE}\n"
+    )
 
 
 class Machine:
@@ -72,7 +76,8 @@ class Machine:
         self.machine_id = hashlib.sha256(f"{spec.seed}/{self._owner('machine-id')}".encode()).hexdigest()[:32]
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
-        self.pressure: set[Literal["memory", "disk", "pid"]] = set()
+        self.mounted_certificate = ""  # over the kubelet's client certificate, until the next boot
+        self.pressure: set[Resource] = set()
         self._sim, self._registry = sim, registry
         self._timers: list[Timer] = []
         self.files["/etc/kubernetes/kubelet.conf"] = kubelet_conf(f"https://{server}:6443")
@@ -146,6 +151,7 @@ class Machine:
         self.network.heal()  # firewall rules do not persist
         self.network.impair({})
         self.pressure &= {"disk"}
+        self.mounted_certificate = ""
         if self._registry.spec.has_breakage("state-file-lost"):
             self.files.pop(STATE_FILE, None)
         self._call_listeners()
@@ -182,6 +188,18 @@ class Machine:
             self.power_on()
         elif self.is_reachable:
             self.logind.press_power_key()
+
+    @property
+    def kubelet_may_start(self) -> bool:
+        """Whether a kubelet that starts goes on to run: without a container runtime, or with what it refuses, it exits.
+
+        With an expired certificate as it has no bootstrap kubeconfig: pkg/kubelet/certificate/bootstrap. With swap on
+        and failSwapOn: pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration.
+        """
+        refuses_swap = self.swap and self.spec.fail_swap_on
+        return (
+            not refuses_swap and self.runtime.is_available and not has_expired(self.mounted_certificate, self._sim.now)
+        )
 
     @property
     def is_kubelet_port_open(self) -> bool:

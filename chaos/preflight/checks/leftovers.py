@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from chaos.preflight.check import Check, Diagnosis, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
 
-_FILLERS = ("disk", "memory", "pid")
+_FILLERS = ("cpu", "disk", "memory", "pid")
+_EXPIRED = "/run/nodefall-kubelet-client.pem"
 _IDLE = ("inactive", "failed")  # states of a unit that holds nothing
 
 
@@ -18,12 +19,13 @@ class Leftovers(Check):
 
     name = "leftovers"
     summary = (
-        "no packet filter rules, filler, clock offset, stopped or slow kubelet of an earlier run is left on the host"
+        "no packet filter rules, filler, clock offset, expired certificate, stopped or slow kubelet of an earlier run "
+        "is left on the host"
     )
     facts = (
         *("nft-rules", "firewall-rules"),
         *(f"{kind}-filler" for kind in _FILLERS),
-        *("clock-skew", "kubelet-cpu-quota", "kubelet-stopped-state"),
+        *("clock-skew", "kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
     )
     is_final = True
 
@@ -54,6 +56,10 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
     if (host.fact("kubelet-cpu-quota") or {}).get("runtime"):
         remedy = f"run rm /run/systemd/system.control/{unit}.d/50-CPUQuota.conf && systemctl daemon-reload on the host"
         yield "a kubelet with a CPU quota that was set at run time", remedy
+    certificate = host.fact("kubelet-client-certificate") or {}
+    if certificate.get("mounted") or certificate.get("prepared"):
+        remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED} on the host"
+        yield "an expired certificate for the kubelet", remedy
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.actions import disk_pressure, memory_pressure, pid_pressure
-from chaos.facts import disk, kubelet_flags, memory, memory_filler, pids, swap
+from chaos.actions import cpu_stress, disk_pressure, memory_pressure, pid_pressure
+from chaos.facts import cpu_time, disk, kubelet_flags, memory, memory_filler, pids, swap
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 from tests.kit.lab_host import Host
@@ -54,6 +54,33 @@ def test_a_filler_ends_with_its_time_and_with_the_power(kind: str) -> None:
     wait(host, 60)  # its timer is gone too
 
 
+def test_cpu_time_of_loops_up_to_their_quota() -> None:
+    host = Host()
+    before = cpu(host)
+    wait(host, 100)
+    idle = cpu(host)
+    assert (idle["cpus"], idle["filler"]) == (2, 0.0)
+    assert idle["busy"] - before["busy"] == pytest.approx(10, abs=0.1)
+    unit = ("systemd-run", "--collect", "--unit=nodefall-cpu-filler", "--property=RuntimeMaxSec=50")
+    script = ("--property=CPUQuota=150%", "--", "sh", "-c", cpu_stress._SCRIPT, "nodefall", "8")
+    assert host.run(str(HostCommand((*unit, *script))))[0] == 0
+    wait(host, 10)
+    during = cpu(host)
+    assert during["filler"] == pytest.approx(15, abs=0.1)
+    assert during["busy"] - idle["busy"] == pytest.approx(16, abs=0.1)
+    assert during["busy"] + during["idle"] - idle["busy"] - idle["idle"] == pytest.approx(20, abs=0.1)
+    wait(host, 90)
+    after = cpu(host)
+    assert after["filler"] == 0.0
+    assert after["busy"] - during["busy"] == pytest.approx(69, abs=0.1)  # 60 CPU seconds more, and 5 % of 180
+
+
+def cpu(host: Host) -> dict[str, float]:
+    found = fact(host, cpu_time.FACT)
+    assert isinstance(found, dict)
+    return found
+
+
 def test_the_host_shows_what_remains() -> None:
     host = Host()
     free = fact(host, memory.FACT), fact(host, disk.FACT, **{"kubelet-flags": {}}), fact(host, pids.FACT)
@@ -72,7 +99,11 @@ def test_the_host_shows_what_remains() -> None:
 
 def test_the_kubelets_flags_are_seen() -> None:
     flags = fact(Host(), kubelet_flags.FACT)
-    assert flags == {"kubeconfig": "/etc/kubernetes/kubelet.conf", "config": "/var/lib/kubelet/config.yaml"}
+    assert flags == {
+        "bootstrap-kubeconfig": "/etc/kubernetes/bootstrap-kubelet.conf",
+        "kubeconfig": "/etc/kubernetes/kubelet.conf",
+        "config": "/var/lib/kubelet/config.yaml",
+    }
 
 
 def test_other_services_are_refused() -> None:

@@ -7,11 +7,13 @@ from chaos.lab.hostshell.programs.busctl import PROGRAMS as BUSCTL
 from chaos.lab.hostshell.programs.coreutils import PROGRAMS as COREUTILS
 from chaos.lab.hostshell.programs.cpu_quota import PROGRAMS as CPU_QUOTA
 from chaos.lab.hostshell.programs.crictl import PROGRAMS as CRICTL
+from chaos.lab.hostshell.programs.file_status import PROGRAMS as FILE_STATUS
 from chaos.lab.hostshell.programs.find import PROGRAMS as FIND
 from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
 from chaos.lab.hostshell.programs.mounts import PROGRAMS as MOUNTS
 from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
+from chaos.lab.hostshell.programs.openssl import PROGRAMS as OPENSSL
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
 from chaos.lab.hostshell.programs.sed import PROGRAMS as SED
 from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
@@ -26,11 +28,13 @@ PROGRAMS: dict[str, Program] = {
     **COREUTILS,
     **CPU_QUOTA,
     **CRICTL,
+    **FILE_STATUS,
     **FIND,
     **JOURNALCTL,
     **MOUNTS,
     **NETWORK_TOOLS,
     **NFT,
+    **OPENSSL,
     **PROCESSES,
     **SED,
     **SHUTDOWN,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from chaos.lab.hostshell.process import Process, Program
-from chaos.lab.hostshell.programs.files import TICKS, read_file
+from chaos.lab.hostshell.programs.cpu_time import TICKS
+from chaos.lab.hostshell.programs.files import read_file
 from chaos.lab.hostshell.shell import Shell, execute
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

@@ -19,7 +19,7 @@ def set_property(process: Process, unit: str, assignment: str) -> int:
     if unit != UNIT or not match:
         return process.fail(f"the lab simulates only systemctl set-property --runtime {UNIT} CPUQuota=PERCENT%")
     process.host.machine.kubelet.cpu.limit(float(match[1]) / 100)
-    process.host.run_files.add(_DROP_IN)
+    process.host.run_files[_DROP_IN] = f"[Service]\n{assignment}\n"
     return 0
 
 
@@ -67,7 +67,7 @@ async def rm(process: Process, argv: list[str]) -> int:
     for path in argv[2:]:
         if path in process.host.run_files and not process.is_root:
             return process.fail(f"rm: cannot remove '{path}': Permission denied")
-        process.host.run_files.discard(path)
+        process.host.run_files.pop(path, None)
     return 0
 
 

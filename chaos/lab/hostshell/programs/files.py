@@ -6,15 +6,16 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.programs import cpu_time
 from chaos.lab.hostshell.programs.cpu_quota import CPU_STAT, cpu_stat
+from chaos.lab.hostshell.programs.cpu_time import TICKS
 from chaos.lab.hostshell.programs.mounts import mountinfo
 from chaos.lab.hostshell.programs.sysctl import PARAMETERS, parameter_file, read_parameter
 from chaos.lab.hostshell.programs.transient_units import FILES
 from chaos.lab.node.kubelet.client_certificate import FILE as CLIENT_CERTIFICATE
-from chaos.lab.node.kubelet.client_certificate import client_certificate
+from chaos.lab.node.kubelet.client_certificate import TARGET, client_certificate
 
-TICKS = 100  # of the kernel's clock, per second
-_ROOT_ONLY = ("/sys/class/dmi/id/product_uuid", CLIENT_CERTIFICATE)
+_ROOT_ONLY = ("/sys/class/dmi/id/product_uuid", CLIENT_CERTIFICATE, TARGET)
 
 
 def _stat_of_pid1(host: HostSystem) -> str:
@@ -28,18 +29,17 @@ def _pid1_delay(host: HostSystem) -> float:
     return host.machine.pid1_start - int(host.machine.pid1_start)
 
 
-def _stat(host: HostSystem) -> str:
-    return f"cpu  0 0 0 0 0 0 0 0 0 0\nbtime {int(host.machine.pid1_start)}\nprocesses 1000\n"
-
-
 def _client_certificate(host: HostSystem) -> str | None:
-    return client_certificate(host.machine.name) if host.machine.kubelet_identity == "certificate" else None
+    if host.machine.kubelet_identity != "certificate":
+        return None
+    return host.machine.mounted_certificate or client_certificate(host.machine.name)
 
 
 _FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does not exist
     "/etc/machine-id": lambda host: host.machine.machine_id + "\n",
     "/sys/class/dmi/id/product_uuid": lambda host: host.machine.system_uuid + "\n",
     CLIENT_CERTIFICATE: _client_certificate,
+    TARGET: _client_certificate,
     "/etc/hostname": lambda host: host.machine.name + "\n",
     "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
@@ -47,7 +47,8 @@ _FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does
     CPU_STAT: cpu_stat,
     "/proc/self/mountinfo": mountinfo,
     "/proc/1/comm": lambda _: "systemd\n",
-    "/proc/stat": _stat,
+    "/proc/stat": cpu_time.stat,
+    cpu_time.CPU_STAT: cpu_time.cpu_stat,
     "/proc/uptime": lambda host: f"{host.uptime:.2f} {host.uptime:.2f}\n",
     **FILES,
     **{parameter_file(name): partial(read_parameter, name) for name in PARAMETERS},
@@ -59,5 +60,6 @@ def read_file(process: Process, path: str) -> tuple[str | None, str]:
     if path in _ROOT_ONLY and not process.is_root:
         return None, "Permission denied"
     known = _FILES.get(path)
-    text = known(process.host) if known else process.host.machine.files.get(path)
+    host = process.host
+    text = known(host) if known else host.run_files.get(path, host.machine.files.get(path))
     return text, "" if text is not None else "No such file or directory"

@@ -1,8 +1,12 @@
-"""Mounted file systems: /, a data disk on which no pod has files, and /run; what remounts and attempts to write do."""
+"""Mounted file systems: /, a data disk on which no pod has files, and /run; what remounts and attempts to write do.
+
+A file of /run can be mounted over the kubelet's client certificate.
+"""
 
 from __future__ import annotations
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
+from chaos.lab.node.kubelet.client_certificate import TARGET
 
 _MOUNTS = {  # device number, source, type, options after a boot
     "/": ("254:1", "/dev/vda1", "ext4", "rw,relatime"),
@@ -26,13 +30,18 @@ def mountinfo(host: HostSystem) -> str:
     for number, (path, (device, source, kind, _)) in enumerate(_MOUNTS.items(), start=22):
         state = "ro" if _is_read_only(host, path) else "rw"
         rows.append(f"{number} 1 {device} / {path} {_options(host, path)} shared:{number} - {kind} {source} {state}\n")
+    if host.machine.mounted_certificate:
+        device, source, kind, options = _MOUNTS["/run"]
+        rows.append(f"40 22 {device} /nodefall.pem {TARGET} {options} shared:23 - {kind} {source} rw\n")
     return "".join(rows)
 
 
 async def mount(process: Process, argv: list[str]) -> int:
-    """``mount -o remount,OPTIONS SOURCE TARGET``."""
+    """``mount -o remount,OPTIONS SOURCE TARGET`` and ``mount --bind FILE TARGET``."""
+    if argv[1:2] == ["--bind"]:
+        return _bind(process, argv[2:])
     if len(argv) != 5 or argv[1] != "-o" or not argv[2].startswith("remount,"):
-        return process.fail("mount: the lab simulates only mount -o remount,OPTIONS SOURCE TARGET", 1)
+        return process.fail("mount: the lab simulates only mount -o remount,OPTIONS SOURCE TARGET and mount --bind", 1)
     source, path = argv[3:]
     if not process.is_root:
         return process.fail(f"mount: {path}: must be superuser to use mount.")
@@ -45,6 +54,29 @@ async def mount(process: Process, argv: list[str]) -> int:
     return 0
 
 
+def _bind(process: Process, words: list[str]) -> int:
+    if len(words) != 2 or words[1] != TARGET or not words[0].startswith("/run/"):
+        return process.fail(f"mount: the lab simulates only mount --bind of a file of /run at {TARGET}")
+    if not process.is_root:
+        return process.fail(f"mount: {TARGET}: must be superuser to use mount.")
+    if words[0] not in process.host.run_files:
+        return process.fail(f"mount: {TARGET}: special device {words[0]} does not exist.", _FAILED)
+    process.host.machine.mounted_certificate = process.host.run_files[words[0]]
+    return 0
+
+
+async def umount(process: Process, argv: list[str]) -> int:
+    """``umount TARGET`` of what is mounted over the kubelet's client certificate."""
+    if len(argv) != 2 or argv[1] != TARGET:
+        return process.fail(f"umount: the lab simulates only umount {TARGET}")
+    if not process.is_root:
+        return process.fail(f"umount: {TARGET}: must be superuser to unmount.", _FAILED)
+    if not process.host.machine.mounted_certificate:
+        return process.fail(f"umount: {TARGET}: not mounted.", _FAILED)
+    process.host.machine.mounted_certificate = ""
+    return 0
+
+
 async def rmdir(process: Process, argv: list[str]) -> int:
     """``rmdir PATH`` of a directory that does not exist."""
     path = argv[-1]
@@ -53,4 +85,4 @@ async def rmdir(process: Process, argv: list[str]) -> int:
     return process.fail(f"rmdir: failed to remove '{path}': {why}")
 
 
-PROGRAMS: dict[str, Program] = {"mount": mount, "rmdir": rmdir}
+PROGRAMS: dict[str, Program] = {"mount": mount, "rmdir": rmdir, "umount": umount}

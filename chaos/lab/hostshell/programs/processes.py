@@ -38,7 +38,8 @@ async def pidof(process: Process, argv: list[str]) -> int:
 
 def _commands(host: HostSystem) -> list[str]:
     """Command lines of the processes; the kubelet's as of kubeadm."""
-    kubelet = "/usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml"
+    kubelet = "/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf"
+    kubelet += " --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml"
     if host.machine.kubelet_identity == "hostname-override":
         kubelet += f" --hostname-override={host.machine.name}"
     return ["/sbin/init", *([kubelet] if host.machine.kubelet.pid else [])]

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Container
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
+from chaos.lab.hostshell.programs.cpu_time import busy_cpus
 from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.systemctl import NOT_ROOT
 from chaos.lab.hostshell.programs.transient_units import resource_of, start_filler
@@ -79,13 +80,14 @@ def _run_service(process: Process, options: dict[str, list[str]], command: list[
     """Run a transient service that exhausts a resource."""
     resource = resource_of(command)
     if resource is None:
-        return process.fail("systemd-run: the lab simulates only services that use up memory, disk or PIDs")
+        return process.fail("systemd-run: the lab simulates only services that use up memory, disk, PIDs or CPUs")
     host = process.host
     name, reason = _new_unit(process, options, "service", host.services)
     if reason:
         return process.fail(reason)
     properties = dict(text.split("=", 1) for text in options.get("property", ()) if "=" in text)
-    start_filler(host, name, resource, parse_timespan(properties.get("RuntimeMaxSec", "")))
+    cpus = busy_cpus(host, command, properties.get("CPUQuota", "")) if resource == "cpu" else 0.0
+    start_filler(host, name, resource, parse_timespan(properties.get("RuntimeMaxSec", "")), cpus)
     process.err(f"Running as unit: {name}.service\n")
     return 0
 

@@ -5,13 +5,11 @@ The simulated shell cannot run such scripts; the resource is recognised by their
 
 from __future__ import annotations
 
-from typing import Literal
-
 from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientService
+from chaos.lab.node.kubelet.machine_view import Resource
 from chaos.lab.node.kubelet.node_status import CAPACITY
 from chaos.lab.objects.quantity import parse_quantity
 
-Resource = Literal["memory", "disk", "pid"]
 _KIB = 1024
 PID_MAX, _THREADS_MAX, _THREADS = 16384, 63000, 400
 _FREE = 0.75  # free share without a filler
@@ -21,6 +19,7 @@ _SCRIPT_PATTERNS: dict[Resource, tuple[str, ...]] = {
     "memory": ("head -c", "/dev/zero", "| tail"),
     "disk": ("fallocate --length",),
     "pid": ("/proc/loadavg", "while", "&"),
+    "cpu": ("while :; do :; done &", "wait"),
 }
 
 
@@ -30,16 +29,17 @@ def resource_of(command: list[str]) -> Resource | None:
     return next((kind for kind, patterns in _SCRIPT_PATTERNS.items() if all(text in script for text in patterns)), None)
 
 
-def start_filler(host: HostSystem, name: str, resource: Resource, seconds: float | None) -> None:
+def start_filler(host: HostSystem, name: str, resource: Resource, seconds: float | None, cpus: float = 0.0) -> None:
     """Start a filler, which runs until it is stopped, RuntimeMaxSec has passed, or power is lost."""
     timer = host.sim.at(host.sim.now + seconds, stop_filler, host, name) if seconds is not None else None
-    host.services[name] = TransientService(resource, timer)
+    host.services[name] = TransientService(resource, timer, host.sim.now, cpus)
     host.machine.pressure.add(resource)
 
 
 def stop_filler(host: HostSystem, name: str) -> None:
     """Stop a filler, release its resource, and unload the unit, as of ``--collect``."""
     service = host.services.pop(name)
+    host.ended_fillers.append((host.sim.now - service.since) * service.cpus)
     if service.timer is not None:
         service.timer.cancel()
     if all(other.resource != service.resource for other in host.services.values()):
@@ -93,12 +93,4 @@ async def df(process: Process, argv: list[str]) -> int:
     return 0
 
 
-async def stat(process: Process, argv: list[str]) -> int:
-    """``stat`` for the type of the control groups' file system only."""
-    if argv[1:] != ["--file-system", "--format=%T", "/sys/fs/cgroup"]:
-        return process.fail("stat: the lab simulates only stat --file-system --format=%T /sys/fs/cgroup")
-    process.out("cgroup2fs\n")
-    return 0
-
-
-PROGRAMS: dict[str, Program] = {"df": df, "stat": stat}
+PROGRAMS: dict[str, Program] = {"df": df}

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 FILE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+TARGET = "/var/lib/kubelet/pki/kubelet-client-2020-01-01-00-00-00.pem"  # of the symbolic link FILE
 _VALIDITY = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC))  # fixed: the lab reads no clock
 _PEM = serialization.Encoding.PEM
 
@@ -18,21 +19,40 @@ _PEM = serialization.Encoding.PEM
 @cache
 def client_certificate(node: str) -> str:
     """Content of the file on the host of ``node``. Nothing authenticates with it."""
-    key = _key()
-    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes")]
-    names.append(x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{node}"))
+    return make_certificate(f"/O=system:nodes/CN=system:node:{node}", *_VALIDITY) + private_key()
+
+
+def make_certificate(subject: str, begin: datetime, end: datetime) -> str:
+    """A certificate in PEM; ``subject`` as of openssl's option: ``/O=system:nodes/CN=NAME``."""
+    organization, _, name = subject.removeprefix("/O=").partition("/CN=")
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)]
+    names.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(x509.Name(names))
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nodefall lab")]))
-        .public_key(key.public_key())
+        .public_key(_key().public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_VALIDITY[0])
-        .not_valid_after(_VALIDITY[1])
-        .sign(key, hashes.SHA256())
+        .not_valid_before(begin)
+        .not_valid_after(end)
+        .sign(_key(), hashes.SHA256())
     )
-    private = key.private_bytes(_PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
-    return (certificate.public_bytes(_PEM) + private).decode()
+    return certificate.public_bytes(_PEM).decode()
+
+
+def has_expired(pem: str, now: float) -> bool:
+    """Whether there is a certificate in ``pem``, and it has expired."""
+    return bool(pem) and x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.timestamp() <= now
+
+
+@cache
+def private_key() -> str:
+    """The key of all certificates, in PEM."""
+    return (
+        _key()
+        .private_bytes(_PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+        .decode()
+    )
 
 
 @cache

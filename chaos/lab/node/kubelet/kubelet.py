@@ -70,16 +70,14 @@ class Kubelet:
     def start(self) -> None:
         """Start the unit if it is stopped. Raises RuntimeError if the machine is off.
 
-        The process exits without a container runtime, or with swap on and failSwapOn; the unit restarts it every 10 s.
-        pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration.
+        A process that may not start exits; the unit restarts it every 10 s.
         """
         if self.is_running:
             return
         if self._machine.state == "off":
             raise RuntimeError(f"kubelet of {self._machine.name}: the machine is off")
         self._should_run = True
-        refuses_swap = self._machine.swap and self._machine.spec.fail_swap_on
-        if refuses_swap or not self._machine.runtime.is_available:
+        if not self._machine.kubelet_may_start:
             self._sim.after(_RESTART_SEC, self._start_if_needed)
             return
         self._pids += 1

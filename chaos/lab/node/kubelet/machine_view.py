@@ -10,6 +10,8 @@ from chaos.lab.node.logind import Logind
 from chaos.lab.node.network import Network
 from chaos.lab.spec import NodeSpec, OperatingSystem
 
+Resource = Literal["cpu", "memory", "disk", "pid"]
+
 
 class MachineView(Protocol):
     """``index``: position in the LabSpec. ``files``: contents by path. ``swap``: active swap in bytes.
@@ -31,11 +33,15 @@ class MachineView(Protocol):
     state: Literal["on", "off"]
     is_stopping: bool
     files: dict[str, str]
-    pressure: set[Literal["memory", "disk", "pid"]]
+    pressure: set[Resource]
     network: Network
     logind: Logind
     runtime: Runtime
     journal: Journal
+
+    @property
+    def kubelet_may_start(self) -> bool:
+        """Whether a kubelet that starts goes on to run."""
 
     def notify(self) -> None:
         """Report that the kubelet's process has started, stopped, or ended."""

@@ -1,0 +1,101 @@
+"""Facts about the kubelet's client certificate: output of coreutils, openssl 3.0 and the kernel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.facts.kubelet_client_certificate import FACT as CERTIFICATE
+from chaos.facts.kubelet_credentials import FACT as CREDENTIALS
+from chaos.lab.node.kubelet.client_certificate import client_certificate
+
+TARGET = "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem"
+DIGEST = "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+ROOT = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n"
+MOUNTED = f"41 22 0:24 /nodefall-kubelet-client.pem {TARGET} rw,nosuid,nodev shared:5 - tmpfs tmpfs rw,size=100k\n"
+HEAD = f"{TARGET}\nmode=600 owner=0:0\n{DIGEST}  /var/lib/kubelet/pki/kubelet-client-current.pem\n"
+VALID, EXPIRED = "Certificate will not expire\n", "Certificate will expire\n"
+BASE = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": DIGEST}
+PATH = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+NOW = "1790000000\n"  # 2026-09-21
+ROTATED = f"client-certificate: {PATH}\nclient-key: {PATH}\n"
+NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re.DOTALL)  # from 2020 to 2120
+
+
+@pytest.mark.parametrize(
+    ("stdout", "value"),
+    [
+        (HEAD + VALID + ROOT, BASE | {"expired": False, "mounted": False, "prepared": False}),
+        (
+            f"{HEAD}{EXPIRED}prepared=/run/nodefall-kubelet-client.pem\n{ROOT}{MOUNTED}",
+            BASE | {"expired": True, "mounted": True, "prepared": True},
+        ),
+        (HEAD + EXPIRED + ROOT, BASE | {"expired": True, "mounted": False, "prepared": False}),
+    ],
+)
+def test_certificate(stdout: str, value: dict[str, Any]) -> None:
+    assert CERTIFICATE.parse(stdout, 0) == value
+
+
+@pytest.mark.parametrize(
+    ("stdout", "code", "why"),
+    [
+        (HEAD + ROOT, 0, "openssl is not installed"),
+        (HEAD + VALID, 0, "no symbolic link"),  # mountinfo was not read
+        (HEAD.replace(TARGET, "/etc/shadow") + VALID + ROOT, 0, "no symbolic link"),
+        (HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT, 0, "no symbolic link"),
+        (ROOT, 0, "no symbolic link"),
+        ("", 127, "no symbolic link"),
+    ],
+)
+def test_a_certificate_that_is_not_understood(stdout: str, code: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        CERTIFICATE.parse(stdout, code)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "changes"),
+    [
+        (NOW + ROTATED + NODE, {}),
+        (NOW + ROTATED.replace(PATH, f'"{PATH}"') + NODE, {}),
+        (NOW + NODE, {"rotated-file": False}),  # client-certificate-data
+        (NOW + ROTATED.replace(f"client-key: {PATH}", "client-key: /etc/key.pem") + NODE, {"rotated-file": False}),
+        (
+            f"{NOW}bootstrap=/etc/kubernetes/bootstrap-kubelet.conf\n{ROTATED}{NODE}",
+            {"bootstrap": "/etc/kubernetes/bootstrap-kubelet.conf"},
+        ),
+    ],
+)
+def test_credentials(stdout: str, changes: dict[str, Any]) -> None:
+    value = {"user": "system:node:n1", "rotated-file": True, "bootstrap": ""} | changes
+    seconds = CREDENTIALS.parse(stdout, 0).pop("renewal-in")
+    assert CREDENTIALS.parse(stdout, 0) == value | {"renewal-in": seconds}
+    assert seconds == pytest.approx(1577836800 + 0.7 * 36524 * 86400 - 1790000000, abs=1)
+
+
+@pytest.mark.parametrize("stdout", ["", ROTATED + NODE, NOW + ROTATED, NOW + NODE + NODE.replace("\n", "\r\n")])
+def test_credentials_that_are_not_understood(stdout: str) -> None:
+    with pytest.raises(ValueError, match=r"host did not answer|no client certificates|2 certificates"):
+        CREDENTIALS.parse(stdout, 0)
+
+
+def test_only_paths_of_a_kubeconfig_leave_the_host(tmp_path: Path) -> None:
+    """On this machine, with files of the test."""
+    if not shutil.which("sed"):
+        pytest.skip("no sed")
+    data = "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS0tLS0tCg=="
+    config = tmp_path / "kubelet.conf"
+    config.write_text(f"users:\n- user:\n    client-certificate-data: {data}\n    client-key-data: {data}\n")
+    flags = {"kubeconfig": str(config), "bootstrap-kubeconfig": str(tmp_path / "absent")}
+    argv = CREDENTIALS.command_for({"kubelet-flags": flags}).argv
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    assert data not in done.stdout
+    assert "bootstrap=" not in done.stdout
+    config.write_text("users:\n- user:\n" + "".join(f"    {line}\n" for line in ROTATED.splitlines()))
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    assert ROTATED in done.stdout
