@@ -59,6 +59,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
     "inhibitor-kubelet": True,
+    "link-kinds": {"eth0": ""},
     "kubelet-cpu-quota": {"percent": None, "runtime": False, "stale": False},
     "kubelet-state": "active",
     "kubelet-unit": "kubelet.service",
@@ -66,7 +67,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "inhibitor-units": {"kubelet": "kubelet.service"},
     "memory": {"total": 16 * GIB, "available": 12 * GIB},
     "netem": False,
-    "netem-support": ["uniform", "normal"],
+    "netem-support": ["netem", "normal", "tbf", "ingress"],
     str(FactRef("mount", {"path": "/var/lib/data"})): {
         "source": "/dev/vdb1",
         "type": "ext4",

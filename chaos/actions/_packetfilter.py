@@ -10,6 +10,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 TABLE = "inet nodefall"
 _HOOKS = {"in": ("input", "saddr", "dport"), "out": ("output", "daddr", "dport")}
@@ -97,6 +100,14 @@ def parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     if "%" in text:
         raise ValueError(f"{text!r} has a zone (%), which nft rules do not allow")
     return ipaddress.ip_network(text, strict=False)
+
+
+def _check_network(text: str) -> str:
+    parse_network(text)
+    return text
+
+
+Network = Annotated[str, AfterValidator(_check_network)]
 
 
 def _family(text: str) -> str:

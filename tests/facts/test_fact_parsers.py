@@ -130,8 +130,15 @@ READ_ONLY += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk
 READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
 READ_ONLY += ("sh -c 'LC_ALL=C rmdir \"$1/.nodefall-absent\" 2>&1; cat /proc/self/mountinfo'",)  # changes nothing
 READ_ONLY += ("/usr/bin/crictl --runtime-endpoint unix:///run/s ps ",)
-READ_ONLY += ("tc -s -j qdisc show", "tc -j qdisc show", "ip -j -force -batch -", "sh -c 'echo peer control-plane")
-READ_ONLY += ("unshare --net tc -batch -",)  # in a network namespace that nothing else is in
+READ_ONLY += (
+    "sh -c 'tc -s -j qdisc show && ip -j link show'",
+    "tc -j qdisc show",
+    "ip -d -j link show",
+    "ip -j -force -batch -",
+    "sh -c 'echo peer control-plane",
+)
+READ_ONLY += ("unshare --net sh -c 'modprobe -q ifb numifbs=0; ip link add nodefall0 type ifb; tc -force -batch -'",)
+# The latter in a network namespace that nothing else is in; the module adds no device to the host.
 KNOWN: dict[str, Any] = {
     "kubelet-cgroup": "/system.slice/kubelet.service",
     "kubelet-flags": {},

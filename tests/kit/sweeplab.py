@@ -184,7 +184,7 @@ def _host(host: HostSystem) -> Snapshot:
         "nft": sorted(host.tables),
         "dropped": sorted(machine.network.drops()),
         "qdiscs": host.traffic.rows(with_counters=False),
-        "impaired": sorted(machine.network.impairments()),
+        "impaired": [sorted(machine.network.impairments()), sorted(machine.network.inbound_impairments())],
         "timers": sorted(host.timers),
         "transient": sorted(host.services),
         "files": {path: text for path, text in machine.files.items() if path != STATE_FILE},

@@ -9,9 +9,11 @@ from chaos.lab.hostshell.programs.cpu_quota import PROGRAMS as CPU_QUOTA
 from chaos.lab.hostshell.programs.crictl import PROGRAMS as CRICTL
 from chaos.lab.hostshell.programs.find import PROGRAMS as FIND
 from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
+from chaos.lab.hostshell.programs.links import PROGRAMS as LINKS
 from chaos.lab.hostshell.programs.mounts import PROGRAMS as MOUNTS
 from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
+from chaos.lab.hostshell.programs.ping import PROGRAMS as PING
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
 from chaos.lab.hostshell.programs.sed import PROGRAMS as SED
 from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
@@ -28,9 +30,11 @@ PROGRAMS: dict[str, Program] = {
     **CRICTL,
     **FIND,
     **JOURNALCTL,
+    **LINKS,
     **MOUNTS,
     **NETWORK_TOOLS,
     **NFT,
+    **PING,
     **PROCESSES,
     **SED,
     **SHUTDOWN,
