@@ -21,7 +21,7 @@ class Netem(HostFact):
 
     name = "netem"
     summary = "whether nodefall delays, drops or changes packets on an interface, and how many"
-    command = HostCommand(("sh", "-c", _SCRIPT), sudo=False)
+    command = HostCommand(("sh", "-c", _SCRIPT))  # as root: tc is in /sbin, which other users do not search
 
     def parse(self, stdout: str, exit_code: int) -> bool | dict[str, str | int]:
         if exit_code:

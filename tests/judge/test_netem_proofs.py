@@ -1,4 +1,4 @@
-"""Proofs of latency, loss, corruption, duplicates and bandwidth by pings: proven, disproven, neither, ended too early."""
+"""Proofs of latency, loss, corruption, duplicates and bandwidth: proven, disproven, neither, ended too early."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_bandwidth(before: float, after: float, expected: ProofStatus) -> None:
 
 
 def test_two_directions_are_felt_twice() -> None:
-    both = {"direction": "both"}
+    both: dict[str, Any] = {"direction": "both"}
     assert proof("latency", pings(10, 10), pings(10, 10, 0.2043), **both)[0] is UNPROVEN
     assert proof("latency", pings(10, 10), pings(10, 10, 0.401), **both)[0] is PROVEN
     assert proof("packet-loss", pings(10, 10), pings(100, 78), **both)[0] is DISPROVEN
@@ -147,7 +147,7 @@ def test_two_directions_are_felt_twice() -> None:
 
 
 def test_pings_of_the_networks_and_the_family_count() -> None:
-    networks = {"from": "cidr", "cidrs": ["10.7.0.0/16"]}
+    networks: dict[str, Any] = {"from": "cidr", "cidrs": ["10.7.0.0/16"]}
     assert proof("packet-loss", None, pings(10, 6, kind="cidr"), **networks)[0] is PROVEN
     assert proof("packet-loss", None, pings(10, 6), **networks)[0] is UNPROVEN
     assert proof("packet-loss", None, pings(10, 6), families=["ipv6"])[0] is PROVEN
