@@ -33,7 +33,7 @@ WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
 GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},
-    "spec": {},
+    "spec": {"podCIDRs": ["10.244.1.0/24"]},
     "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.11"}], "allocatable": {"cpu": "4"}},
 }
 POD: dict[str, Any] = {
@@ -57,6 +57,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "clock-skew": 0,
     str(FactRef("command-exit", {"argv": "systemctl is-active --quiet cron.service"})): 0,
     "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
+    str(FactRef("dns-lookup", {"name": "kubernetes.io"})): True,
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
     "inhibitor-kubelet": True,
     "link-kinds": {"eth0": ""},

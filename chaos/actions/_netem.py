@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.fact import FactRef
-from chaos.model.state_types import Tag
+from chaos.model.state_types import InterfaceName, Tag, TrafficFilterKey
 
 # Packets that netem holds: 1000, its default, would drop at 200 ms and 5000 packets a second.
 NETEM = "netem limit 100000"
@@ -38,13 +38,13 @@ class NetemState(Struct, frozen=True):
     """
 
     batch: str
-    interface: str
+    interface: InterfaceName
     qdiscs: list[dict[str, Any]]
     tag: Tag
     seconds: float
     peer: dict[str, str | int]
-    direction: str = "out"
-    first: str = ""
+    direction: Literal["out", "in", "both"] = "out"
+    first: TrafficFilterKey = ""
 
 
 P = TypeVar("P", bound=NetemParams)

@@ -58,7 +58,7 @@ def _routes_reference(options: PingParams | None) -> str:
     return str(FactRef("peer-routes", {"networks": options.networks} if options and options.networks else {}))
 
 
-def _choose_peers(known: Mapping[str, Any], options: PingParams | None) -> dict[str, str]:
+def choose_peers(known: Mapping[str, Any], options: PingParams | None) -> dict[str, str]:
     """The first address of each kind to which there is a route. Raises ValueError if there is none at all."""
     routes = known[_routes_reference(options)]
     family = options.family if options else None
@@ -80,8 +80,7 @@ def _ping_script(peers: Mapping[str, str], options: str) -> str:
 def _parse_pings(stdout: str) -> dict[str, dict[str, Any]]:
     """By kind of peer; ``mean`` and ``longest`` in seconds, -1 without an answer. Raises ValueError."""
     found: dict[str, dict[str, Any]] = {}
-    for part in stdout.split("peer ")[1:]:
-        kind, address = part.split(maxsplit=2)[:2]
+    for (kind, address), part in _parts(stdout):
         counts, times = _COUNTS.search(part), _TIMES.search(part)
         if counts is None:
             raise ValueError("ping did not answer (package iputils-ping)")
@@ -94,6 +93,20 @@ def _parse_pings(stdout: str) -> dict[str, dict[str, Any]]:
             "mean": mean,
             "longest": longest,
         }
+    return found
+
+
+def count_answers(stdout: str) -> list[tuple[tuple[str, str], list[int]]]:
+    """Kind and address of each peer, and how many pings were answered, by each ping(8) of it. Raises ValueError."""
+    return [(peer, [int(match[2]) for match in _COUNTS.finditer(part)]) for peer, part in _parts(stdout)]
+
+
+def _parts(stdout: str) -> list[tuple[tuple[str, str], str]]:
+    """Kind and address of each peer, and what was printed of it. Raises ValueError."""
+    found = []
+    for part in stdout.split("peer ")[1:]:
+        kind, address = part.split(maxsplit=2)[:2]
+        found.append(((kind, address), part))
     if not found:
         raise ValueError("the pings did not run")
     return found
@@ -103,7 +116,7 @@ class PingFact(HostFact):
     """A fact that pings peers. ``ping_options``: of ping(8); ``seconds``: within which it ends."""
 
     needs = (*PEER_FACTS, "peer-routes")
-    params = PingParams
+    params: type[PingParams] = PingParams
     options: PingParams | None
     ping_options: str
     seconds: float
@@ -114,7 +127,7 @@ class PingFact(HostFact):
         return bound
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
-        script = _ping_script(_choose_peers(known, self.options), self.ping_options)
+        script = _ping_script(choose_peers(known, self.options), self.ping_options)
         return HostCommand(("sh", "-c", script), timeout=self.seconds)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, dict[str, Any]]:  # noqa: ARG002 - 1 if all are lost

@@ -18,7 +18,9 @@ PARAMS = {
     "unit-state": {"unit": "cron.service"},
     "sysctl": {"key": "vm.swappiness"},
     "command-exit": {"argv": "true"},
+    "dns-lookup": {"name": "n.example"},
     "mount": {"path": "/d"},
+    "mtu-pings": {"size": "1280"},
 }
 BOUND = {name: fact.bind(PARAMS.get(name, {})) for name, fact in FACTS.items()}
 PID1 = "1 (systemd) S 0 1 1 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 1500 1 1 1"
@@ -137,6 +139,7 @@ READ_ONLY += (
     "ip -j -force -batch -",
     "sh -c 'echo peer control-plane",
 )
+READ_ONLY += ("env 'RES_OPTIONS=timeout:2 attempts:1' getent -s dns ahosts ",)
 READ_ONLY += ("unshare --net sh -c 'modprobe -q ifb numifbs=0; ip link add nodefall0 type ifb; tc -force -batch -'",)
 # The latter in a network namespace that nothing else is in; the module adds no device to the host.
 KNOWN: dict[str, Any] = {
