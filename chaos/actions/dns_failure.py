@@ -19,6 +19,7 @@ from chaos.model.field_types import DnsName
 from chaos.model.timeline import Timeline
 
 _NAME = "kubernetes.io"
+_POD_INTERFACES = 'meta iifkind { "veth", "bridge" }'  # of pods, if the Node does not say which addresses they have
 _EARLY = -150  # before destination NAT: the DNS of a cluster may listen on another port behind its Service
 
 
@@ -70,9 +71,14 @@ class DnsFailure(TableAction[Params]):
     """Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
 
     Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
-    are those that a program remembers, and those asked over TLS or HTTPS. Pods are told by the Node's podCIDRs; other
-    nodes may still ask a DNS server in a pod of this one. ``drop`` slows down what looks up a name before it goes on:
-    sudo, for one, if the host's own name is not in /etc/hosts.
+    are those that a program remembers, and those asked over TLS or HTTPS.
+
+    Pods are told by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one; without
+    podCIDRs (as with Amazon's and Calico's address management) by the kind of the interface that their packets come
+    from, veth or bridge.
+
+    ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
+    /etc/hosts.
     """
 
     name = "dns-failure"
@@ -106,7 +112,7 @@ class DnsFailure(TableAction[Params]):
 
 
 def _rules(target: Target, params: Params) -> str:
-    """nft rules. Raises Unsupported where pods cannot be told."""
+    """nft rules. Raises Unsupported for a podCIDR that is none."""
     verdicts = {"drop": ("drop", "drop"), "reject": ("reject", "reject with tcp reset")}[params.how]
     rules = [
         f"{protocol} dport 53 counter {verdict}" for protocol, verdict in zip(("udp", "tcp"), verdicts, strict=True)
@@ -125,7 +131,7 @@ def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
     except ValueError as error:
         raise Unsupported(f"{target.node}: no rules can be made of its podCIDRs: {error}") from error
     if not networks:
-        raise Unsupported(f"{target.node} has no podCIDRs to tell its pods by", hint="set traffic: host")
+        return [f"{_POD_INTERFACES} {rule}" for rule in rules]
     families = {4: "ip", 6: "ip6"}
     return [f"{families[network.version]} saddr {network} {rule}" for network in networks for rule in rules]
 

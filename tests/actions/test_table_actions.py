@@ -31,6 +31,7 @@ FACTS: dict[str, Any] = {
     "api-peers": [],
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
 }
+BAD = {"/api/v1/nodes": {"items": [node("n1", "10.0.0.2", "x; reboot")]}}
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": {"items": NODES}}, tag="run-do", max_duration=600.0)
 
 
@@ -63,6 +64,11 @@ def test_lookups_of_host_and_pods_are_dropped_before_destination_nat() -> None:
 )
 def test_whose_lookups(given: dict[str, Any], chains: list[str]) -> None:
     assert [line for line in rules("dns-failure", given) if line.startswith("chain")] == chains
+
+
+def test_pods_of_a_node_without_networks_are_told_by_their_interfaces() -> None:
+    found = rules("dns-failure", {"traffic": "pods"}, replace(READY, objects={}))
+    assert found[3] == 'meta iifkind { "veth", "bridge" } udp dport 53 counter drop'
 
 
 def test_rejected_lookups() -> None:
@@ -121,7 +127,7 @@ def changed(**facts: Any) -> Target:
         ("dns-failure", {}, changed(nft_rules={"packets": 0}), "still has packet filter rules of nodefall"),
         ("mtu", {}, changed(nft_rules={"packets": 0}), "still has packet filter rules of nodefall"),
         ("dns-failure", {}, replace(READY, facts=FACTS | {LOOKUP: False}), "cannot look up kubernetes.io now"),
-        ("dns-failure", {}, replace(READY, objects={}), "has no podCIDRs to tell its pods by"),
+        ("dns-failure", {}, replace(READY, objects=BAD), "no rules can be made of its podCIDRs"),
         ("mtu", {"from": "nodes"}, replace(READY, objects={}), "no address of another node"),
         ("mtu", {}, changed(server_addresses=[]), "no address of the control plane"),
     ],

@@ -16,6 +16,7 @@ _MATCH = {
     "address": re.compile(rf"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+{_SET}\s*"),
     "port": re.compile(rf"(?P<protocol>tcp|udp)\s+(?P<end>sport|dport)\s+{_SET}\s*"),
     "interface": re.compile(r"(?:iifname|oifname)\s+\"(?P<name>[^\"]+)\"\s*"),
+    "kind": re.compile(r"meta\s+iifkind\s+\{[^{}]*\}\s*"),
     "length": re.compile(r"meta\s+length\s+>\s+(?P<bytes>\d+)\s*"),
     "icmp": re.compile(r"icmp(?:v6)?\s+(?:type|code)\s+(?:\{[^{}]*\}|\S+)\s*"),
 }
