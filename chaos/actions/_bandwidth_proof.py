@@ -13,7 +13,7 @@ from chaos.model.timeline import Timeline
 BURST = 6000  # bytes that tbf lets pass at once: at 100 Mbit/s it is called every 0.5 ms
 _RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m)bit")
 _UNITS = {"k": 1_000, "m": 1_000_000}
-_EXACT, _TWICE = 1.25, 2.0  # times the asked rate
+_EXACT, _TWICE = 1.25, 2.0  # times the rate of the step
 
 
 def parse_rate(text: str) -> int:
@@ -25,25 +25,25 @@ def parse_rate(text: str) -> int:
 
 
 def check_bandwidth(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if what was sent at once took as long as at the asked rate; disproven if half of that sufficed.
+    """Proven if what was sent at once took as long as at the step's rate; disproven if half of that sufficed.
 
     Other packets of the node share the rate, so a lower one is proof as well.
     """
     readings, seqs, ended = during(timeline, step, "ping-bursts")
     if ended:
         return ended
-    asked = parse_rate(str(step.params["rate"]))
+    wanted = parse_rate(str(step.params["rate"]))
     found = [rate for reading in readings if (rate := _rate(reading)) is not None]
     if not found:
         return no_proof(f"of {step.node} no pings at once were all answered after the step")
     usual, best = [rate for r in before(timeline, step, "ping-bursts") if (rate := _rate(r)) is not None], max(found)
     shown = f", {_kbit(max(usual))} before" if usual else ""
-    because = f"pings of {step.node} passed with {_kbit(best)}{shown} (asked {_kbit(asked)})"
-    if best > _TWICE * asked:
+    because = f"pings of {step.node} passed with {_kbit(best)}{shown} (asked {_kbit(wanted)})"
+    if best > _TWICE * wanted:
         return ProofResult(ProofStatus.DISPROVEN, because, seqs)
-    if not usual or max(usual) < _TWICE * asked:
+    if not usual or max(usual) < _TWICE * wanted:
         return no_proof(f"{because}: it is not shown that more passed before the step")
-    return ProofResult(ProofStatus.PROVEN, because, seqs) if best <= _EXACT * asked else no_proof(because)
+    return ProofResult(ProofStatus.PROVEN, because, seqs) if best <= _EXACT * wanted else no_proof(because)
 
 
 def _rate(reading: dict[str, float]) -> float | None:

@@ -45,7 +45,7 @@ def batch(shape: Shape, directions: Sequence[str]) -> str:
 
 
 def load_command(text: str, directions: Sequence[str]) -> HostCommand:
-    """Loads a batch. Without ``numifbs=0`` loading the module would add two devices that nobody asked for."""
+    """Loads a batch. Without ``numifbs=0`` loading the module would add two devices to the host."""
     argv = ("sh", "-c", _ADD_IFB) if "in" in directions else ("tc", "-batch", "-")
     return HostCommand(argv, stdin=text)
 

@@ -37,7 +37,7 @@ def check_duplicates(timeline: Timeline, step: StepRun) -> ProofResult:
     return _check_share(timeline, step, "duplicates", _share(step), f"asked {step.params['percent']:g} %")
 
 
-def _check_share(timeline: Timeline, step: StepRun, key: str, share: float, asked: str) -> ProofResult:
+def _check_share(timeline: Timeline, step: StepRun, key: str, share: float, wanted: str) -> ProofResult:
     """``key``: what is counted of pings; received ones are those that were not lost."""
     readings, seqs, ended = during(timeline, step, "round-trips")
     if ended:
@@ -46,8 +46,8 @@ def _check_share(timeline: Timeline, step: StepRun, key: str, share: float, aske
     hit = _hits(readings, key)
     word = "lost" if key == "received" else "answered twice"
     if sent * share < _MIN_HITS:
-        return no_proof(f"{sent} pings of {step.node} are too few to show what was {asked}")
-    because = f"{hit} of {sent} pings of {step.node} were {word} ({100 * hit / sent:.1f} %, {asked})"
+        return no_proof(f"{sent} pings of {step.node} are too few to show what was {wanted}")
+    because = f"{hit} of {sent} pings of {step.node} were {word} ({100 * hit / sent:.1f} %, {wanted})"
     if _at_most(hit, sent, share) < _UNLIKELY:
         return ProofResult(ProofStatus.DISPROVEN, because, seqs)
     earlier = before(timeline, step, "round-trips")

@@ -73,9 +73,9 @@ class DnsFailure(TableAction[Params]):
     Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
     are those that a program remembers, and those asked over TLS or HTTPS.
 
-    Pods are told by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one; without
-    podCIDRs (as with Amazon's and Calico's address management) by the kind of the interface that their packets come
-    from, veth or bridge.
+    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one;
+    without podCIDRs (as with Amazon's and Calico's address management) by the kind of the interface that their packets
+    come from, veth or bridge.
 
     ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
     /etc/hosts.

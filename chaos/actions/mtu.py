@@ -72,8 +72,8 @@ def _of(step: StepRun, reading: Fact | None) -> dict[str, int]:
 
 
 class Mtu(TableAction[Params]):
-    """Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, and
-    tells nobody: a black hole for path MTU discovery, as a tunnel with a smaller MTU whose ICMP messages are filtered.
+    """Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, without
+    a message: a black hole for path MTU discovery, as a tunnel with a smaller MTU whose ICMP messages are filtered.
 
     Small packets pass, so connections are made, and hang as soon as one side sends more; a TLS certificate suffices.
     TCP packets are dropped as the kernel handles them, several in one (GSO, GRO): also those of a sender that has
@@ -81,7 +81,9 @@ class Mtu(TableAction[Params]):
     """
 
     name = "mtu"
-    summary = "drop a node's large packets to and from the control plane, other nodes or networks, without telling it"
+    summary = (
+        "drop a node's large packets to and from the control plane, other nodes or networks, without an ICMP message"
+    )
     example = "{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}"
     params = Params
     proofs = (Proof("large-pings-vanish", _check_large_vanish),)

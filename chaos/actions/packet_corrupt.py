@@ -21,7 +21,7 @@ class PacketCorrupt(NetemAction[Params]):
     connection is exempt.
 
     Who receives such a packet discards it by a wrong checksum, so it is lost, but on the way it costs what others do.
-    Pings prove it: some are lost though netem drops none. A bit of the sender's MAC address, which nobody checks, does
+    Pings prove it: some are lost though netem drops none. A bit of the sender's MAC address, which is not checked, does
     no harm: about 6 % of pings. The checksums of TCP, UDP and IP find one flipped bit always.
     """
 

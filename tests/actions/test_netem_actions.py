@@ -105,8 +105,8 @@ def test_both_directions_are_undone_at_once() -> None:
 def test_a_connection_over_ipv6_keeps_its_neighbours() -> None:
     target = changed(ssh_peer={"address": "fd00::9", "port": 22})
     found = [line.split("flower ")[1] for line in lines("packet-loss", LOSS, target) if "pref 1 " in line]
-    kept = [f"ip_proto icmpv6 type {kind} classid 4e0f:1" for kind in (135, 136)]
-    assert found == ["ip_proto tcp dst_ip fd00::9/128 src_port 22 classid 4e0f:1", *kept]
+    exempt = [f"ip_proto icmpv6 type {kind} classid 4e0f:1" for kind in (135, 136)]
+    assert found == ["ip_proto tcp dst_ip fd00::9/128 src_port 22 classid 4e0f:1", *exempt]
 
 
 CIDR = {"from": "cidr", "cidrs": ["10.7.0.0/16", "10.7.1.1/32", "fd07::/64"]}

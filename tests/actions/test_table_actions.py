@@ -66,7 +66,7 @@ def test_whose_lookups(given: dict[str, Any], chains: list[str]) -> None:
     assert [line for line in rules("dns-failure", given) if line.startswith("chain")] == chains
 
 
-def test_pods_of_a_node_without_networks_are_told_by_their_interfaces() -> None:
+def test_pods_of_a_node_without_networks_are_recognized_by_their_interfaces() -> None:
     found = rules("dns-failure", {"traffic": "pods"}, replace(READY, objects={}))
     assert found[3] == 'meta iifkind { "veth", "bridge" } udp dport 53 counter drop'
 
@@ -163,7 +163,7 @@ def test_invalid_parameters(action: str, given: dict[str, Any]) -> None:
         ACTIONS[action].params.model_validate(given)
 
 
-def test_a_state_that_somebody_has_written_looks_up_nothing_else() -> None:
+def test_a_state_that_somebody_has_written_names_no_other_lookup() -> None:
     state = {"rules": "", "tag": "run-do", "seconds": 1.0, "peer": {}}
     for name in ("x?y=z", "-s", "a b", "a\n"):
         with pytest.raises(msgspec.ValidationError):

@@ -61,7 +61,7 @@ def measure(node: VirtualMachine, what: str) -> float:
 
 
 @pytest.mark.parametrize(("action", "given", "what", "least", "most"), CASES)
-def test_what_is_asked_is_measured_and_undone(
+def test_the_effect_is_measured_and_undone(
     node: VirtualMachine, tmp_path: Path, action: str, given: dict[str, Any], what: str, least: float, most: float
 ) -> None:
     def standin(clock: Clock) -> StandIn:

@@ -143,10 +143,10 @@ class Traffic:
 
     def delete_filters(self, key: str) -> None:
         """Delete inbound filters by protocol and preference."""
-        kept = [known for known in self.inbound.filters if known.key != key]
-        if not self.has_ingress or len(kept) == len(self.inbound.filters):
+        others = [known for known in self.inbound.filters if known.key != key]
+        if not self.has_ingress or len(others) == len(self.inbound.filters):
             raise TrafficError("Error: Filter with specified priority/protocol not found.")
-        self.inbound.filters[:] = kept
+        self.inbound.filters[:] = others
 
     def delete_ingress(self) -> None:
         if not self.has_ingress:

@@ -7,7 +7,7 @@ from random import Random
 
 _RTO = 0.2  # tcp(7): the first retransmission on an established connection; each further one after twice the time
 _REQUEST_BITS = 8 * 2000  # of a Lease or a patch of a Node's status, with headers
-_HARMLESS = 6 / 98  # of a flipped bit: the sender's MAC address of a ping's 98 bytes, which nobody checks
+_HARMLESS = 6 / 98  # of a flipped bit: the sender's MAC address of a ping's 98 bytes, which is not checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Impairment:
         return bool(self.duplicate) and rng.random() < self.duplicate
 
     def passes(self, rng: Random) -> bool:
-        """Whether one packet arrives as it was sent."""
+        """Whether one packet arrives unchanged."""
         return not self.drops(rng) and not self.spoils(rng)
 
     def lateness(self, rng: Random, bits: float = 0.0) -> float:

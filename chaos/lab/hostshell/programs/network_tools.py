@@ -27,7 +27,7 @@ _RESPONSES = {"/livez": "ok", "/readyz": "ok", "/healthz": "ok"}
 async def getent(process: Process, argv: list[str]) -> int:
     """``getent ahosts|ahostsv4|ahostsv6 NAME``, ``getent -s dns ahosts NAME.``: any name is known to the DNS server."""
     if argv[1:4] == ["-s", "dns", "ahosts"] and len(argv) == 5:
-        return await _look_up(process, argv[4])
+        return await _query_dns(process, argv[4])
     network = process.host.machine.network
     databases: dict[str, tuple[Family, ...]] = {
         "ahosts": network.families, "ahostsv4": ("ipv4",), "ahostsv6": ("ipv6",),
@@ -42,7 +42,7 @@ async def getent(process: Process, argv: list[str]) -> int:
     return 0 if result else 2
 
 
-async def _look_up(process: Process, name: str) -> int:
+async def _query_dns(process: Process, name: str) -> int:
     rules = [
         rule for table in process.host.tables.values() for way, rules in table.chains if way == "out" for rule in rules
     ]
