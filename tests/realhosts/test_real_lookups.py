@@ -11,29 +11,19 @@ from typing import Any
 
 import pytest
 
+from tests.kit import dns_server
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
-NAME = "known.example"
+NAME = dns_server.NAME
 LOOKUP = f"env RES_OPTIONS='timeout:2 attempts:1' getent -s dns ahosts {NAME}."
 POD_LOOKUP = f"ip netns exec pod {LOOKUP}"
 
 
-def answer(query: bytes) -> bytes:
-    """An answer to a query of one question (RFC 1035): an address for type A, nothing for others."""
-    end = query.index(0, 12) + 5
-    is_address = query[end - 4 : end - 2] == b"\x00\x01"
-    found = b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x04\xc0\x00\x02\x07" if is_address else b""
-    counts = b"\x00\x01" + bytes([0, bool(found)]) + bytes(4)
-    return query[:2] + b"\x81\x80" + counts + query[12:end] + found
-
-
 def serve(listening: socket.socket) -> None:
     with suppress(OSError):  # closed
-        while True:
-            query, peer = listening.recvfrom(512)
-            listening.sendto(answer(query), peer)
+        dns_server.serve(listening)
 
 
 @pytest.fixture
@@ -63,7 +53,7 @@ def node(three: list[RealHost]) -> Iterator[RealHost]:
 
 
 def is_found(host: RealHost, script: str) -> bool:
-    return "192.0.2.7" in host.run(script, check=False)
+    return dns_server.ADDRESS in host.run(script, check=False)
 
 
 @pytest.mark.parametrize("given", [{}, {"how": "reject"}, {"traffic": "host"}])
