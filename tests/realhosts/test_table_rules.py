@@ -35,7 +35,7 @@ ip netns exec {NODE} sysctl -qw net.ipv4.ip_forward=1
 for name in {NODE} {POD}; do mkdir -p /etc/netns/$name; echo nameserver 10.9.0.2 > /etc/netns/$name/resolv.conf; done
 """
 LOOKUP = f"env RES_OPTIONS='timeout:1 attempts:1' getent -s dns ahosts {dns_server.NAME}."
-NODES = {
+NODES: dict[str, dict[str, Any]] = {
     "with": {"metadata": {"name": "n1"}, "spec": {"podCIDRs": ["10.8.0.0/24"]}, "status": {}},
     "without": {"metadata": {"name": "n1"}, "spec": {}, "status": {}},
 }
