@@ -24,10 +24,10 @@ PINGS, BURST = 200, 25
 SECONDS = 300.0  # for a command: an emulated machine is slow where others are busy
 STATE = "tc -j qdisc show; ip -j link show | tr ',' '\\n' | grep ifname; ls /run/systemd/transient 2> /dev/null || true"
 # Figures of the pings that this test sends beside those of the proof: the least and the most that is right.
-# A machine that is emulated answers late now and then, by some milliseconds; shares are by chance.
+# Shares are by chance.
 CASES: list[tuple[str, dict[str, Any], str, float, float]] = [
-    ("latency", {"delay": "200ms", "jitter": "20ms"}, "mean", 190, 240),
-    ("latency", {"delay": "200ms", "direction": "both"}, "mean", 400, 450),
+    ("latency", {"delay": "200ms", "jitter": "20ms"}, "shortest", 175, 210),
+    ("latency", {"delay": "200ms", "direction": "both"}, "shortest", 398, 440),
     ("packet-loss", {"percent": 30}, "lost", 18, 42),
     ("packet-loss", {"percent": 30, "direction": "in"}, "lost", 18, 42),
     ("packet-loss", {"percent": 30, "from": "cidr", "cidrs": [f"{PEER}/31"]}, "lost", 18, 42),
@@ -47,14 +47,14 @@ def node(machine: VirtualMachine) -> Iterator[VirtualMachine]:
 
 
 def measure(node: VirtualMachine, what: str) -> float:
-    """Mean round trip in ms; lost pings and those answered twice in percent; kbit/s of those sent at once."""
+    """Shortest round trip in ms, as an emulated machine is late now and then; lost pings and those answered twice in percent; kbit/s of those sent at once."""
     if what == "kbit":
         text = node.run(f"ping -n -q -l {BURST} -c {BURST} -s 1400 -S 200000 -W 20 {PEER}", False, SECONDS)
         longest = float(re.findall(r"= [\d.]+/[\d.]+/([\d.]+)/", text)[0])
         return 8 * (BURST * 1442 - 6000) / longest
     text = node.run(f"ping -n -q -i 0.02 -W 3 -c {PINGS} {PEER}", False, SECONDS)
-    if what == "mean":
-        return float(re.findall(r"= [\d.]+/([\d.]+)/", text)[0])
+    if what == "shortest":
+        return float(re.findall(r"= ([\d.]+)/", text)[0])
     found = re.search(r"(\d+) received(?:, \+(\d+) duplicates)?", text)
     assert found
     return 100 * (PINGS - int(found[1]) if what == "lost" else int(found[2] or 0)) / PINGS
