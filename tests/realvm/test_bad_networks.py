@@ -47,7 +47,9 @@ def node(machine: VirtualMachine) -> Iterator[VirtualMachine]:
 
 
 def measure(node: VirtualMachine, what: str) -> float:
-    """Shortest round trip in ms, as an emulated machine is late now and then; lost pings and those answered twice in percent; kbit/s of those sent at once."""
+    """Shortest round trip in ms, as an emulated machine is late now and then; lost pings and those answered twice in
+    percent; kbit/s of those sent at once.
+    """
     if what == "kbit":
         text = node.run(f"ping -n -q -l {BURST} -c {BURST} -s 1400 -S 200000 -W 20 {PEER}", False, SECONDS)
         longest = float(re.findall(r"= [\d.]+/[\d.]+/([\d.]+)/", text)[0])
