@@ -215,6 +215,8 @@ def test_a_distribution_without_its_table_is_refused() -> None:
         ("packet-loss", LOSS | {"from": "cidr", "cidrs": ["fe80::1%eth0; reboot"]}),
         ("packet-loss", LOSS | {"families": []}),
         ("packet-corrupt", {"percent": 100}),
+        ("packet-corrupt", {"percent": 30, "direction": "in"}),
+        ("packet-corrupt", {"percent": 30, "direction": "both"}),
         ("packet-duplicate", {"percent": 0}),
         ("bandwidth", {}),
         ("bandwidth", {"rate": "1000"}),
