@@ -33,7 +33,7 @@ WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
 GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},
-    "spec": {},
+    "spec": {"podCIDRs": ["10.244.1.0/24"]},
     "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.11"}], "allocatable": {"cpu": "4"}},
 }
 POD: dict[str, Any] = {
@@ -75,6 +75,8 @@ SAMPLE_FACTS: dict[str, Any] = {
         "bootstrap": "",
         "renewal-in": 7776000,
     },
+    str(FactRef("dns-lookup", {"name": "kubernetes.io"})): True,
+    "link-kinds": {"eth0": ""},
     "kubelet-cpu-quota": {"percent": None, "runtime": False, "stale": False},
     "kubelet-state": "active",
     "kubelet-unit": "kubelet.service",
@@ -82,7 +84,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "inhibitor-units": {"kubelet": "kubelet.service"},
     "memory": {"total": 16 * GIB, "available": 12 * GIB},
     "netem": False,
-    "netem-support": ["uniform", "normal"],
+    "netem-support": ["netem", "normal", "tbf", "ingress"],
     str(FactRef("mount", {"path": "/var/lib/data"})): {
         "source": "/dev/vdb1",
         "type": "ext4",

@@ -10,6 +10,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 TABLE = "inet nodefall"
 _HOOKS = {"in": ("input", "saddr", "dport"), "out": ("output", "daddr", "dport")}
@@ -28,7 +31,7 @@ class BlockRule:
 
     ``directions`` are in and out, as the host sees them. ``host``: traffic of the host itself; ``pods``: traffic
     forwarded to and from pods. ``own_networks``: the node's pod networks, never dropped. ``exempt_connection``: address
-    of the peer and local port of nodefall's connection.
+    of the peer and local port of nodefall's connection. ``longer_than``: only packets of more bytes, 0 for all.
     """
 
     peers: Sequence[str] = ()
@@ -38,6 +41,7 @@ class BlockRule:
     pods: bool = True
     own_networks: Sequence[str] = field(default_factory=tuple)
     exempt_connection: tuple[str, int] | None = None
+    longer_than: int = 0
 
 
 def ruleset(rule: BlockRule) -> str:
@@ -45,16 +49,17 @@ def ruleset(rule: BlockRule) -> str:
     chains = []
     for direction in rule.directions if rule.host else ():
         hook, end, _ = _HOOKS[direction]
-        chains.append(_chain(direction, hook, [*_exempt_rules(rule, direction), *_drop_rules(rule, (end,))]))
+        chains.append(filter_chain(direction, hook, [*_exempt_rules(rule, direction), *_drop_rules(rule, (end,))]))
     if rule.pods:
         ends = tuple(_HOOKS[direction][1] for direction in rule.directions)
-        chains.append(_chain("pods", "forward", [*_own_network_rules(rule), *_drop_rules(rule, ends)]))
+        chains.append(filter_chain("pods", "forward", [*_own_network_rules(rule), *_drop_rules(rule, ends)]))
     return f"table {TABLE} {{\n{''.join(chains)}}}\n"
 
 
-def _chain(name: str, hook: str, rules: Iterable[str]) -> str:
+def filter_chain(name: str, hook: str, rules: Iterable[str], priority: int = 0) -> str:
+    """One chain of the table, as text."""
     lines = "".join(f"\t\t{text}\n" for text in rules)
-    return f"\tchain {name} {{\n\t\ttype filter hook {hook} priority 0; policy accept;\n{lines}\t}}\n"
+    return f"\tchain {name} {{\n\t\ttype filter hook {hook} priority {priority}; policy accept;\n{lines}\t}}\n"
 
 
 def _exempt_rules(rule: BlockRule, direction: str) -> list[str]:
@@ -79,16 +84,17 @@ def _own_network_rules(rule: BlockRule) -> list[str]:
 
 
 def _drop_rules(rule: BlockRule, ends: Sequence[str]) -> list[str]:
+    verdict = f"meta length > {rule.longer_than} counter drop" if rule.longer_than else "counter drop"
     if rule.ports:
         numbers = ", ".join(str(port) for port in sorted(rule.ports))
-        return [f"{protocol} dport {{ {numbers} }} counter drop" for protocol in ("tcp", "udp")]
+        return [f"{protocol} dport {{ {numbers} }} {verdict}" for protocol in ("tcp", "udp")]
     if not rule.peers:
-        return ["counter drop"]
+        return [verdict]
     rules = []
     for family in ("ip", "ip6"):
         networks = sorted(network for network in rule.peers if _family(network) == family)
         if networks:
-            rules += [f"{family} {end} {{ {', '.join(networks)} }} counter drop" for end in ends]
+            rules += [f"{family} {end} {{ {', '.join(networks)} }} {verdict}" for end in ends]
     return rules
 
 
@@ -97,6 +103,14 @@ def parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     if "%" in text:
         raise ValueError(f"{text!r} has a zone (%), which nft rules do not allow")
     return ipaddress.ip_network(text, strict=False)
+
+
+def _check_network(text: str) -> str:
+    parse_network(text)
+    return text
+
+
+Network = Annotated[str, AfterValidator(_check_network)]
 
 
 def _family(text: str) -> str:

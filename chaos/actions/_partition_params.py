@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from chaos.actions._packetfilter import parse_network
+from chaos.actions._packetfilter import Network
 from chaos.model.document import DurationText, Model
 
 
@@ -14,7 +14,7 @@ class Params(Model):
     """Which traffic is dropped, always on both address families: a dual-stack node would use the other one."""
 
     from_: Literal["control-plane", "nodes", "everything-but-us", "cidr", "port"] = Field("control-plane", alias="from")
-    cidrs: list[str] = Field([], description="with from: cidr; networks of either family")
+    cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
     ports: list[int] = Field([], description="with from: port; destination ports of TCP and UDP")
     families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only to match recordings of others")
     direction: Literal["both", "in", "out"] | None = Field(None, description="as the node sees it; default both")
@@ -22,13 +22,6 @@ class Params(Model):
     duration: DurationText | None = Field(
         None, description="when the node removes the rules by itself; default: maxDuration"
     )
-
-    @field_validator("cidrs")
-    @classmethod
-    def _validate_cidrs(cls, value: list[str]) -> list[str]:
-        for text in value:
-            parse_network(text)
-        return value
 
     @field_validator("ports")
     @classmethod

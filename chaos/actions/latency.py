@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.actions._netem import NetemAction, NetemParams
+from chaos.actions._netem import NETEM, NetemAction
+from chaos.actions._netem_params import NetemParams
 from chaos.actions._netem_proof import check_latency
 from chaos.model.action import Proof, Target
 from chaos.model.document import DurationText
@@ -17,9 +18,9 @@ _MAX_SECONDS = 10.0  # a connection is given up after some more; that is a parti
 
 
 class Params(NetemParams):
-    """How much later the packets leave."""
+    """How much later the packets leave, or arrive."""
 
-    delay: DurationText = Field(description="of each packet, as 200ms; round trips take that much longer")
+    delay: DurationText = Field(description="of each packet, as 200ms")
     jitter: DurationText | None = Field(None, description="by how much the delay varies; packets then overtake others")
     distribution: Literal["uniform", "normal"] | None = Field(None, description="of the jitter; default uniform")
 
@@ -36,23 +37,26 @@ class Params(NetemParams):
 
 
 class Latency(NetemAction[Params]):
-    """Delays packets of the host and its pods to peers, by netem. nodefall's own connection is exempt.
+    """Delays packets of the host and its pods, by netem. nodefall's own connection is exempt. With ``direction: both``
+    round trips take twice the delay longer.
+
+    A slow API server, as nodes see it, is this on all nodes, ``from: control-plane``; there is no other action for it.
 
     A multi-queue interface has one queue meanwhile, which costs throughput.
     """
 
     name = "latency"
-    summary = "delay the packets that a node sends to the control plane or to other nodes"
+    summary = "delay a node's packets to or from the control plane, other nodes or networks"
     example = "{name: slow, action: latency, target: victim, with: {delay: 200ms, jitter: 20ms, duration: 100s}}"
     params = Params
     proofs = (Proof("round-trips-rose", check_latency),)
 
     def effect(self, target: Target, params: Params) -> str:
         distribution = params.distribution or "uniform"
-        if distribution not in target.require_fact("netem-support", "packets are delayed with netem"):
+        if distribution == "normal" and "normal" not in target.require_fact("netem-support", "delays may vary"):
             why = f"{target.node}: its tc has no table of the {distribution} distribution"
             raise Unsupported(why, hint="use distribution: uniform")
-        words = ["delay", _milliseconds(params.delay)]
+        words = [NETEM, "delay", _milliseconds(params.delay)]
         if params.jitter:
             words += [_milliseconds(params.jitter), *(["distribution", "normal"] if distribution == "normal" else ())]
         return " ".join(words)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.actions._netem import NetemAction, NetemParams
+from chaos.actions._netem import NETEM, NetemAction
+from chaos.actions._netem_params import NetemParams
 from chaos.actions._netem_proof import check_loss
 from chaos.model.action import Proof, Target
 
@@ -16,7 +17,7 @@ class Params(NetemParams):
 
 
 class PacketLoss(NetemAction[Params]):
-    """Drops packets of the host and its pods to peers at random, by netem. nodefall's own connection is exempt.
+    """Drops packets of the host and its pods at random, by netem. nodefall's own connection is exempt.
 
     TCP repeats what is lost, after 0.2 s and then twice as long each time (tcp(7)), so only about 8 losses in a row
     make a Lease 40 s late: at 30 % a node stays Ready, from about 60 % on it becomes Unknown now and then.
@@ -25,13 +26,13 @@ class PacketLoss(NetemAction[Params]):
     """
 
     name = "packet-loss"
-    summary = "drop some of the packets that a node sends to the control plane or to other nodes"
+    summary = "drop some of a node's packets to or from the control plane, other nodes or networks"
     example = "{name: lossy, action: packet-loss, target: victim, with: {percent: 30, duration: 100s}}"
     params = Params
     proofs = (Proof("pings-are-lost", check_loss),)
 
     def effect(self, target: Target, params: Params) -> str:  # noqa: ARG002 - the same on every node
-        return f"loss {params.percent:g}%"
+        return f"{NETEM} loss {params.percent:g}%"
 
 
 ACTION = PacketLoss()

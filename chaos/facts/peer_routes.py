@@ -1,4 +1,4 @@
-"""Network interfaces through which the host reaches API servers and other nodes."""
+"""Network interfaces through which the host reaches API servers, other nodes and networks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.facts._nodes import NODES, node_addresses
+from chaos.facts._pings import PEER_FACTS, PeersParams, peers_by_kind
 from chaos.facts._rows import json_rows
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
@@ -16,13 +16,15 @@ class PeerRoutes(HostFact):
     """Mapping ``{"10.0.0.1": "eth0"}`` of addresses to interfaces, without the host's own and those without a route."""
 
     name = "peer-routes"
-    summary = "interfaces through which the host reaches API servers and other nodes"
-    needs = ("server-addresses", "api-peers", NODES)
+    summary = "interfaces through which the host reaches API servers and other nodes, or networks"
+    needs = PEER_FACTS
+    params = PeersParams
+    options: PeersParams | None
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
-        peers = (address for address, _ in known["api-peers"])
-        found = {*known["server-addresses"], *peers, *node_addresses(known[NODES])}
-        lines = "".join(f"route get {ipaddress.ip_address(address)}\n" for address in sorted(found))
+        peers = peers_by_kind(known, self.options.networks if self.options else "")
+        found = sorted({address for addresses in peers.values() for address in addresses})
+        lines = "".join(f"route get {ipaddress.ip_address(address)}\n" for address in found)
         return HostCommand(("ip", "-j", "-force", "-batch", "-"), stdin=lines, accept=(0, 1, 2), sudo=False)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, str]:

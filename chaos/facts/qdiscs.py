@@ -31,7 +31,8 @@ class Qdiscs(HostFact):
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:  # noqa: ARG002 - no needs
         interface = self.options.interface
-        return HostCommand(("tc", "-j", "qdisc", "show", *(("dev", interface) if interface else ())), sudo=False)
+        # As root: tc is in /sbin, which other users do not search.
+        return HostCommand(("tc", "-j", "qdisc", "show", *(("dev", interface) if interface else ())))
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, list[dict[str, Any]]]:
         if exit_code:

@@ -36,6 +36,9 @@ MOUNT_POINT = rf"/(?!(?:run|proc|sys|dev)(?:/|\Z)){_PART}(?:/{_PART})*"
 MountPath = Annotated[
     str, full_match(MOUNT_POINT, "is no full path of plain characters, or is /, or in /run, /proc, /sys or /dev")
 ]
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+DNS_NAME = rf"(?!.{{254}}){_LABEL}(?:\.{_LABEL})*"
+DnsName = Annotated[str, full_match(DNS_NAME, "is no DNS name")]
 BLOCK_DEVICE = rf"/dev/{_PART}(?:/{_PART})*"
 MOUNT_OPTIONS = r"rw(?:,(?:nosuid|nodev|noexec|nosymfollow|noatime|nodiratime|relatime))*"  # of a mount, with rw
 ContainerEngine = Literal["docker", "podman"]

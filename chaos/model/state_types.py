@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from chaos.model.field_types import BLOCK_DEVICE, CRASH_TOOL, MOUNT_OPTIONS, MOUNT_POINT
+from chaos.model.field_types import BLOCK_DEVICE, CRASH_TOOL, DNS_NAME, MOUNT_OPTIONS, MOUNT_POINT
 
 # Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
 _MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
@@ -29,6 +29,9 @@ Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 MountPoint = Annotated[str, Meta(pattern=rf"\A{MOUNT_POINT}\Z")]
 BlockDevice = Annotated[str, Meta(pattern=rf"\A{BLOCK_DEVICE}\Z")]
 MountOptions = Annotated[str, Meta(pattern=rf"\A{MOUNT_OPTIONS}\Z")]  # of a mount that is not read-only
+InterfaceName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}\Z")]
+TrafficFilterKey = Annotated[str, Meta(pattern=r"\A(?:protocol (?:ip|ipv6) pref 2004[789])?\Z")]
+LookupName = Annotated[str, Meta(pattern=rf"\A(?:{DNS_NAME})?\Z")]
 RunName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,99}\Z")]
 StepName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
 NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")]

@@ -1,4 +1,4 @@
-"""Latency and packet-loss: the batch for tc, refusals, failsafe timer and undo."""
+"""Latency, loss, corruption, duplicates, bandwidth: the batch for tc, refusals, failsafe timer and undo."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import ACTIONS, describe, prepare
 
+CLSACT = {"kind": "clsact", "handle": "ffff:", "parent": "ffff:fff1"}
 DEFAULT = {"kind": "fq_codel", "handle": "0:", "root": True}
 
 
@@ -23,7 +24,9 @@ def node(name: str, *addresses: str, plane: bool = False) -> dict[str, Any]:
 
 NODES = [node("cp", "10.0.0.1", "fd00::1", plane=True), node("n1", "10.0.0.2"), node("n2", "10.0.0.3")]
 FACTS: dict[str, Any] = {
-    "netem-support": ["uniform", "normal"],
+    "netem-support": ["netem", "normal", "tbf", "ingress"],
+    "shared-kernel": False,
+    "link-kinds": {"eth0": "", "eth1": ""},
     "netem": False,
     "qdiscs": {"eth0": [DEFAULT], "eth1": [DEFAULT | {"kind": "htb", "handle": "1:"}]},
     "peer-routes": {"10.0.0.1": "eth0", "fd00::1": "eth0", "10.0.0.3": "eth0"},
@@ -32,6 +35,7 @@ FACTS: dict[str, Any] = {
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
 }
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": {"items": NODES}}, tag="run-slow", max_duration=600.0)
+FEW = replace(READY, objects={"/api/v1/nodes": {"items": NODES[1:]}})
 LOSS = {"percent": 30}
 
 
@@ -58,10 +62,62 @@ def test_filters_come_last_and_the_own_connection_first_of_them() -> None:
         ("latency", {"delay": "50ms", "jitter": "5ms", "distribution": "uniform"}, "delay 50ms 5ms"),
         ("latency", {"delay": "50ms", "jitter": "5ms", "distribution": "normal"}, "delay 50ms 5ms distribution normal"),
         ("packet-loss", {"percent": 2.5}, "loss 2.5%"),
+        ("packet-corrupt", {"percent": 5}, "corrupt 5%"),
+        ("packet-duplicate", {"percent": 100}, "duplicate 100%"),
     ],
 )
 def test_effects(action: str, given: dict[str, Any], effect: str) -> None:
     assert lines(action, given)[1].endswith(f"netem limit 100000 {effect}")
+
+
+@pytest.mark.parametrize(("rate", "limit"), [("64kbit", 50_000), ("1.5mbit", 75_000), ("100mbit", 5_000_000)])
+def test_a_rate_has_a_queue_of_its_own_size(rate: str, limit: int) -> None:
+    bits = {"64kbit": 64_000, "1.5mbit": 1_500_000, "100mbit": 100_000_000}[rate]
+    assert lines("bandwidth", {"rate": rate})[1].endswith(f"handle 4e10: tbf rate {bits}bit burst 6000 limit {limit}")
+
+
+def test_inbound_packets_go_through_a_device_of_nodefall() -> None:
+    head = "filter add dev eth0 parent ffff: protocol"
+    assert lines("packet-loss", LOSS | {"direction": "in", "families": ["ipv4"]}) == [
+        "qdisc add dev nodefall0 root handle 4e10: netem limit 100000 loss 30%",
+        "qdisc add dev eth0 ingress",
+        f"{head} ip pref 20047 flower ip_proto tcp src_ip 10.9.9.9/32 dst_port 22 action pass",
+        f"{head} ip pref 20048 flower src_ip 10.0.0.1/32 action mirred egress redirect dev nodefall0",
+    ]
+    described = describe("packet-loss", LOSS | {"direction": "in"}, READY)
+    assert described.inject[0].startswith("sh -c 'modprobe -q ifb numifbs=0; ip link add nodefall0 type ifb && ")
+    script = 'tc filter del dev "$1" ingress protocol ip pref 20047 && tc qdisc del dev "$1" ingress'
+    assert described.undo == [f"sh -c '{script}; ip link del nodefall0' nodefall eth0 unless netem is False"]
+
+
+def test_both_directions_are_undone_at_once() -> None:
+    both = lines("packet-loss", LOSS | {"direction": "both"})
+    assert [line.split(" flower")[0] for line in both if line.startswith("qdisc")] == [
+        "qdisc add dev eth0 root handle 4e0f: prio bands 4",
+        "qdisc add dev eth0 parent 4e0f:4 handle 4e10: netem limit 100000 loss 30%",
+        "qdisc add dev nodefall0 root handle 4e10: netem limit 100000 loss 30%",
+        "qdisc add dev eth0 ingress",
+    ]
+    (undo,) = describe("packet-loss", LOSS | {"direction": "both"}, READY).undo
+    assert undo.startswith('sh -c \'tc qdisc del dev "$1" root handle 4e0f:; tc filter del dev')
+
+
+def test_a_connection_over_ipv6_keeps_its_neighbours() -> None:
+    target = changed(ssh_peer={"address": "fd00::9", "port": 22})
+    found = [line.split("flower ")[1] for line in lines("packet-loss", LOSS, target) if "pref 1 " in line]
+    exempt = [f"ip_proto icmpv6 type {kind} classid 4e0f:1" for kind in (135, 136)]
+    assert found == ["ip_proto tcp dst_ip fd00::9/128 src_port 22 classid 4e0f:1", *exempt]
+
+
+CIDR = {"from": "cidr", "cidrs": ["10.7.0.0/16", "10.7.1.1/32", "fd07::/64"]}
+
+
+def test_networks() -> None:
+    routes = "peer-routes?networks=10.7.0.0%2F16%2C10.7.1.1%2F32%2Cfd07%3A%3A%2F64"
+    assert routes in ACTIONS["packet-loss"].facts_for(ACTIONS["packet-loss"].params.model_validate(LOSS | CIDR))
+    target = replace(READY, facts=FACTS | {routes: {"10.7.0.1": "eth0"}})
+    filters = [line for line in lines("packet-loss", LOSS | CIDR, target) if "pref 1 " not in line and "filter" in line]
+    assert [line.split("dst_ip ")[1].split()[0] for line in filters] == ["10.7.0.0/16", "fd07::/64"]
 
 
 def test_each_address_has_a_filter() -> None:
@@ -110,6 +166,11 @@ def changed(**facts: Any) -> Target:
         (changed(peer_routes={"10.0.0.1": "eth0", "fd00::1": "eth1"}), LOSS, "through interfaces eth0, eth1"),
         (changed(peer_routes={}), LOSS, "through no interface"),
         (replace(READY, objects={}), LOSS | {"from": "nodes"}, "no address of another node"),
+        (changed(netem_support=["netem"]), LOSS | {"direction": "in"}, "cannot do ingress"),
+        (changed(qdiscs={"eth0": [DEFAULT, CLSACT]}), LOSS | {"direction": "both"}, "has clsact ffff:"),
+        (changed(qdiscs={"eth0": [CLSACT]}), LOSS, "no queueing discipline that tc lists"),
+        (changed(shared_kernel=True), LOSS, "is not its own but that of its machine"),
+        (FEW, LOSS | {"from": "nodes", "families": ["ipv6"]}, "no peer has an address of ipv6"),
     ],
 )
 def test_refusals(target: Target, given: dict[str, Any], why: str) -> None:
@@ -118,8 +179,25 @@ def test_refusals(target: Target, given: dict[str, Any], why: str) -> None:
     assert why in refused.value.message
 
 
+def test_filters_of_others_for_inbound_packets_stay() -> None:
+    """As those of Cilium and Calico with eBPF."""
+    target = changed(qdiscs={"eth0": [DEFAULT, CLSACT]})
+    assert describe("packet-loss", LOSS, target).preconditions[0] == (
+        f"qdiscs?interface=eth0 is { ({'eth0': [DEFAULT, CLSACT]}) }"
+    )
+
+
+def test_a_container_with_a_separate_network_is_hit() -> None:
+    assert lines("packet-loss", LOSS, changed(shared_kernel=True, link_kinds={"eth0": "veth"}))
+
+
+def test_a_rate_is_refused_without_tbf() -> None:
+    with pytest.raises(Unsupported, match="cannot do tbf"):
+        prepare("bandwidth", {"rate": "1mbit"}, changed(netem_support=["netem", "ingress"]))
+
+
 def test_a_distribution_without_its_table_is_refused() -> None:
-    target = changed(netem_support=["uniform"])
+    target = changed(netem_support=["netem"])
     with pytest.raises(Unsupported, match="no table of the normal distribution"):
         prepare("latency", {"delay": "50ms", "jitter": "5ms", "distribution": "normal"}, target)
     assert lines("latency", {"delay": "50ms", "jitter": "5ms"}, target)
@@ -131,7 +209,20 @@ def test_a_distribution_without_its_table_is_refused() -> None:
         ("packet-loss", {}),
         ("packet-loss", {"percent": 100}),
         ("packet-loss", {"percent": 0}),
-        ("packet-loss", LOSS | {"direction": "in"}),
+        ("packet-loss", LOSS | {"direction": "up"}),
+        ("packet-loss", LOSS | {"from": "cidr"}),
+        ("packet-loss", LOSS | {"cidrs": ["10.0.0.0/8"]}),
+        ("packet-loss", LOSS | {"from": "cidr", "cidrs": ["fe80::1%eth0; reboot"]}),
+        ("packet-loss", LOSS | {"families": []}),
+        ("packet-corrupt", {"percent": 100}),
+        ("packet-corrupt", {"percent": 30, "direction": "in"}),
+        ("packet-corrupt", {"percent": 30, "direction": "both"}),
+        ("packet-duplicate", {"percent": 0}),
+        ("bandwidth", {}),
+        ("bandwidth", {"rate": "1000"}),
+        ("bandwidth", {"rate": "63kbit"}),
+        ("bandwidth", {"rate": "1gbit"}),
+        ("bandwidth", {"rate": "1mbit; reboot"}),
         ("latency", {"delay": "0s"}),
         ("latency", {"delay": "11s"}),
         ("latency", {"delay": "10ms", "jitter": "20ms"}),

@@ -18,7 +18,9 @@ PARAMS = {
     "unit-state": {"unit": "cron.service"},
     "sysctl": {"key": "vm.swappiness"},
     "command-exit": {"argv": "true"},
+    "dns-lookup": {"name": "n.example"},
     "mount": {"path": "/d"},
+    "mtu-pings": {"size": "1280"},
 }
 BOUND = {name: fact.bind(PARAMS.get(name, {})) for name, fact in FACTS.items()}
 PID1 = "1 (systemd) S 0 1 1 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 1500 1 1 1"
@@ -132,8 +134,16 @@ READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
 READ_ONLY += ("sh -c 'LC_ALL=C rmdir \"$1/.nodefall-absent\" 2>&1; cat /proc/self/mountinfo'",)  # changes nothing
 READ_ONLY += ('sh -c \'readlink "$1"; stat ', "sh -c 'date +%s; stat ")
 READ_ONLY += ("/usr/bin/crictl --runtime-endpoint unix:///run/s ps ",)
-READ_ONLY += ("tc -s -j qdisc show", "tc -j qdisc show", "ip -j -force -batch -", "sh -c 'echo peer control-plane")
-READ_ONLY += ("unshare --net tc -batch -",)  # in a network namespace that nothing else is in
+READ_ONLY += (
+    "sh -c 'tc -s -j qdisc show && ip -j link show'",
+    "tc -j qdisc show",
+    "ip -d -j link show",
+    "ip -j -force -batch -",
+    "sh -c 'echo peer control-plane",
+)
+READ_ONLY += ("env 'RES_OPTIONS=timeout:2 attempts:1' getent -s dns ahosts ",)
+READ_ONLY += ("unshare --net sh -c 'modprobe -q ifb numifbs=0; ip link add nodefall0 type ifb; tc -force -batch -'",)
+# The latter in a network namespace that nothing else is in; the module adds no device to the host.
 KNOWN: dict[str, Any] = {
     "kubelet-cgroup": "/system.slice/kubelet.service",
     "kubelet-flags": {},

@@ -18,6 +18,15 @@ OURS = (
     '{"kind":"netem","handle":"4e10:","dev":"eth0","parent":"4e0f:4","options":{"limit":1000},"packets":720,"drops":280},'
     '{"kind":"netem","handle":"4e10:","dev":"eth1","root":true,"options":{},"packets":5,"drops":5}]'
 )
+INBOUND = '[{"kind":"tbf","handle":"4e10:","dev":"nodefall0","root":true,"options":{},"packets":5,"drops":2}]'
+LINKS = '\n[{"ifname":"lo","mtu":65536},{"ifname":"eth0","mtu":1500}]\n'
+SHOWN = """qdisc prio 4e0f: root refcnt 2 bands 4 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1
+qdisc netem 4e10: parent 4e0f:4 limit 1000 delay 2ms  1ms
+filter protocol ip pref 1 flower chain 0 handle 0x1 classid 4e0f:4
+"""
+NORMAL = "qdisc netem 4e11: parent 4e0f:3 limit 1000 delay 2ms  1ms\n"
+TBF = "qdisc tbf 4e12: parent 4e0f:2 rate 1Mbit burst 3000b lat 376ms\n"
+REDIRECT = "\taction order 1: mirred (Egress Redirect to device nodefall0) stolen\n"
 ROUTES = (
     '[{"type":"local","dst":"10.0.0.9","dev":"lo","prefsrc":"10.0.0.9","flags":[],"uid":0,"cache":["local"]}]\n'
     '[{"dst":"10.0.0.1","gateway":"10.0.0.254","dev":"eth0","prefsrc":"10.0.0.9","flags":[],"uid":0,"cache":[]}]\n'
@@ -49,16 +58,29 @@ def test_qdiscs_are_all_that_tc_prints_but_references() -> None:
 
 
 def test_packets_are_counted_where_the_root_is_nodefalls() -> None:
-    assert FACTS["netem"].parse(OURS, 0) == {"interface": "eth0", "passed": 720, "dropped": 280}
-    assert FACTS["netem"].parse(f"[{DEFAULT}]", 0) is False
-    assert FACTS["netem"].parse("", 0) is False
+    assert FACTS["netem"].parse(OURS + LINKS, 0) == {"interface": "eth0", "passed": 720, "dropped": 280}
+    assert FACTS["netem"].parse(f"[{DEFAULT}]{LINKS}", 0) is False
+    assert FACTS["netem"].parse(LINKS, 0) is False
+
+
+@pytest.mark.parametrize(
+    ("qdiscs", "value"),
+    [
+        (INBOUND, {"interface": "nodefall0", "passed": 5, "dropped": 2}),
+        (OURS[:-1] + "," + INBOUND[1:], {"interface": "eth0", "passed": 725, "dropped": 282}),
+        (f"[{DEFAULT}]", {"interface": "nodefall0", "passed": 0, "dropped": 0}),
+    ],
+)
+def test_the_device_for_inbound_packets_is_found(qdiscs: str, value: Any) -> None:
+    assert FACTS["netem"].parse(f'{qdiscs}\n[{{"ifname":"lo"}},{{"ifname":"nodefall0","mtu":1500}}]\n', 0) == value
 
 
 @pytest.mark.parametrize(
     ("stdout", "exit_code", "value"),
     [
-        ("qdisc prio 4e0f: root\nqdisc netem 4e10: parent 4e0f:4\n", 0, ["uniform", "normal"]),
-        ("qdisc prio 4e0f: root\nqdisc netem 4e10: parent 4e0f:4\n", 1, ["uniform"]),
+        (SHOWN, 1, ["netem"]),
+        (SHOWN + NORMAL + TBF + REDIRECT, 0, ["netem", "normal", "tbf", "ingress"]),
+        (SHOWN + TBF, 1, ["netem", "tbf"]),
     ],
 )
 def test_support(stdout: str, exit_code: int, value: list[str]) -> None:
@@ -77,7 +99,7 @@ def test_routes_leave_out_own_addresses() -> None:
 
 
 def test_pings_go_to_one_api_server_and_one_other_node() -> None:
-    fact = FACTS["round-trips"]
+    fact = find_fact(FACTS, "round-trips")
     nodes = [{"status": {"addresses": [{"type": "InternalIP", "address": a}]}} for a in ("10.0.0.9", "10.0.0.2")]
     known: dict[str, Any] = {"server-addresses": ["10.0.0.1"], "api-peers": [], NODES: nodes}
     script = str(fact.command_for(known | {"peer-routes": {"10.0.0.1": "eth0", "10.0.0.2": "eth0"}}))
@@ -87,9 +109,45 @@ def test_pings_go_to_one_api_server_and_one_other_node() -> None:
     with pytest.raises(ValueError, match="no route"):
         fact.command_for(known | {"peer-routes": {}})
     assert fact.parse(PINGS, 1) == {
-        "control-plane": {"address": "10.0.0.1", "sent": 10, "received": 7, "mean": 0.204293},
-        "nodes": {"address": "10.0.0.2", "sent": 10, "received": 0, "mean": -1.0},
+        "control-plane": {
+            "address": "10.0.0.1",
+            "sent": 10,
+            "received": 7,
+            "duplicates": 0,
+            "mean": 0.204293,
+            "longest": 0.313099,
+        },
+        "nodes": {"address": "10.0.0.2", "sent": 10, "received": 0, "duplicates": 0, "mean": -1.0, "longest": -1.0},
     }
+
+
+def test_duplicates_are_counted() -> None:
+    text = "peer nodes 10.0.0.2\n10 packets transmitted, 9 received, +6 duplicates, 10% packet loss, time 1833ms\n"
+    found = FACTS["round-trips"].parse(text, 1)["nodes"]
+    assert (found["received"], found["duplicates"], found["mean"]) == (9, 6, -1.0)
+
+
+def test_pings_go_to_networks_and_families() -> None:
+    node = {"status": {"addresses": [{"type": "InternalIP", "address": "10.7.0.2"}]}}
+    known: dict[str, Any] = {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [], NODES: [node]}
+    routes = find_fact(FACTS, "peer-routes?networks=10.7.0.0%2F16%2C192.0.2.7")
+    assert routes.command_for(known).stdin == "route get 10.7.0.1\nroute get 10.7.0.2\nroute get 192.0.2.7\n"
+    fact = find_fact(FACTS, "round-trips?networks=10.7.0.0%2F16%2C192.0.2.7")
+    assert fact.needs[-1] == "peer-routes?networks=10.7.0.0%2F16%2C192.0.2.7"
+    assert FACTS["round-trips"].needs[-1] == "peer-routes"
+    reached = {fact.needs[-1]: dict.fromkeys(["10.7.0.1", "10.7.0.2", "192.0.2.7"], "eth0")}
+    assert "peer cidr 10.7.0.2; ping" in str(fact.command_for(known | reached))
+    six = find_fact(FACTS, "ping-bursts?family=ipv6")
+    script = str(six.command_for(known | {"peer-routes": {"10.0.0.1": "eth0", "fd00::1": "eth0"}}))
+    assert "peer control-plane fd00::1; ping -n -q -l 25 -c 25 -s 1400 -S 200000 -W 10 fd00::1" in script
+    for wrong in ("networks=10.7.0.1%3Breboot", "family=ipv5", "networks=fe80%3A%3A1%25eth0"):
+        with pytest.raises(ValueError, match="round-trips"):
+            find_fact(FACTS, f"round-trips?{wrong}")
+
+
+def test_kinds_of_links() -> None:
+    text = '[{"ifname":"lo"},{"ifname":"eth0","linkinfo":{"info_kind":"veth"}},{"ifname":"eth1","parentbus":"virtio"}]'
+    assert FACTS["link-kinds"].parse(text, 0) == {"lo": "", "eth0": "veth", "eth1": ""}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +155,10 @@ def test_pings_go_to_one_api_server_and_one_other_node() -> None:
     [
         ("netem", "", 1),
         ("netem", '{"kind": "prio"}', 0),
+        ("netem", "a\nb\nc", 0),
         ("netem-support", "", 1),
+        ("netem-support", SHOWN.replace("classid", ""), 1),
+        ("link-kinds", "", 1),
         ("peer-routes", "", 1),
         ("round-trips", "peer nodes 10.0.0.2\nsh: 1: ping: not found\n", 127),
         ("round-trips", "", 0),

@@ -1,4 +1,4 @@
-"""Proofs of latency and packet-loss by pings: proven, disproven, not decided, ended too early."""
+"""Proofs of latency, loss, corruption, duplicates and bandwidth: proven, disproven, neither, ended too early."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chaos.actions._netem_params import measuring_fact
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.model.action import ProofStatus
@@ -13,22 +14,33 @@ from tests.kit.story import Story, experiment, plugin_registry
 
 PROVEN, DISPROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.DISPROVEN, ProofStatus.UNPROVEN
 LOADED = {"interface": "eth0", "passed": 1, "dropped": 1}
-PARAMS: dict[str, dict[str, Any]] = {"latency": {"delay": "200ms"}, "packet-loss": {"percent": 30}}
+NONE_DROPPED = LOADED | {"dropped": 0}
+PARAMS: dict[str, dict[str, Any]] = {
+    "bandwidth": {"rate": "1mbit"},
+    "latency": {"delay": "200ms"},
+    "packet-corrupt": {"percent": 30},
+    "packet-duplicate": {"percent": 30},
+    "packet-loss": {"percent": 30},
+}
 
 
-def pings(sent: int, received: int, mean: float = 0.001, kind: str = "control-plane") -> dict[str, Any]:
-    return {kind: {"address": "10.0.0.1", "sent": sent, "received": received, "mean": mean if received else -1.0}}
+def pings(
+    sent: int, received: int, mean: float = 0.001, kind: str = "control-plane", longest: float = 0.002, twice: int = 0
+) -> dict[str, Any]:
+    times = {"mean": mean, "longest": longest} if received else {"mean": -1.0, "longest": -1.0}
+    return {kind: {"address": "10.0.0.1", "sent": sent, "received": received, "duplicates": twice, **times}}
 
 
-def proof(action: str, before: Any, *after: Any, ended: bool = False, **more: Any) -> tuple[ProofStatus, str]:
+def proof(
+    action: str, before: Any, *after: Any, ended: bool = False, loaded: Any = LOADED, **more: Any
+) -> tuple[ProofStatus, str]:
     params = PARAMS[action] | more
+    fact = measuring_fact("ping-bursts" if action == "bandwidth" else "round-trips", params)
     story = Story().node(0, "n1").done(10, action, params=params)
     if before is not None:
-        story.host(5, "round-trips", before)
+        story.host(5, fact, before)
     for number, value in enumerate(after):
-        story.host(20 + 5 * number, "round-trips", value, since=15 + 5 * number).host(
-            20.5 + 5 * number, "netem", LOADED
-        )
+        story.host(20 + 5 * number, fact, value, since=15 + 5 * number).host(20.5 + 5 * number, "netem", loaded)
     if ended:
         story.host(60, "netem", False)
     method = f"[{{name: do, action: {action}, target: victim, with: {params}}}]"
@@ -79,7 +91,69 @@ def test_figures_are_in_the_reason() -> None:
     assert because == "round trips of n1 took 204.3 ms, 1.0 ms before (asked 200 ms more)"
 
 
-@pytest.mark.parametrize("action", sorted(PARAMS))
+@pytest.mark.parametrize(
+    ("after", "loaded", "expected"),
+    [
+        ([pings(10, 7), pings(10, 6)], NONE_DROPPED, PROVEN),
+        ([pings(100, 97)], NONE_DROPPED, DISPROVEN),
+        ([pings(10, 7), pings(10, 6)], LOADED, UNPROVEN),  # netem dropped them
+        ([pings(10, 10)], NONE_DROPPED, UNPROVEN),
+    ],
+)
+def test_corruption(after: list[Any], loaded: Any, expected: ProofStatus) -> None:
+    status, because = proof("packet-corrupt", pings(10, 10), *after, loaded=loaded)
+    assert status is expected, because
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (pings(10, 10), [pings(10, 10, twice=4), pings(10, 10, twice=3)], PROVEN),
+        (pings(10, 10), [pings(10, 10, twice=30)], PROVEN),
+        (pings(10, 10), [pings(100, 100, twice=3)], DISPROVEN),
+        (pings(10, 10), [pings(100, 60)], DISPROVEN),  # lost ones are no duplicates
+        (pings(10, 10), [pings(10, 10)], UNPROVEN),
+        (pings(10, 10, twice=3), [pings(10, 10, twice=4)], UNPROVEN),
+    ],
+)
+def test_duplicates(before: Any, after: list[Any], expected: ProofStatus) -> None:
+    status, because = proof("packet-duplicate", before, *after)
+    assert status is expected, because
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (0.005, 0.25, PROVEN),
+        (0.005, 9.0, PROVEN),  # others share it
+        (0.005, 0.15, UNPROVEN),
+        (0.005, 0.1, DISPROVEN),
+        (0.2, 0.25, UNPROVEN),  # no more passed before
+    ],
+)
+def test_bandwidth(before: float, after: float, expected: ProofStatus) -> None:
+    status, because = proof("bandwidth", pings(25, 25, longest=before), pings(25, 25, longest=after))
+    assert status is expected, because
+    assert proof("bandwidth", None, pings(25, 25, longest=after))[0] is not PROVEN
+    assert proof("bandwidth", pings(25, 25), pings(25, 24, longest=after))[0] is UNPROVEN
+
+
+def test_two_directions_are_felt_twice() -> None:
+    both: dict[str, Any] = {"direction": "both"}
+    assert proof("latency", pings(10, 10), pings(10, 10, 0.2043), **both)[0] is UNPROVEN
+    assert proof("latency", pings(10, 10), pings(10, 10, 0.401), **both)[0] is PROVEN
+    assert proof("packet-loss", pings(10, 10), pings(100, 78), **both)[0] is DISPROVEN
+    assert proof("packet-loss", pings(10, 10), pings(100, 51), **both)[0] is PROVEN
+
+
+def test_pings_of_the_networks_and_the_family_count() -> None:
+    networks: dict[str, Any] = {"from": "cidr", "cidrs": ["10.7.0.0/16"]}
+    assert proof("packet-loss", None, pings(10, 6, kind="cidr"), **networks)[0] is PROVEN
+    assert proof("packet-loss", None, pings(10, 6), **networks)[0] is UNPROVEN
+    assert proof("packet-loss", None, pings(10, 6), families=["ipv6"])[0] is PROVEN
+
+
+@pytest.mark.parametrize("action", ["latency", "packet-loss"])
 def test_an_early_end_disproves(action: str) -> None:
     shown = pings(10, 7, 0.25)
     assert proof(action, pings(10, 10), shown, ended=True)[0] is DISPROVEN

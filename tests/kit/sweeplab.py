@@ -196,7 +196,7 @@ def _host(host: HostSystem) -> Snapshot:
         "nft": sorted(host.tables),
         "dropped": sorted(machine.network.drops()),
         "qdiscs": host.traffic.rows(with_counters=False),
-        "impaired": sorted(machine.network.impairments()),
+        "impaired": [sorted(machine.network.impairments()), sorted(machine.network.inbound_impairments())],
         "timers": sorted(host.timers),
         "transient": sorted(host.services),
         "run files": sorted(host.run_files),

@@ -17,8 +17,8 @@ TABLE = {
         "cancel-shutdown cancel-shutdown-in-flight dbus-restart logind-restart prepare-for-shutdown"
     ),
     "reporting": (
-        "clock-skew disk-pressure disk-read-only kubelet-freeze kubelet-restart kubelet-slow kubelet-start "
-        "kubelet-stop latency packet-loss partition runtime-stop"
+        "bandwidth clock-skew disk-pressure disk-read-only dns-failure kubelet-freeze kubelet-restart kubelet-slow "
+        "kubelet-start kubelet-stop latency mtu packet-corrupt packet-duplicate packet-loss partition runtime-stop"
     ),
     "evictions": "evict-pod mark-disruption",
     "object": "create-node",

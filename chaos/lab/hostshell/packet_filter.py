@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from chaos.lab.node.network import Direction, Family
 
 API_PORT = 6443
+_DNS_PORT = 53
 _EPHEMERAL = 40000  # local port of a client's connection
 _SET = r"(?:\{(?P<set>[^{}]+)\}|(?P<one>[^\s{}]+))"
 _MATCH = {
     "address": re.compile(rf"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+{_SET}\s*"),
     "port": re.compile(rf"(?P<protocol>tcp|udp)\s+(?P<end>sport|dport)\s+{_SET}\s*"),
     "interface": re.compile(r"(?:iifname|oifname)\s+\"(?P<name>[^\"]+)\"\s*"),
+    "kind": re.compile(r"meta\s+iifkind\s+\{[^{}]*\}\s*"),
+    "length": re.compile(r"meta\s+length\s+>\s+(?P<bytes>\d+)\s*"),
     "icmp": re.compile(r"icmp(?:v6)?\s+(?:type|code)\s+(?:\{[^{}]*\}|\S+)\s*"),
 }
-_VERDICT = re.compile(r"(?:counter\s+)?(?P<verdict>accept|drop)")
+_VERDICT = re.compile(r"(?:counter\s+)?(?P<verdict>accept|drop|reject)(?: with tcp reset)?")
 
 
 class RuleError(ValueError):
@@ -28,23 +31,37 @@ class RuleError(ValueError):
 class NftRule:
     """A rule with networks by saddr and daddr, and ports by sport and dport.
 
-    ``is_unsimulated``: matches only traffic that the lab does not simulate.
+    ``is_unsimulated``: matches only traffic that the lab does not simulate. ``longer_than``: only packets
+    of more bytes, such as pings may be; those of a kubelet's connection are not.
     """
 
     verdict: str
     networks: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ports: dict[str, tuple[int, ...]] = field(default_factory=dict)
     is_unsimulated: bool = False
+    longer_than: int = 0
+
+    @property
+    def ends_lookups(self) -> bool:
+        """Whether packets to DNS servers, whatever their address, are dropped or rejected."""
+        return self.verdict != "accept" and not self.networks and _DNS_PORT in self.ports.get("dport", ())
+
+    def drops_ping(self, addresses: dict[str, str], size: int) -> bool:
+        """Whether the rule drops a ping of so many bytes because it is too long."""
+        return bool(self.longer_than) and size > self.longer_than and self._is_between(addresses)
 
     def matches(self, addresses: dict[str, str], ports: dict[str, int]) -> bool:
         """Whether the rule matches a TCP packet with these addresses and ports."""
-        if self.is_unsimulated:
+        if self.is_unsimulated or self.longer_than:
             return False
+        return self._is_between(addresses) and all(ports[end] in allowed for end, allowed in self.ports.items())
+
+    def _is_between(self, addresses: dict[str, str]) -> bool:
         for end, networks in self.networks.items():
             address = ipaddress.ip_address(addresses[end])
             if not any(address in ipaddress.ip_network(network) for network in networks):
                 return False
-        return all(ports[end] in allowed for end, allowed in self.ports.items())
+        return True
 
 
 Chains = tuple[tuple[Direction, tuple[NftRule, ...]], ...]
@@ -54,7 +71,7 @@ def parse_rule(text: str) -> NftRule:
     """Parse a rule. Raises RuleError."""
     networks: dict[str, tuple[str, ...]] = {}
     ports: dict[str, tuple[int, ...]] = {}
-    is_unsimulated, rest = False, text.strip()
+    is_unsimulated, longer_than, rest = False, 0, text.strip()
     while (verdict := _VERDICT.fullmatch(rest)) is None:
         kind, match = next(((k, m) for k, p in _MATCH.items() if (m := p.match(rest))), ("", None))
         if match is None:
@@ -64,10 +81,12 @@ def parse_rule(text: str) -> NftRule:
         elif kind == "port":
             ports[match["end"]] = tuple(_port(item) for item in _items(match))
             is_unsimulated = is_unsimulated or match["protocol"] == "udp"
+        elif kind == "length":
+            longer_than = int(match["bytes"])
         else:
             is_unsimulated = True  # loopback and neighbour discovery: no traffic with the API server
         rest = rest[match.end() :]
-    return NftRule(verdict["verdict"], networks, ports, is_unsimulated)
+    return NftRule(verdict["verdict"], networks, ports, is_unsimulated, longer_than)
 
 
 def dropped_directions(chains: Chains, family: Family, host: str, server: str, kubelet_port: int = 0) -> set[Direction]:
@@ -82,7 +101,7 @@ def dropped_directions(chains: Chains, family: Family, host: str, server: str, k
         addresses = {"saddr": host if is_outgoing else server, "daddr": server if is_outgoing else host}
         ports = {"sport": local if is_outgoing else remote, "dport": remote if is_outgoing else local}
         matches = [rule for rule in rules if _matches_family(rule, family) and rule.matches(addresses, ports)]
-        if matches and matches[0].verdict == "drop":
+        if matches and matches[0].verdict != "accept":
             dropped.add(direction)
     return dropped
 

@@ -42,6 +42,7 @@ class Network:
         self._drops: set[tuple[Family, Direction]] = set()
         self._kubelet_drops: set[tuple[Family, Direction]] | None = None
         self._impairments: dict[Family, Impairment] = {}  # of packets to the API server
+        self._inbound: dict[Family, Impairment] = {}  # of packets from it
 
     @property
     def server_addresses(self) -> dict[Family, str]:
@@ -71,11 +72,12 @@ class Network:
             for call in list(self.on_change):
                 call()
 
-    def impair(self, impairments: Mapping[Family, Impairment]) -> None:
-        """Delay and lose exactly these packets to the API server, by family."""
-        before = self._impairments
-        self._impairments = {family: found for family, found in impairments.items() if found != UNIMPAIRED}
-        if before != self._impairments:
+    def impair(self, out: Mapping[Family, Impairment], inbound: Mapping[Family, Impairment] | None = None) -> None:
+        """Delay, lose and change exactly these packets to the API server, and those from it, by family."""
+        before = self._impairments, self._inbound
+        self._impairments = {family: found for family, found in out.items() if found != UNIMPAIRED}
+        self._inbound = {family: found for family, found in (inbound or {}).items() if found != UNIMPAIRED}
+        if before != (self._impairments, self._inbound):
             for call in list(self.on_change):
                 call()
 
@@ -85,15 +87,26 @@ class Network:
         return bool(self._impairments)
 
     def impairments(self) -> dict[Family, Impairment]:
+        """Of packets to the API server."""
         return dict(self._impairments)
 
+    def inbound_impairments(self) -> dict[Family, Impairment]:
+        """Of packets from the API server."""
+        return dict(self._inbound)
+
     def passes(self, family: Family, rng: Random) -> bool:
-        """Whether one packet to the API server arrives, if none is dropped by a firewall."""
-        return self._impairments.get(family, UNIMPAIRED).passes(rng)
+        """Whether one packet to the API server and its answer arrive, if none is dropped by a firewall."""
+        found = (self._impairments.get(family, UNIMPAIRED), self._inbound.get(family, UNIMPAIRED))
+        return all(impairment.passes(rng) for impairment in found)
 
     def tcp_lateness(self, family: Family, rng: Random, limit: float) -> float:
         """Seconds until data on an established connection arrives at the API server; from ``limit`` on any."""
         found = self._impairments.get(family)
+        return found.tcp_lateness(rng, limit) if found else 0.0
+
+    def answer_lateness(self, family: Family, rng: Random, limit: float) -> float:
+        """As :meth:`tcp_lateness`, of data from the API server."""
+        found = self._inbound.get(family)
         return found.tcp_lateness(rng, limit) if found else 0.0
 
     def drops(self) -> frozenset[tuple[Family, Direction]]:

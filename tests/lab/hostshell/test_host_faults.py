@@ -72,7 +72,7 @@ def test_rules_by_address(incoming: str, outgoing: str, dropped: set[tuple[Famil
         TABLE.format(incoming="tcp dport 70000 drop", outgoing=""),
         TABLE.format(incoming="ip saddr fd00::1 drop", outgoing=""),
         TABLE.format(incoming="ip saddr 10.89.0.999 drop", outgoing=""),
-        TABLE.format(incoming="ip saddr 10.89.0.2 reject", outgoing=""),
+        TABLE.format(incoming="ip saddr 10.89.0.2 queue", outgoing=""),
         "table inet nodefall { chain x { type nat hook input priority 0; } }",
         BOTH + "delete table inet other",
         "delete table inet nodefall\n" + BOTH,

@@ -71,8 +71,62 @@ def test_a_trial_in_a_separate_namespace_changes_nothing() -> None:
     host = Host()
     before = host.run("tc -j qdisc show")
     code, out, _ = host.run(str(SUPPORT.command), SUPPORT.command.stdin)
-    assert SUPPORT.parse(out, code) == ["uniform", "normal"]
+    assert SUPPORT.parse(out, code) == ["netem", "normal", "tbf", "ingress"]
     assert host.run("tc -j qdisc show") == before
+    assert host.run("ip -j link show")[1].count("ifname") == 2
+
+
+IFB = "ip link add nodefall0 type ifb && ip link set nodefall0 up && tc -batch -"
+HIT = "action mirred egress redirect dev nodefall0"
+INBOUND = f"""qdisc add dev nodefall0 root handle 4e10: netem limit 100000 loss 50%
+qdisc add dev eth0 ingress
+filter add dev eth0 parent ffff: protocol ip pref 20047 flower ip_proto tcp src_ip 10.9.9.9/32 dst_port 22 action pass
+filter add dev eth0 parent ffff: protocol ip pref 20048 flower src_ip {SERVER}/32 {HIT}
+"""
+UNDO = "tc filter del dev eth0 ingress protocol ip pref 20047 && tc qdisc del dev eth0 ingress; ip link del nodefall0"
+
+
+def test_inbound_packets_are_lost_until_the_device_is_deleted() -> None:
+    host = Host()
+    before = host.run("tc -j qdisc show")
+    assert host.run(IFB, INBOUND) == (0, "", "")
+    assert host.machine.network.impairments() == {}
+    assert host.machine.network.inbound_impairments() == {"ipv4": Impairment(loss=0.5)}
+    assert [row["kind"] for row in json.loads(host.run("tc -j qdisc show")[1])] == ["pfifo_fast", "ingress", "netem"]
+    received = int(ping(host, SERVER, 400)[1].split(" packets transmitted, ")[1].split()[0])
+    assert 140 < received < 260
+    assert host.run(IFB, INBOUND)[0] == 2
+    assert host.run(UNDO) == (0, "", "")
+    assert host.machine.network.inbound_impairments() == {}
+    assert host.run("tc -j qdisc show") == before
+    assert host.run(UNDO)[0] == 1
+
+
+def test_an_ingress_without_filters_of_nodefall_stays() -> None:
+    host = Host()
+    assert host.run("ip link add nodefall0 type ifb && tc qdisc add dev eth0 ingress") == (0, "", "")
+    host.run(UNDO)
+    assert [row["kind"] for row in json.loads(host.run("tc -j qdisc show")[1])] == ["pfifo_fast", "ingress"]
+
+
+def test_changed_and_doubled_pings() -> None:
+    host = Host()
+    load(host, "corrupt 40%")
+    code, out = ping(host, SERVER, 400)
+    assert (code, 200 < int(out.split(" packets transmitted, ")[1].split()[0]) < 300) == (0, True)
+    assert json.loads(host.run("tc -s -j qdisc show")[1])[1]["drops"] == 0
+    host.run(f"{DELETE}4e0f:")
+    load(host, "duplicate 40%")
+    assert 120 < int(ping(host, SERVER, 400)[1].split("+")[1].split()[0]) < 200
+
+
+def test_a_burst_takes_as_long_as_the_rate_lets_it() -> None:
+    host = Host()
+    root = NETEM.replace("netem limit 100000 ", "tbf rate 1000000bit burst 6000 limit 50000")
+    assert host.run("tc -batch -", f"{ROOT}{root}\n{FILTER}") == (0, "", "")
+    out = host.run(f"ping -n -q -l 25 -c 25 -s 1400 -S 200000 -W 10 {SERVER}")[1]
+    assert 288 < float(out.split("= ")[1].split("/")[2]) < 290
+    assert host.machine.network.impairments() == {"ipv4": Impairment(rate=1e6)}
 
 
 def test_own_addresses_are_local() -> None:

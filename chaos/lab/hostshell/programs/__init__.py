@@ -10,10 +10,12 @@ from chaos.lab.hostshell.programs.crictl import PROGRAMS as CRICTL
 from chaos.lab.hostshell.programs.file_status import PROGRAMS as FILE_STATUS
 from chaos.lab.hostshell.programs.find import PROGRAMS as FIND
 from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
+from chaos.lab.hostshell.programs.links import PROGRAMS as LINKS
 from chaos.lab.hostshell.programs.mounts import PROGRAMS as MOUNTS
 from chaos.lab.hostshell.programs.network_tools import PROGRAMS as NETWORK_TOOLS
 from chaos.lab.hostshell.programs.nft import PROGRAMS as NFT
 from chaos.lab.hostshell.programs.openssl import PROGRAMS as OPENSSL
+from chaos.lab.hostshell.programs.ping import PROGRAMS as PING
 from chaos.lab.hostshell.programs.processes import PROGRAMS as PROCESSES
 from chaos.lab.hostshell.programs.sed import PROGRAMS as SED
 from chaos.lab.hostshell.programs.shutdown import PROGRAMS as SHUTDOWN
@@ -31,10 +33,12 @@ PROGRAMS: dict[str, Program] = {
     **FILE_STATUS,
     **FIND,
     **JOURNALCTL,
+    **LINKS,
     **MOUNTS,
     **NETWORK_TOOLS,
     **NFT,
     **OPENSSL,
+    **PING,
     **PROCESSES,
     **SED,
     **SHUTDOWN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from chaos.lab.hostshell.process import Process, Program
 from chaos.lab.hostshell.programs.cpu_time import TICKS
@@ -158,6 +159,15 @@ async def grep(process: Process, argv: list[str]) -> int:
     return 2 if None in known else 0 if found else 1
 
 
+async def env(process: Process, argv: list[str]) -> int:
+    """``env NAME=VALUE... PROGRAM...``."""
+    given = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, argv[1:]))
+    program = argv[1 + len(given) :]
+    if not program:
+        return process.fail("env: the lab simulates only env NAME=VALUE... PROGRAM...", 125)
+    return await execute(process.replace(environment={**process.environment, **given}), program, "env")
+
+
 async def printenv(process: Process, argv: list[str]) -> int:
     """``printenv NAME``."""
     if len(argv) != 2 or argv[1] not in process.environment:
@@ -185,6 +195,7 @@ PROGRAMS: dict[str, Program] = {
     "grep": grep,
     "hostname": hostname,
     "id": identity,
+    "env": env,
     "printenv": printenv,
     "sh": shell,
     "sleep": sleep,

@@ -18,12 +18,16 @@ _VALUED = {
     "-o": "output", "--output": "output", "--noproxy": "noproxy",
 }  # fmt: skip
 _UNRESOLVED, _REFUSED, _TIMED_OUT = 6, 7, 28
+_ANYWHERE = "192.0.2.53"  # an address for documentation
+_LOOKUP_TIMEOUT = 2.0  # with RES_OPTIONS=timeout:2 attempts:1
 _CONNECT_TIMEOUT = 130.0  # tcp_syn_retries=6
 _RESPONSES = {"/livez": "ok", "/readyz": "ok", "/healthz": "ok"}
 
 
 async def getent(process: Process, argv: list[str]) -> int:
-    """``getent ahosts|ahostsv4|ahostsv6 NAME``."""
+    """``getent ahosts|ahostsv4|ahostsv6 NAME``, ``getent -s dns ahosts NAME.``: any name is known to the DNS server."""
+    if argv[1:4] == ["-s", "dns", "ahosts"] and len(argv) == 5:
+        return await _query_dns(process, argv[4])
     network = process.host.machine.network
     databases: dict[str, tuple[Family, ...]] = {
         "ahosts": network.families, "ahostsv4": ("ipv4",), "ahostsv6": ("ipv6",),
@@ -36,6 +40,18 @@ async def getent(process: Process, argv: list[str]) -> int:
         for kind in ("STREAM", "DGRAM", "RAW"):
             process.out(f"{address:<15} {kind:<6} {argv[2] if kind == 'STREAM' else ''}".rstrip() + "\n")
     return 0 if result else 2
+
+
+async def _query_dns(process: Process, name: str) -> int:
+    rules = [
+        rule for table in process.host.tables.values() for way, rules in table.chains if way == "out" for rule in rules
+    ]
+    if any(rule.ends_lookups for rule in rules):
+        if all(rule.verdict == "drop" for rule in rules if rule.ends_lookups):
+            await process.host.lockstep.wait_until(process.host.sim.now + _LOOKUP_TIMEOUT)
+        return 2
+    process.out(f"{_ANYWHERE:<15} STREAM {name.rstrip('.')}\n")
+    return 0
 
 
 async def curl(process: Process, argv: list[str]) -> int:

@@ -12,7 +12,7 @@ TABLE = "inet nodefall"
 _ADD = re.compile(rf"(?:add\s+)?table\s+{TABLE}\s*(?P<open>\{{)?")
 _REMOVE = re.compile(rf"(?P<verb>delete|destroy)\s+table\s+{TABLE}")
 _CHAIN = re.compile(
-    r"[;\s]*chain\s+\w+\s*\{\s*type\s+filter\s+hook\s+(?P<hook>input|output|forward)\s+priority\s+[-\w]+\s*;"
+    r"[;\s]*chain\s+\w+\s*\{\s*type\s+filter\s+hook\s+(?P<hook>input|output|forward|prerouting)\s+priority\s+[-\w]+\s*;"
     r"(?:\s*policy\s+accept\s*;)?(?P<rules>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
 )
 _DIRECTIONS: dict[str, Direction] = {"input": "in", "output": "out"}  # hosts of the lab forward no packets
@@ -84,7 +84,9 @@ def _chains(body: str) -> list[tuple[Direction, tuple[NftRule, ...]]]:
             chains.append((_DIRECTIONS[match["hook"]], rules))
         rest = rest[match.end() :]
     if rest.strip("; \t\n"):
-        raise RuleError(f"Error: the lab simulates only filter chains of hooks input, output, forward\n{rest.strip()}")
+        raise RuleError(
+            f"Error: the lab simulates only filter chains of hooks input, output, forward, prerouting\n{rest.strip()}"
+        )
     return chains
 
 

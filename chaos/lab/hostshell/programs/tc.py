@@ -1,30 +1,37 @@
-"""tc(8), ip route get, ping and unshare --net, for queueing disciplines of nodefall only."""
+"""tc(8) and unshare --net, for queueing disciplines of nodefall only."""
 
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import json
 import re
+from collections.abc import Callable
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
 from chaos.lab.hostshell.shell import execute
-from chaos.lab.hostshell.traffic import BAND, NETEM, ROOT, Traffic, TrafficError
-from chaos.lab.node.impairment import Impairment
+from chaos.lab.hostshell.traffic import EFFECT, IFB, INGRESS, ROOT, Traffic, TrafficError
 
+_DEVICE = r"dev (?P<dev>\S+)"
 _COMMANDS = {
-    "root": re.compile(rf"qdisc add dev (?P<dev>\S+) root handle {ROOT} prio bands 4"),
-    "netem": re.compile(rf"qdisc (?:add|change) dev (?P<dev>\S+) parent {BAND} handle {NETEM} netem (?P<text>.*)"),
-    "filter": re.compile(rf"filter add dev (?P<dev>\S+) parent {ROOT} (?P<text>.*)"),
-    "delete": re.compile(r"qdisc del dev (?P<dev>\S+) root handle (?P<text>\S+)"),
-    "show": re.compile(r"qdisc show(?: dev (?P<dev>\S+))?"),
+    "root": re.compile(rf"qdisc add {_DEVICE} root handle {ROOT} prio bands 4"),
+    "effect": re.compile(
+        rf"qdisc add {_DEVICE} parent (?P<parent>\S+) handle (?P<handle>\S+) (?P<text>(?:netem|tbf) .*)"
+    ),
+    "inbound": re.compile(rf"qdisc add {_DEVICE} root handle {EFFECT} (?P<text>(?:netem|tbf) .*)"),
+    "ingress": re.compile(rf"qdisc add {_DEVICE} ingress"),
+    "filter": re.compile(rf"filter add {_DEVICE} parent (?P<parent>{ROOT}|{INGRESS}) (?P<text>.*)"),
+    "unfilter": re.compile(rf"filter del {_DEVICE} ingress (?P<text>protocol \S+ pref \d+)"),
+    "delete": re.compile(rf"qdisc del {_DEVICE} root handle (?P<text>\S+)"),
+    "uningress": re.compile(rf"qdisc del {_DEVICE} ingress"),
+    "show": re.compile(rf"qdisc show(?: {_DEVICE})?"),
+    "filters": re.compile(rf"filter show {_DEVICE} parent (?P<parent>{ROOT}|{INGRESS})"),
 }
-_ROUND_TRIP = 0.0003  # seconds between two machines of the lab
+_SHOWS = ("show", "filters")
 
 
 async def tc(process: Process, argv: list[str]) -> int:
-    """``tc [-s] [-j] qdisc show [dev D]``, ``tc qdisc del ...``, ``tc -batch -``: commands that nodefall sends."""
-    options = [word for word in argv[1:3] if word in ("-s", "-j")]
+    """``tc [-s] [-j] qdisc show [dev D]``, ``tc qdisc|filter del ...``, ``tc [-force] -batch -``."""
+    options = [word for word in argv[1:3] if word in ("-s", "-j", "-force")]
     words = argv[1 + len(options) :]
     lines = [" ".join(words)]
     if is_batch := words == ["-batch", "-"]:
@@ -33,12 +40,16 @@ async def tc(process: Process, argv: list[str]) -> int:
             lines.append(line.strip())
     if not process.is_root and (is_batch or "show" not in words):
         return process.fail("RTNETLINK answers: Operation not permitted", 2)
+    code = 0
     for number, line in enumerate(lines, 1):
         try:
             _run(process, line, options)
         except TrafficError as error:
-            return process.fail(f"{error}\nCommand failed -:{number}" if is_batch else str(error), 1 if is_batch else 2)
-    return 0
+            text = f"{error}\nCommand failed -:{number}" if is_batch else str(error)
+            code = process.fail(text, 1 if is_batch else 2)
+            if "-force" not in options:
+                break
+    return code
 
 
 def _run(process: Process, line: str, options: list[str]) -> None:
@@ -47,29 +58,59 @@ def _run(process: Process, line: str, options: list[str]) -> None:
     name, match = next(((n, m) for n, p in _COMMANDS.items() if (m := p.fullmatch(line))), ("", None))
     if match is None:
         raise TrafficError(f"the lab simulates no tc {line}")
-    if match["dev"] not in (None, traffic.interface):
-        raise TrafficError(f'Cannot find device "{match["dev"]}"')
-    if name == "show":
-        rows = traffic.rows(with_counters="-s" in options)
-        text = "".join(f"qdisc {row['kind']} {row['handle']} dev {row['dev']}\n" for row in rows)
-        process.out(json.dumps(rows) + "\n" if "-j" in options else text)
+    device = match["dev"]
+    if device not in {None, traffic.interface, *([IFB] if traffic.has_ifb else ())}:
+        raise TrafficError(f'Cannot find device "{device}"')
+    if name in _SHOWS:
+        _show(process, name, match, options)
         return
-    if name == "root":
-        traffic.add_root()
-    elif name == "netem":
-        traffic.set_netem(match["text"])
-    elif name == "filter":
-        traffic.add_filter(match["text"])
-    else:
-        traffic.delete_root(match["text"])
+    _change(traffic, name, match)
     apply_traffic(process.host)
 
 
+def _change(traffic: Traffic, name: str, match: re.Match[str]) -> None:
+    """Raises TrafficError."""
+    if (name == "inbound") != (match["dev"] == IFB):
+        raise TrafficError(f"the lab simulates no tc {match[0]}")
+    found = match.groupdict()
+    changes: dict[str, Callable[[], None]] = {
+        "root": traffic.add_root,
+        "ingress": traffic.add_ingress,
+        "uningress": traffic.delete_ingress,
+        "effect": lambda: traffic.set_effect(found["parent"], found["handle"], found["text"]),
+        "inbound": lambda: traffic.inbound.set_effect(found["text"]),
+        "filter": lambda: traffic.add_filter(found["parent"], found["text"]),
+        "unfilter": lambda: traffic.delete_filters(found["text"]),
+        "delete": lambda: traffic.delete_root(found["text"]),
+    }
+    changes[name]()
+
+
+def _show(process: Process, name: str, match: re.Match[str], options: list[str]) -> None:
+    traffic = process.host.traffic
+    if name == "filters":
+        path = traffic.out if match["parent"] == ROOT else traffic.inbound
+        hit = "classid 4e0f:4" if match["parent"] == ROOT else f"mirred (Egress Redirect to device {IFB}) stolen"
+        for known in path.filters:
+            process.out(f"filter {known.key} flower chain 0 {hit if known.hits else ''}".rstrip() + "\n")
+        return
+    rows = [row for row in traffic.rows(with_counters="-s" in options) if match["dev"] in (None, row["dev"])]
+    if "-j" in options:
+        process.out(json.dumps(rows) + "\n")
+        return
+    lines = [f"qdisc {row['kind']} {row['handle']} dev {row['dev']}" for row in rows]
+    process.out("".join(f"{line}\n" for line in (*lines, *traffic.others)))
+
+
 def apply_traffic(host: HostSystem) -> None:
-    """Apply queueing disciplines and filters to packets from this host to the API server."""
+    """Apply queueing disciplines and filters to packets between this host and the API server."""
     if host.traffic.interface == Traffic.interface:  # not in a separate namespace
         network = host.machine.network
-        network.impair({f: host.traffic.impairment_to(address) for f, address in network.server_addresses.items()})
+        servers = network.server_addresses.items()
+        network.impair(
+            {family: host.traffic.out.impairment_of(address) for family, address in servers},
+            {family: host.traffic.inbound.impairment_of(address) for family, address in servers},
+        )
 
 
 async def unshare(process: Process, argv: list[str]) -> int:
@@ -82,57 +123,11 @@ async def unshare(process: Process, argv: list[str]) -> int:
     return await execute(process.replace(host=host), argv[2:], "unshare")
 
 
-async def ip(process: Process, argv: list[str]) -> int:
-    """``ip -j -force -batch -`` with lines ``route get ADDRESS``."""
-    if argv[1:] != ["-j", "-force", "-batch", "-"]:
-        return process.fail("ip: the lab simulates only ip -j -force -batch -", 255)
-    network, code = process.host.machine.network, 0
-    own = network.resolve(process.host.machine.name)
-    while line := await process.read_line():
-        address = line.split()[-1]
-        family = "ipv4" if ipaddress.ip_address(address).version == 4 else "ipv6"
-        if not line.startswith("route get ") or family not in own:
-            code = process.fail("RTNETLINK answers: Network is unreachable")
-            continue
-        is_own = address in own.values()
-        row = {"dst": address, "dev": "lo" if is_own else "eth0"} | ({"type": "local"} if is_own else {})
-        process.out(json.dumps([row]) + "\n")
-    return code
+async def modprobe(process: Process, argv: list[str]) -> int:
+    """``modprobe -q ifb numifbs=0``: a kernel of the lab has the module."""
+    if argv[1:] != ["-q", "ifb", "numifbs=0"]:
+        return process.fail("modprobe: the lab simulates only modprobe -q ifb numifbs=0")
+    return 0 if process.is_root else process.fail("modprobe: ERROR: could not insert 'ifb': Operation not permitted")
 
 
-async def ping(process: Process, argv: list[str]) -> int:
-    """``ping -n -q -c COUNT -i SECONDS -W SECONDS ADDRESS``."""
-    match = re.fullmatch(r"-n -q -c (\d+) -i ([\d.]+) -W (\d+) (\S+)", " ".join(argv[1:]))
-    if match is None:
-        return process.fail("ping: the lab simulates only ping -n -q -c COUNT -i SECONDS -W SECONDS ADDRESS", 2)
-    host, count, address = process.host, int(match[1]), match[4]
-    times = [] if _is_cut(host, address) else _round_trips(host, host.traffic.impairment_to(address), count)
-    last = times[-1] if len(times) == count else float(match[3])
-    await host.lockstep.wait_until(host.sim.now + (count - 1) * float(match[2]) + last)
-    lost = f"{100 * (count - len(times)) / count:g}% packet loss"
-    process.out(f"--- {address} ping statistics ---\n{count} packets transmitted, {len(times)} received, {lost}\n")
-    if times:
-        mean = sum(times) / len(times)
-        shown = "/".join(f"{1000 * value:.3f}" for value in (min(times), mean, max(times), 0.0))
-        process.out(f"rtt min/avg/max/mdev = {shown} ms\n")
-    return 0 if times else 1
-
-
-def _is_cut(host: HostSystem, address: str) -> bool:
-    """Whether a firewall drops the packets; the lab has only rules about the API server."""
-    network = host.machine.network
-    server = next((family for family, known in network.server_addresses.items() if known == address), None)
-    return server is not None and not network.can_connect(server)
-
-
-def _round_trips(host: HostSystem, impairment: Impairment, count: int) -> list[float]:
-    """Seconds of each ping that is answered."""
-    rng = host.sim.rng
-    times = [_ROUND_TRIP + impairment.lateness(rng) for _ in range(count) if impairment.passes(rng)]
-    if host.traffic.impairment is not None:
-        host.traffic.passed += len(times)
-        host.traffic.dropped += count - len(times)
-    return times
-
-
-PROGRAMS: dict[str, Program] = {"ip": ip, "ping": ping, "tc": tc, "unshare": unshare}
+PROGRAMS: dict[str, Program] = {"modprobe": modprobe, "tc": tc, "unshare": unshare}

@@ -78,11 +78,14 @@ class ApiServerLink:
             self._in_flight[key] = (call, args)
             return True
         now, limit = self._sim.now, self._last_read + _DEAD_AFTER
-        lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now) if self._family else 0.0
+        lateness = answer = 0.0
+        if self._family:
+            lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now)
+            answer = self._network.answer_lateness(self._family, self._sim.rng, limit - now)
         arrival = max(now + lateness, self._in_order_until)
-        if arrival <= now:
+        if arrival <= now and answer <= 0.0:
             return False
-        if arrival >= limit:
+        if arrival + answer >= limit:
             self._stall()
         else:
             self._in_order_until = arrival

@@ -1,0 +1,139 @@
+"""A node on which names are not resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.actions._packetfilter import TABLE, filter_chain, parse_network
+from chaos.actions._peers import own_node, pod_networks
+from chaos.actions._table import TableAction, TableState, require_clean_table, timer_seconds
+from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
+from chaos.model.document import DurationText, Model
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
+from chaos.model.fact import FactRef
+from chaos.model.field_types import DnsName
+from chaos.model.timeline import Timeline
+
+_NAME = "kubernetes.io"
+_POD_INTERFACES = 'meta iifkind { "veth", "bridge" }'  # of pods, if the Node does not say which addresses they have
+_EARLY = -150  # before destination NAT: the DNS of a cluster may listen on another port behind its Service
+
+
+class Params(Model):
+    """Whose lookups fail, and how."""
+
+    name: DnsName = Field(_NAME, description="a name that the node's DNS server knows; looking it up proves the fault")
+    how: Literal["drop", "reject"] = Field("drop", description="lookups time out, or fail at once")
+    traffic: Literal["host", "pods", "all"] = Field("all", description="whose lookups")
+    duration: DurationText | None = Field(
+        None, description="when the node removes the rules by itself; default: maxDuration"
+    )
+
+
+def _lookup(name: str) -> str:
+    return str(FactRef("dns-lookup", {"name": name}))
+
+
+def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Of the host by a lookup that fails, after one that did not; of pods alone by packets that the rules caught."""
+    step = within_duration(step)
+    begin = step.returned or step.begin
+    for reading in readings_after(timeline, step, "nft-rules"):
+        if reading.value is False and reading.began >= begin:
+            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+    if step.params.get("traffic") == "pods":
+        return _check_caught(timeline, step)
+    name = str(step.params.get("name", _NAME))
+    before = last_reading_before(timeline, step, _lookup(name))
+    for reading in (r for r in readings_after(timeline, step, _lookup(name)) if r.began >= begin):
+        if reading.value:
+            because = f"{step.node} looked up {name} {reading.t - step.begin:.1f} s after the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+        if before and before.value:
+            return ProofResult(ProofStatus.PROVEN, f"{step.node} could no longer look up {name}", (reading.seq,))
+    return no_proof(f"{step.node} was not seen to look up {name} in vain, after a lookup that did not fail")
+
+
+def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
+    for reading in readings_after(timeline, step, "nft-rules"):
+        if packets := reading.value.get("packets", 0) if isinstance(reading.value, dict) else 0:
+            because = f"{packets} packets of pods of {step.node} to port 53 were caught"
+            return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
+    return no_proof(f"no pod of {step.node} was seen to look up a name")
+
+
+class DnsFailure(TableAction[Params]):
+    """Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
+
+    Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
+    are those that a program remembers, and those asked over TLS or HTTPS.
+
+    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one;
+    without podCIDRs (as with Amazon's and Calico's address management) by the kind of the interface that their packets
+    come from, veth or bridge.
+
+    ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
+    /etc/hosts.
+    """
+
+    name = "dns-failure"
+    summary = "make lookups of names fail on a node and in its pods"
+    example = "{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}"
+    params = Params
+    proofs = (Proof("lookups-fail", _check_lookups_fail),)
+
+    def facts_for(self, params: Params) -> tuple[str, ...]:
+        return (*self.facts, _lookup(params.name))
+
+    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
+        return ("nft-rules", _lookup(params.name))
+
+    def prepare(self, target: Target, params: Params) -> TableState:
+        require_clean_table(target)
+        lookup = _lookup(params.name)
+        if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
+            why = f"{target.node} cannot look up {params.name} now"
+            raise Unsupported(why, hint="set name: to one that its DNS server knows")
+        return TableState(
+            rules=_rules(target, params),
+            tag=target.tag,
+            seconds=timer_seconds(target, params.duration),
+            peer=target.require_fact("ssh-peer", "a saved plan is run from where it was made"),
+            name="" if params.traffic == "pods" else params.name,
+        )
+
+    def restored(self, state: TableState) -> tuple[FactCheck, ...]:
+        return (FactCheck(_lookup(state.name), True),) if state.name else ()
+
+
+def _rules(target: Target, params: Params) -> str:
+    """nft rules. Raises Unsupported for a podCIDR that is none."""
+    verdicts = {"drop": ("drop", "drop"), "reject": ("reject", "reject with tcp reset")}[params.how]
+    rules = [
+        f"{protocol} dport 53 counter {verdict}" for protocol, verdict in zip(("udp", "tcp"), verdicts, strict=True)
+    ]
+    chains = []
+    if params.traffic != "pods":
+        chains.append(filter_chain("out", "output", rules, _EARLY))
+    if params.traffic != "host":
+        chains.append(filter_chain("pods", "prerouting", _of_pods(target, rules), _EARLY))
+    return f"table {TABLE} {{\n{''.join(chains)}}}\n"
+
+
+def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
+    try:
+        networks = [parse_network(text) for text in pod_networks(own_node(target))]
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no rules can be made of its podCIDRs: {error}") from error
+    if not networks:
+        return [f"{_POD_INTERFACES} {rule}" for rule in rules]
+    families = {4: "ip", 6: "ip6"}
+    return [f"{families[network.version]} saddr {network} {rule}" for network in networks for rule in rules]
+
+
+ACTION = DnsFailure()

@@ -1,0 +1,125 @@
+"""A path on which large packets vanish."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from chaos.actions._packetfilter import BlockRule, Network, merge_networks, ruleset
+from chaos.actions._peers import addresses_of, control_plane, other_nodes, own_node, pod_networks, require_peers
+from chaos.actions._table import TableAction, TableState, require_clean_table, timer_seconds
+from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun, Target
+from chaos.model.document import DurationText, Model
+from chaos.model.errors import Unsupported
+from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
+from chaos.model.fact import FactRef
+from chaos.model.timeline import Fact, Timeline
+
+_SMALLEST, _LARGEST = 576, 9000
+
+
+class Params(Model):
+    """Which packets vanish."""
+
+    from_: Literal["control-plane", "nodes", "cidr"] = Field(
+        "control-plane", alias="from", description="packets between these peers and the host or its pods"
+    )
+    cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
+    size: int = Field(1280, ge=_SMALLEST, le=_LARGEST, description="bytes of the largest packet that passes")
+    traffic: Literal["host", "pods", "all"] = Field("all", description="whose packets")
+    duration: DurationText | None = Field(
+        None, description="when the node removes the rules by itself; default: maxDuration"
+    )
+
+    @model_validator(mode="after")
+    def _validate_from(self) -> Self:
+        if (self.from_ == "cidr") != bool(self.cidrs):
+            raise ValueError("cidrs and from: cidr require each other")
+        return self
+
+
+def _pings(size: int, cidrs: list[str]) -> str:
+    limits = {"networks": ",".join(cidrs)} if cidrs else {}
+    return str(FactRef("mtu-pings", {"size": str(size), **limits}))
+
+
+def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven when pings of ``size`` bytes are answered and those of one more are not, which were before."""
+    step = within_duration(step)
+    begin, size = step.returned or step.begin, int(step.params.get("size", 1280))
+    for reading in readings_after(timeline, step, "nft-rules"):
+        if reading.value is False and reading.began >= begin:
+            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+    fact = _pings(size, step.params.get("cidrs") or [])
+    usual = _of(step, last_reading_before(timeline, step, fact))
+    for reading in (r for r in readings_after(timeline, step, fact) if r.began >= begin):
+        found = _of(step, reading)
+        if found.get("large"):
+            because = f"a ping of {size + 1} bytes of {step.node} was answered"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+        if found.get("small") and usual.get("large"):
+            because = f"pings of {size} bytes of {step.node} were answered, those of {size + 1} bytes no longer"
+            return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
+    return no_proof(f"pings of {step.node} do not show that packets of {size + 1} bytes passed before and not after")
+
+
+def _of(step: StepRun, reading: Fact | None) -> dict[str, int]:
+    value = reading.value if reading and isinstance(reading.value, dict) else {}
+    found: dict[str, int] = value.get(step.params.get("from", "control-plane")) or {}
+    return found
+
+
+class Mtu(TableAction[Params]):
+    """Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, without
+    a message: a black hole for path MTU discovery, as a tunnel with a smaller MTU whose ICMP messages are filtered.
+
+    Small packets pass, so connections are made, and hang as soon as one side sends more; a TLS certificate suffices.
+    TCP packets are dropped as the kernel handles them, several in one (GSO, GRO): also those of a sender that has
+    already turned to smaller ones. nodefall's own connection is exempt. In the lab only pings are dropped.
+    """
+
+    name = "mtu"
+    summary = (
+        "drop a node's large packets to and from the control plane, other nodes or networks, without an ICMP message"
+    )
+    example = "{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}"
+    params = Params
+    proofs = (Proof("large-pings-vanish", _check_large_vanish),)
+    facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers")
+
+    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
+        return ("nft-rules", _pings(params.size, params.cidrs))
+
+    def prepare(self, target: Target, params: Params) -> TableState:
+        require_clean_table(target)
+        peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
+        try:
+            rules = ruleset(_rule(target, params, (peer["address"], peer["port"]) if peer else None))
+        except ValueError as error:
+            raise Unsupported(f"{target.node}: no rules can be made of the cluster's addresses: {error}") from error
+        return TableState(rules, target.tag, timer_seconds(target, params.duration), peer)
+
+
+def _rule(target: Target, params: Params, exempt: tuple[str, int] | None) -> BlockRule:
+    return BlockRule(
+        peers=_peers(target, params),
+        host=params.traffic in ("host", "all"),
+        pods=params.traffic in ("pods", "all"),
+        own_networks=merge_networks(pod_networks(own_node(target))),
+        exempt_connection=exempt,
+        longer_than=params.size,
+    )
+
+
+def _peers(target: Target, params: Params) -> list[str]:
+    if params.from_ == "cidr":
+        return merge_networks(params.cidrs)
+    if params.from_ == "nodes":
+        others = other_nodes(target)
+        return require_peers(target, [*addresses_of(others), *pod_networks(others)], "another node")
+    return control_plane(target)
+
+
+ACTION = Mtu()

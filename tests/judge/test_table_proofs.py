@@ -1,0 +1,68 @@
+"""Proofs of dns-failure and mtu: proven, disproven, neither, ended too early."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chaos.judge.context import Options
+from chaos.judge.judge import judge
+from chaos.model.action import ProofStatus
+from tests.kit.story import Story, experiment, plugin_registry
+
+PROVEN, DISPROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.DISPROVEN, ProofStatus.UNPROVEN
+LOOKUP, PINGS = "dns-lookup?name=kubernetes.io", "mtu-pings?size=1280"
+
+
+def proof(action: str, fact: str, before: Any, after: list[Any], rules: Any, **params: Any) -> ProofStatus:
+    story = Story().node(0, "n1").done(10, action, params=params)
+    if before is not None:
+        story.host(5, fact, before)
+    for number, value in enumerate(after):
+        story.host(20 + 5 * number, fact, value, since=19 + 5 * number)
+    story.host(40, "nft-rules", rules)
+    method = f"[{{name: do, action: {action}, target: victim, with: {params}}}]"
+    (step,) = judge(experiment(method=method), story.timeline(300), plugin_registry(), Options()).steps
+    return step.proof_status
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rules", "params", "expected"),
+    [
+        (True, [False], {"packets": 4}, {}, PROVEN),
+        (True, [False, True], {"packets": 4}, {}, PROVEN),
+        (True, [True], {"packets": 0}, {}, DISPROVEN),
+        (False, [False], {"packets": 4}, {}, UNPROVEN),
+        (None, [False], {"packets": 4}, {}, UNPROVEN),
+        (True, [], {"packets": 4}, {}, UNPROVEN),
+        (True, [False], False, {}, DISPROVEN),
+        (True, [True], {"packets": 4}, {"traffic": "pods"}, PROVEN),
+        (True, [True], {"packets": 0}, {"traffic": "pods"}, UNPROVEN),
+    ],
+)
+def test_lookups(
+    before: bool | None, after: list[bool], rules: Any, params: dict[str, Any], expected: ProofStatus
+) -> None:
+    assert proof("dns-failure", LOOKUP, before, after, rules, **params) is expected
+
+
+def pings(small: int, large: int, kind: str = "control-plane") -> dict[str, Any]:
+    return {kind: {"address": "10.0.0.1", "small": small, "large": large}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rules", "expected"),
+    [
+        (pings(3, 3), [pings(3, 0)], {"packets": 4}, PROVEN),
+        (pings(3, 3), [pings(0, 0), pings(2, 0)], {"packets": 4}, PROVEN),
+        (pings(3, 3), [pings(3, 1)], {"packets": 0}, DISPROVEN),
+        (pings(3, 0), [pings(3, 0)], {"packets": 4}, UNPROVEN),  # the path is that narrow by itself
+        (pings(3, 3), [pings(0, 0)], {"packets": 4}, UNPROVEN),  # no path at all
+        (None, [pings(3, 0)], {"packets": 4}, UNPROVEN),
+        (pings(3, 3), [pings(3, 0, "nodes")], {"packets": 4}, UNPROVEN),
+        (pings(3, 3), [pings(3, 0)], False, DISPROVEN),
+    ],
+)
+def test_large_packets(before: Any, after: list[Any], rules: Any, expected: ProofStatus) -> None:
+    assert proof("mtu", PINGS, before, after, rules) is expected
