@@ -17,6 +17,7 @@ from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.pod import helpers, session
 from chaos.hosts.pod.helpers import Helper, HelperPods
 from chaos.hosts.pod.manifest import PodOptions
+from chaos.hosts.pod.removal import removal
 from chaos.hosts.pod.session import PodSession
 from chaos.hosts.pod.slot import HelperSlot
 from chaos.kube.client import ApiClient
@@ -336,6 +337,13 @@ def test_a_pod_that_is_just_being_made_is_removed_too(link: Link, monkeypatch: p
 def test_without_pods_no_request_is_made(link: Link) -> None:
     assert link.pods.remove() == []
     assert link.server.requests == []
+
+
+def test_an_undo_that_waits_names_the_pod_that_is_left() -> None:
+    ours = "/api/v1/namespaces/nodefall/pods?labelSelector=nodefall.dev/transport%3Dpod%2Cnodefall.dev/run%3Dr1"
+    undo = removal("nodefall", "r1")
+    assert [str(step.command) for step in undo.steps] == [f"DELETE {ours}"]
+    assert [str(check) for check in undo.proof] == [f"object{ours}#/items/0/metadata/name is None"]
 
 
 def test_what_a_host_sees_of_exec(link: Link) -> None:
