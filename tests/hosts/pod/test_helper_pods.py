@@ -262,7 +262,7 @@ def test_an_exec_that_is_forbidden(link: Link) -> None:
         ),
     ],
 )
-def test_what_the_kubelet_answers_to_exec_is_told(link: Link, status: int, text: str, said: str) -> None:
+def test_what_the_kubelet_answers_to_exec_is_reported(link: Link, status: int, text: str, said: str) -> None:
     """As kubelets of v1.36.2 did, in plain text, through the API server."""
     link.server.kubelet_refusal = status, text
     outcome = link.session.run(ECHO)
