@@ -8,6 +8,7 @@ from chaos.forecast.sample import Sample
 
 ALWAYS = (
     "what containers do: they start and end in the measured time, and do not fail because another workload is gone",
+    "how long machines boot: the lab's take 5 to 10 s, real ones up to minutes; what waits for one is as much later",
     "networks, load balancers and DNS: traffic is not routed, so how long clients notice is not in the answer",
     "autoscalers of nodes and machine health checks: no node is added, removed, repaired or replaced",
     "CSI drivers: volumes are attached and detached without the errors and limits of a driver",

@@ -21,6 +21,9 @@ _NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
 _EXPIRED, _NOT_YET_VALID = 10, 9
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
 _WRONG_NAME = (62, 64)
+# What a kubelet answers a user who may not use it (pkg/kubelet/server/server.go), in plain text.
+_BY_KUBELET = "Forbidden (user="
+_LONGEST_TEXT = 300  # bytes of a plain answer
 
 
 class KubeUnreachable(NodefallError):
@@ -54,17 +57,26 @@ def from_exception(error: BaseException, where: str) -> KubeUnreachable:
 
 
 def from_response(response: Response, what: str) -> KubeRejected:
-    """The error for a response that is no success, with the message of Kubernetes."""
+    """The error for a response that is no success, with the message of Kubernetes, or of a kubelet behind it."""
     try:
         message = str(msgspec.json.decode(response.body).get("message", ""))
     except (*DECODE_ERRORS, AttributeError):
-        message = ""
+        message = _plain_text(response.body)
+    if message.startswith(_BY_KUBELET):
+        hint = "bind the user that the API server has there to ClusterRole system:kubelet-api-admin"
+        return KubeRejected(response.status, f"{what}: {response.status} from the kubelet: {message}", hint=hint)
     hint = {
         401: "check the credentials; an expired client certificate or token looks like this (kubectl auth whoami)",
         403: "grant the permission; nodefall rbac prints the minimum",
         404: "check that this is the address of a Kubernetes API server",
     }.get(response.status, "")
     return KubeRejected(response.status, f"{what}: {response.status} {message}".rstrip(), hint=hint)
+
+
+def _plain_text(body: bytes) -> str:
+    """The first line of a body that is no JSON, as a kubelet answers; "" for markup, as of a proxy."""
+    line, *_ = body[:_LONGEST_TEXT].decode("utf-8", "replace").strip().splitlines() or [""]
+    return "" if line.startswith("<") else "".join(c for c in line if c.isprintable())
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

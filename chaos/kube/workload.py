@@ -59,7 +59,7 @@ def removal(state: WorkloadState, namespace: str, run: str) -> Undo:
     steps += [_remove_finalizers(path, namespace) for path in state.finalizers]
     if state.priority_classes:
         ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
-        none = FactCheck(object_fact(ours, "/items/0"), None)
+        none = FactCheck(object_fact(ours, "/items/0/metadata/name"), None)
         steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
         proof.append(none)
     return Undo(tuple(steps), tuple(proof))

@@ -27,8 +27,8 @@ Document = dict[str, Any]
 class ExecServer:
     """``protocols`` of exec. ``pods`` by name; ``status`` is that of new ones. ``refusal``: to creating one.
 
-    ``exec_error``: what arrives instead of a program's end. ``ready``: the condition of the node, ``room``: how
-    many pods it may have.
+    ``exec_error``: what arrives instead of a program's end. ``kubelet_refusal``: in plain text, as a
+    kubelet answers. ``ready``: the condition of the node, ``room``: how many pods it may have.
     """
 
     protocols: tuple[str, ...] = (V5, V4)
@@ -37,6 +37,7 @@ class ExecServer:
     refusal: tuple[int, str] | None = None
     exec_error: str = ""
     exec_refusal: tuple[int, str] | None = None
+    kubelet_refusal: tuple[int, str] | None = None
     ready: str = "True"
     room: int = 110
     requests: list[str] = field(default_factory=list)
@@ -116,6 +117,8 @@ class ExecServer:
             return web.json_response({"message": "pods not found"}, status=404)
         if self.exec_refusal:
             return web.json_response({"message": self.exec_refusal[1]}, status=self.exec_refusal[0])
+        if self.kubelet_refusal:
+            return web.Response(text=self.kubelet_refusal[1], status=self.kubelet_refusal[0])
         socket = web.WebSocketResponse(protocols=self.protocols, max_msg_size=0)
         await socket.prepare(request)
         self._sockets.append(request)

@@ -133,7 +133,7 @@ def test_a_priority_class_is_the_runs_own_and_goes_by_its_label() -> None:
         "DELETE /api/v1/namespaces/nodefall-r1",
         f"DELETE {ours}",
     ]
-    assert str(undo.proof[1]) == f"object{ours}#/items/0 is None"
+    assert str(undo.proof[1]) == f"object{ours}#/items/0/metadata/name is None"
 
 
 @pytest.mark.parametrize(

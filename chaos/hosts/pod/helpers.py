@@ -6,6 +6,7 @@ No pod that another process has made is ever used: it may be somebody else's by 
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from chaos.hosts.pod.manifest import PodOptions, helper_labels, helper_pod
+from chaos.hosts.pod.manifest import GENERATE_NAME, PodOptions, helper_labels, helper_pod
 from chaos.hosts.pod.waiting import is_finished, is_hopeless, is_over, is_ready, why_not_ready
 from chaos.kube.response import check_success, decode_body, status_message
 from chaos.model.api_fact import condition_status, field, node_path
@@ -26,6 +27,7 @@ POLL = 0.5  # seconds of cluster time between two looks at a pod
 REMOVAL_SECONDS = 40.0  # for the kubelets to end the pods, the longest way a minute's grace period is not
 _OK, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 200, 403, 404, 409
 _KUBELET_PORT = 10250
+_GENERATED = re.compile(rf'pods "{GENERATE_NAME}[a-z0-9]+"')
 _log = logging.getLogger(__name__)
 
 
@@ -107,6 +109,10 @@ class HelperPods:
         response = self._kube.request("DELETE", helper.path, body=body)
         if response.status not in (_NOT_FOUND, _CONFLICT):  # a conflict: another pod has the name
             check_success(response, f"{helper} cannot be deleted")
+
+    def now(self) -> float:
+        """Cluster time."""
+        return self._clock.now()
 
     def pause(self) -> bool:
         """Wait a little in cluster time; False if the run stops."""
@@ -228,6 +234,7 @@ class HelperPods:
 
 
 def _creation_refused(node: str, namespace: str, status: int, message: str) -> Refused:
+    message = _GENERATED.sub("the pod", message)  # so that the same refusal on other nodes reads the same
     hint = "check image, namespace and priorityClass of its options in the inventory"
     if "violates PodSecurity" in message:
         label = "pod-security.kubernetes.io/enforce=privileged"

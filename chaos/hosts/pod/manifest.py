@@ -12,6 +12,7 @@ from chaos.model.inventory import NamespaceName
 from chaos.model.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED_BY_LABEL, RUN_LABEL
 
 CONTAINER = "host"
+GENERATE_NAME = "nodefall-host-"
 IMAGE = "docker.io/library/busybox:1.37"
 # Into every namespace of PID 1 but that of users and cgroups: as a login shell of root would be.
 ENTER = ("nsenter", "-t", "1", "-m", "-u", "-i", "-n", "-p", "--")
@@ -70,7 +71,7 @@ def helper_pod(node: str, namespace: str, options: PodOptions, labels: dict[str,
         **({"imagePullSecrets": [{"name": options.image_pull_secret}]} if options.image_pull_secret else {}),
     }
     metadata = {
-        "generateName": "nodefall-host-",
+        "generateName": GENERATE_NAME,
         "namespace": namespace,
         "labels": labels,
         "annotations": {HELPER_NODE: node},

@@ -23,5 +23,5 @@ def removal(namespace: str, run: str) -> Undo:
     if not _NAMESPACE.fullmatch(namespace):
         raise ValueError(f"{namespace!r} is no namespace")
     ours = f"{pods_path(namespace)}?labelSelector={quote(f'{HELPER_LABEL}=pod,{RUN_LABEL}={run}')}"
-    none = FactCheck(object_fact(ours, "/items/0"), None)
+    none = FactCheck(object_fact(ours, "/items/0/metadata/name"), None)
     return Undo((UndoStep(KubeCommand("DELETE", ours), unless=none),), (none,))

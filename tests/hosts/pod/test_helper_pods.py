@@ -17,6 +17,7 @@ from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.pod import helpers, session
 from chaos.hosts.pod.helpers import Helper, HelperPods
 from chaos.hosts.pod.manifest import PodOptions
+from chaos.hosts.pod.removal import removal
 from chaos.hosts.pod.session import PodSession
 from chaos.hosts.pod.slot import HelperSlot
 from chaos.kube.client import ApiClient
@@ -60,9 +61,9 @@ def test_the_pod_is_root_on_its_node_and_has_no_rights_in_the_cluster(link: Link
 
 
 def test_one_pod_serves_all_sessions_of_its_node(link: Link) -> None:
-    slot = HelperSlot("worker-1", link.pods, PodOptions())
+    shared = HelperSlot("worker-1", link.pods, PodOptions())
     for _ in range(3):
-        assert PodSession(slot, link.api).run(ECHO).exit == 0
+        assert PodSession(shared, link.api).run(ECHO).exit == 0
     assert len(link.server.pods) == 1
 
 
@@ -71,7 +72,7 @@ def test_one_pod_serves_all_sessions_of_its_node(link: Link) -> None:
     [
         (
             403,
-            'pods "nodefall-host-x" is forbidden: violates PodSecurity "baseline:latest": privileged',
+            'the pod is forbidden: violates PodSecurity "baseline:latest": privileged',
             "kubectl label namespace kube-system --overwrite pod-security.kubernetes.io/enforce=privileged",
         ),
         (403, 'pods is forbidden: User "ann" cannot create resource "pods"', "nodefall rbac --inventory FILE"),
@@ -87,6 +88,25 @@ def test_a_pod_that_is_not_admitted(link: Link, status: int, message: str, hint:
     assert hint in refused.value.hint
 
 
+# What API servers of v1.36.2 answered.
+_BASELINE = (
+    'is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true, hostPID=true), '
+    'privileged (container "host" must not set securityContext.privileged=true)'
+)
+
+
+def test_the_same_refusal_reads_the_same_on_all_nodes(link: Link) -> None:
+    """A generated name in it would make it another one on each node for doctor, which groups them."""
+    said = set()
+    for name in ("jsxx6", "z78rt"):
+        link.server.refusal = 403, f'pods "nodefall-host-{name}" {_BASELINE}'
+        with pytest.raises(Refused) as refused:
+            link.session.connect()
+        said.add(refused.value.message)
+        assert "pod-security.kubernetes.io/enforce=privileged" in refused.value.hint
+    assert said == {f"worker-1: its helper pod is not admitted to namespace kube-system: the pod {_BASELINE}"}
+
+
 def test_an_image_that_cannot_be_pulled(link: Link) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}
     link.server.status = {"phase": "Pending", "containerStatuses": [{"state": {"waiting": waiting}}]}
@@ -100,6 +120,36 @@ def test_a_pod_that_does_not_become_ready(link: Link) -> None:
     with pytest.raises(Unreachable, match="is not Ready after 1 s: its phase is Pending"):
         link.session.connect()
     assert link.server.pods == {}
+
+
+@pytest.mark.parametrize(
+    ("took", "after", "made"),
+    [
+        (60.0, (0.0, 1.0, 2.0), 1),  # the tries of one command
+        (60.0, (0.0, 9.0, 11.0), 2),
+        (1.0, (0.0, 1.0, 2.0), 3),  # a quick failure costs nothing
+    ],
+)
+def test_who_asks_again_at_once_does_not_wait_again(
+    link: Link, monkeypatch: pytest.MonkeyPatch, took: float, after: tuple[float, ...], made: int
+) -> None:
+    """doctor tries each of two commands three times: that was six minutes, where no pod could run on a node."""
+    now, calls = [0.0], []
+
+    def create(node: str, _: PodOptions) -> Helper:
+        calls.append(node)
+        now[0] += took
+        raise Unreachable(f"{node}: the pod is not Ready", hint="check image")
+
+    monkeypatch.setattr(link.pods, "create", create)
+    monkeypatch.setattr(link.pods, "now", lambda: now[0])
+    shared = HelperSlot("worker-1", link.pods, PodOptions())
+    for pause in after:
+        now[0] += pause
+        with pytest.raises(Unreachable, match="the pod is not Ready") as failed:
+            shared.get()
+        assert failed.value.hint == "check image"
+    assert len(calls) == made
 
 
 def test_on_a_node_that_is_not_ready_no_pod_is_made(link: Link) -> None:
@@ -197,6 +247,30 @@ def test_an_exec_that_is_forbidden(link: Link) -> None:
     assert "nodefall rbac" in outcome.error
 
 
+@pytest.mark.parametrize(
+    ("status", "text", "said"),
+    [
+        (
+            403,
+            "Forbidden (user=kube-apiserver-kubelet-client, verb=get, resource=nodes, subresource(s)=[proxy])\n",
+            "exec: 403 from the kubelet: Forbidden (user=kube-apiserver-kubelet-client, verb=get, resource=nodes, su",
+        ),
+        (
+            500,
+            'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing"',
+            "exec: 500 rpc error: code = Unavailable desc = connection error",
+        ),
+    ],
+)
+def test_what_the_kubelet_answers_to_exec_is_reported(link: Link, status: int, text: str, said: str) -> None:
+    """As kubelets of v1.36.2 did, in plain text, through the API server."""
+    link.server.kubelet_refusal = status, text
+    outcome = link.session.run(ECHO)
+    assert outcome.delivery is Delivery.NOT_SENT
+    assert said in outcome.error
+    assert ("ClusterRole system:kubelet-api-admin" in outcome.error) is (status == 403)
+
+
 def test_an_api_server_that_cannot_be_reached(link: Link) -> None:
     assert link.session.run(ECHO).exit == 0
     link.server.url = ""
@@ -263,6 +337,13 @@ def test_a_pod_that_is_just_being_made_is_removed_too(link: Link, monkeypatch: p
 def test_without_pods_no_request_is_made(link: Link) -> None:
     assert link.pods.remove() == []
     assert link.server.requests == []
+
+
+def test_an_undo_that_waits_names_the_pod_that_is_left() -> None:
+    ours = "/api/v1/namespaces/nodefall/pods?labelSelector=nodefall.dev/transport%3Dpod%2Cnodefall.dev/run%3Dr1"
+    undo = removal("nodefall", "r1")
+    assert [str(step.command) for step in undo.steps] == [f"DELETE {ours}"]
+    assert [str(check) for check in undo.proof] == [f"object{ours}#/items/0/metadata/name is None"]
 
 
 def test_what_a_host_sees_of_exec(link: Link) -> None:
