@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from chaos.hosts.host_key_pin import HostKeyPins
+from chaos.hosts.power_command import run_power_command
 from chaos.kube.api_facts import ApiFacts, UnknownFact
 from chaos.kube.commands import KubeTransport
 from chaos.model.action import FactCheck
@@ -30,7 +31,6 @@ from chaos.model.ports import (
     RestartPolicyControl,
     ServiceSession,
     Session,
-    SoftOffControl,
 )
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
@@ -195,7 +195,7 @@ class Hosts:
         if power is None:
             raise Refused(f"{node} has no power control", hint="configure power for its host in the inventory")
         try:
-            _run_power_command(power, command)
+            run_power_command(power, command)
         except (Unreachable, Refused) as error:
             return Outcome(Delivery.NOT_SENT, error=error.message)
         except NodefallError as error:  # the command may have worked: the state is read later
@@ -286,16 +286,3 @@ class Hosts:
         if not key:
             raise UnknownFact(f"{PseudoFact.POWER_IDENTITY} of {node}: its power control does not report one")
         return key
-
-
-def _run_power_command(power: PowerControl, command: PowerCommand) -> None:
-    if command.verb is PowerVerb.ON:
-        power.on()
-    elif command.verb is PowerVerb.OFF:
-        power.off()
-    elif command.verb is PowerVerb.SOFT_OFF and isinstance(power, SoftOffControl):
-        power.soft_off()
-    elif command.verb is PowerVerb.RESTART_POLICY and isinstance(power, RestartPolicyControl):
-        power.set_restart_policy(command.value)
-    else:
-        raise Refused(f"unsupported by the power control: {command}", hint="use the inventory of the plan")
