@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from chaos.actions._packetfilter import parse_network
 from chaos.facts.netem import EFFECT, IFB, ROOT
 from chaos.model.command import HostCommand
+from chaos.model.errors import Unsupported
 
 _BAND = f"{ROOT}4"
 _FIRST = 20047  # of the preferences of filters for inbound packets
@@ -51,10 +52,12 @@ def load_command(text: str, directions: Sequence[str]) -> HostCommand:
 
 
 def delete_argv(interface: str, first: str, directions: Sequence[str]) -> tuple[str, ...]:
-    """What undoes a batch. ``first``: see :func:`first_filter`."""
+    """What undoes a batch. ``first``: see :func:`first_filter`. Raises Unsupported if inbound packets have none."""
     root = ("tc", "qdisc", "del", "dev", interface, "root", "handle", ROOT)
     if "in" not in directions:
         return root
+    if not first:  # tc would delete the filters of others
+        raise Unsupported("the first filter for inbound packets is not known", hint="undo it where the run was started")
     script = f'tc filter del dev "$1" ingress {first} && tc qdisc del dev "$1" ingress'
     script = f"{script}; ip link del {IFB}"
     if "out" in directions:

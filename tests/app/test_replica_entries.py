@@ -115,6 +115,8 @@ NOT_UNDONE: list[tuple[str, ReplicaEntry, ReplicaRules, str]] = [
     ("an unknown fact", entry("poweroff", {**EXAMPLES["poweroff"],
      "machine": {**EXAMPLES["poweroff"]["machine"], "reporting_facts": ["command-exit?argv=reboot"]}}), rules(),
      "invalid state: KeyError"),
+    ("filters of others", entry("packet-loss", EXAMPLES["packet-loss"] | {"direction": "in", "first": ""}), rules(),
+     "invalid state: the first filter for inbound packets is not known"),
     ("another state than planned", entry("cordon", EXAMPLES["cordon"] | {"cordoned": True}), rules(plan=PLAN),
      "its state is not that of the run's plan"),
     ("not planned", entry("drain"), rules(plan=PLAN), "the run's plan has no such step"),
