@@ -100,7 +100,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "power-key": POWERS_OFF,
     "pids": {"max": 32768, "running": 5000},
     "failsafe-timers": [],
-    "qdiscs": {"eth0": [{"kind": "fq_codel", "handle": "0:", "root": True, "options": {"limit": 10240}}]},
+    "qdiscs": {"eth0": [{"kind": "fq_codel", "handle": "0:", "root": True}]},
     "runtime-unit": "containerd.service",
     "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
     "server-addresses": ["10.0.0.1", "fd00::1"],

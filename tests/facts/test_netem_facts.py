@@ -46,9 +46,11 @@ PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
 """
 
 
-def test_qdiscs_are_all_that_tc_prints_but_references() -> None:
+def test_qdiscs_are_all_that_tc_prints_but_references_and_options_of_the_default() -> None:
     fact = find_fact(FACTS, "qdiscs")
-    row = {"kind": "fq_codel", "handle": "0:", "root": True, "options": {"limit": 10240}}
+    row = {"kind": "fq_codel", "handle": "0:", "root": True}
+    given = DEFAULT.replace("0:", "8001:").replace("10240", "100")
+    assert fact.parse(f"[{given}]", 0) == {"eth0": [row | {"handle": "8001:", "options": {"limit": 100}}]}
     assert fact.parse(f"[{DEFAULT}]", 0) == {"eth0": [row]}
     one = find_fact(FACTS, "qdiscs?interface=eth0")
     assert str(one.command_for({})) == "tc -j qdisc show dev eth0"
