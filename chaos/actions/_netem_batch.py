@@ -5,7 +5,7 @@ peers' packets to a device of nodefall's own (ifb), whose root has the effect. F
 are added last: a batch that is cut off before has no effect.
 
 The ingress qdisc has the same handle whoever adds it, so it is deleted only after a filter with a preference of
-nodefall's own was deleted from it.
+nodefall's own was deleted from it, and added just before that filter.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def batch(shape: Shape, directions: Sequence[str]) -> str:
     """The lines for ``tc -batch``. Raises ValueError for an address that is none."""
     lines = [
         *(_out_lines(shape) if "out" in directions else ()),
-        *(_in_lines(shape) if "in" in directions else ()),
+        *([f"qdisc add dev {IFB} root handle {EFFECT} {shape.effect}"] if "in" in directions else ()),
         *(_filters(shape, "out") if "out" in directions else ()),
-        *(_filters(shape, "in") if "in" in directions else ()),
+        *([f"qdisc add dev {shape.interface} ingress", *_filters(shape, "in")] if "in" in directions else ()),
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -75,13 +75,6 @@ def _out_lines(shape: Shape) -> list[str]:
     return [
         f"qdisc add dev {shape.interface} root handle {ROOT} prio bands 4",
         f"qdisc add dev {shape.interface} parent {_BAND} handle {EFFECT} {shape.effect}",
-    ]
-
-
-def _in_lines(shape: Shape) -> list[str]:
-    return [
-        f"qdisc add dev {IFB} root handle {EFFECT} {shape.effect}",
-        f"qdisc add dev {shape.interface} ingress",
     ]
 
 

@@ -102,6 +102,11 @@ def test_both_directions_are_undone_at_once() -> None:
     assert undo.startswith('sh -c \'tc qdisc del dev "$1" root handle 4e0f:; tc filter del dev')
 
 
+def test_ingress_is_added_just_before_the_filter_by_which_undo_knows_it() -> None:
+    both = lines("packet-loss", LOSS | {"direction": "both"})
+    assert "pref 20047" in both[both.index("qdisc add dev eth0 ingress") + 1]
+
+
 def test_a_connection_over_ipv6_keeps_its_neighbours() -> None:
     target = changed(ssh_peer={"address": "fd00::9", "port": 22})
     found = [line.split("flower ")[1] for line in lines("packet-loss", LOSS, target) if "pref 1 " in line]
@@ -142,7 +147,7 @@ def test_undo_and_failsafe_timer_delete_only_the_root_of_nodefall() -> None:
     assert described.undo == ["tc qdisc del dev eth0 root handle 4e0f: unless netem is False"]
     assert described.proof == ["netem is False", before, "node-ready is True"]
     assert described.disarm == "nodefall-run-slow"
-    assert described.preconditions == [before, "ssh-peer is {'address': '10.9.9.9', 'port': 22}"]
+    assert described.preconditions == ["netem is False", before, "ssh-peer is {'address': '10.9.9.9', 'port': 22}"]
     assert describe("latency", {"delay": "1s"}, READY).failsafe.startswith("nodefall-run-slow after 600s")
 
 
@@ -182,7 +187,7 @@ def test_refusals(target: Target, given: dict[str, Any], why: str) -> None:
 def test_filters_of_others_for_inbound_packets_stay() -> None:
     """As those of Cilium and Calico with eBPF."""
     target = changed(qdiscs={"eth0": [DEFAULT, CLSACT]})
-    assert describe("packet-loss", LOSS, target).preconditions[0] == (
+    assert describe("packet-loss", LOSS, target).preconditions[1] == (
         f"qdiscs?interface=eth0 is { ({'eth0': [DEFAULT, CLSACT]}) }"
     )
 

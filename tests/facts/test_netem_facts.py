@@ -26,6 +26,7 @@ filter protocol ip pref 1 flower chain 0 handle 0x1 classid 4e0f:4
 """
 NORMAL = "qdisc netem 4e11: parent 4e0f:3 limit 1000 delay 2ms  1ms\n"
 TBF = "qdisc tbf 4e12: parent 4e0f:2 rate 1Mbit burst 3000b lat 376ms\n"
+PASS = "\taction order 1: gact action pass\n"
 REDIRECT = "\taction order 1: mirred (Egress Redirect to device nodefall0) stolen\n"
 ROUTES = (
     '[{"type":"local","dst":"10.0.0.9","dev":"lo","prefsrc":"10.0.0.9","flags":[],"uid":0,"cache":["local"]}]\n'
@@ -81,7 +82,8 @@ def test_the_device_for_inbound_packets_is_found(qdiscs: str, value: Any) -> Non
     ("stdout", "exit_code", "value"),
     [
         (SHOWN, 1, ["netem"]),
-        (SHOWN + NORMAL + TBF + REDIRECT, 0, ["netem", "normal", "tbf", "ingress"]),
+        (SHOWN + REDIRECT, 1, ["netem"]),
+        (SHOWN + NORMAL + TBF + PASS + REDIRECT, 0, ["netem", "normal", "tbf", "ingress"]),
         (SHOWN + TBF, 1, ["netem", "tbf"]),
     ],
 )
