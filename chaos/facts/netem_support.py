@@ -35,7 +35,9 @@ class NetemSupport(HostFact):
     """
 
     name = "netem-support"
-    summary = "what kernel and tc(8) can do to packets (sch_netem, sch_prio, sch_tbf, cls_flower, act_gact, act_mirred, ifb)"
+    summary = (
+        "what kernel and tc(8) can do to packets (sch_netem, sch_prio, sch_tbf, cls_flower, act_gact, act_mirred, ifb)"
+    )
     command = HostCommand(("unshare", "--net", "sh", "-c", _SCRIPT), stdin=_TRIAL, accept=(0, 1, 2))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:  # noqa: ARG002 - not 0 where one of them is lacking
