@@ -77,6 +77,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     },
     str(FactRef("dns-lookup", {"name": "kubernetes.io"})): True,
     "link-kinds": {"eth0": ""},
+    "link-mtus": {"lo": 65536, "eth0": 1500},
     "kubelet-cpu-quota": {"percent": None, "runtime": False, "stale": False},
     "kubelet-state": "active",
     "kubelet-unit": "kubelet.service",

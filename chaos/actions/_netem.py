@@ -62,7 +62,7 @@ class NetemAction(Action[P, NetemState]):
     facts = ("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers")
 
     @abstractmethod
-    def effect(self, target: Target, params: P) -> str:
+    def effect(self, target: Target, params: P, interface: str) -> str:
         """The queueing discipline with its parameters, as in tc(8). Raises Unsupported."""
 
     def facts_for(self, params: P) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class NetemAction(Action[P, NetemState]):
         peers = _peers(target, params)
         interface = _interface(target, peers, routes_fact(_recorded(params)))
         peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
-        shape = Shape(interface, self.effect(target, params), peers, peer)
+        shape = Shape(interface, self.effect(target, params, interface), peers, peer)
         return NetemState(
             batch=batch(shape, ways),
             interface=interface,

@@ -73,7 +73,22 @@ def test_effects(action: str, given: dict[str, Any], effect: str) -> None:
 @pytest.mark.parametrize(("rate", "limit"), [("64kbit", 50_000), ("1.5mbit", 75_000), ("100mbit", 5_000_000)])
 def test_a_rate_has_a_queue_of_its_own_size(rate: str, limit: int) -> None:
     bits = {"64kbit": 64_000, "1.5mbit": 1_500_000, "100mbit": 100_000_000}[rate]
-    assert lines("bandwidth", {"rate": rate})[1].endswith(f"handle 4e10: tbf rate {bits}bit burst 6000 limit {limit}")
+    found = lines("bandwidth", {"rate": rate}, changed(link_mtus={"eth0": 1500}))
+    assert found[1].endswith(f"handle 4e10: tbf rate {bits}bit burst 6000 limit {limit}")
+
+
+@pytest.mark.parametrize(("mtu", "burst"), [(1500, 6000), (5900, 6000), (9001, 9101), (9216, 9316)])
+def test_the_largest_packet_passes_at_once(mtu: int, burst: int) -> None:
+    """Tbf drops what is larger than the burst."""
+    found = lines("bandwidth", {"rate": "1mbit"}, changed(link_mtus={"eth0": mtu, "lo": 65536}))
+    assert f" burst {burst} " in found[1]
+
+
+def test_packets_that_spoil_the_proof_are_refused() -> None:
+    with pytest.raises(Unsupported, match="eth0 of n1 has packets of 65520 bytes"):
+        prepare("bandwidth", {"rate": "1mbit"}, changed(link_mtus={"eth0": 65520}))
+    with pytest.raises(Unsupported, match="the fact link-mtus is not known"):
+        prepare("bandwidth", {"rate": "1mbit"}, READY)
 
 
 def test_inbound_packets_go_through_a_device_of_nodefall() -> None:

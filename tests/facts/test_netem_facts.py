@@ -151,6 +151,7 @@ def test_pings_go_to_networks_and_families() -> None:
 
 def test_kinds_of_links() -> None:
     text = '[{"ifname":"lo"},{"ifname":"eth0","linkinfo":{"info_kind":"veth"}},{"ifname":"eth1","parentbus":"virtio"}]'
+    assert FACTS["link-mtus"].parse(LINKS, 0) == {"lo": 65536, "eth0": 1500}
     assert FACTS["link-kinds"].parse(text, 0) == {"lo": "", "eth0": "veth", "eth1": ""}
 
 
@@ -163,6 +164,8 @@ def test_kinds_of_links() -> None:
         ("netem-support", "", 1),
         ("netem-support", SHOWN.replace("classid", ""), 1),
         ("link-kinds", "", 1),
+        ("link-mtus", "", 1),
+        ("link-mtus", "eth0", 0),
         ("peer-routes", "", 1),
         ("round-trips", "peer nodes 10.0.0.2\nsh: 1: ping: not found\n", 127),
         ("round-trips", "", 0),
