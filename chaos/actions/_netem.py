@@ -59,7 +59,9 @@ class NetemAction(Action[P, NetemState]):
     keeps_pods_running = True
     feature = "netem"  # of the fact netem-support
     measured_by = "round-trips"
-    facts = ("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers")
+    facts: tuple[str, ...] = (
+        *("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers"),
+    )
 
     @abstractmethod
     def effect(self, target: Target, params: P, interface: str) -> str:

@@ -55,7 +55,7 @@ def _burst(target: Target, interface: str) -> int:
 
     Raises Unsupported for an interface with so large ones that the proof would take that for a higher rate.
     """
-    mtu = target.require_fact("link-mtus", "no packet may be larger than what passes at once").get(interface, 0)
+    mtu: int = target.require_fact("link-mtus", "no packet may be larger than what passes at once").get(interface, 0)
     if (burst := max(BURST, mtu + _HEADERS)) > LARGEST_BURST:
         raise Unsupported(f"{interface} of {target.node} has packets of {mtu} bytes", hint="choose another node")
     return burst
