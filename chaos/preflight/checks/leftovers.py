@@ -20,8 +20,8 @@ class Leftovers(Check):
 
     name = "leftovers"
     summary = (
-        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, stopped or slow kubelet "
-        "of an earlier run is left on the host"
+        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, stopped or slow "
+        "kubelet of an earlier run is left on the host"
     )
     facts = (
         *("nft-rules", "firewall-rules", "netem"),
