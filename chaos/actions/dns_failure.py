@@ -10,7 +10,7 @@ from pydantic import Field
 
 from chaos.actions._packetfilter import TABLE, filter_chain, parse_network
 from chaos.actions._peers import NODES, own_node, pod_networks
-from chaos.actions._table import TableAction, TableState, require_clean_table, timer_seconds
+from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table, timer_seconds
 from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.model.api_fact import pods_path
 from chaos.model.document import DurationText, Model
@@ -41,7 +41,7 @@ def _lookup(name: str) -> str:
 
 
 def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Of the host by a lookup that fails, after one that did not; of pods alone by packets that the rules caught."""
+    """Of the host by a lookup that fails, after one that did not; of both by packets that the rules caught."""
     step = within_duration(step)
     begin = step.returned or step.begin
     for reading in readings_after(timeline, step, "nft-rules"):
@@ -56,9 +56,11 @@ def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
         if reading.value:
             because = f"{step.node} looked up {name} {reading.t - step.begin:.1f} s after the step"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-        if before and before.value:
+        if before and before.value and caught_packets(timeline, step):
             return ProofResult(ProofStatus.PROVEN, f"{step.node} could no longer look up {name}", (reading.seq,))
-    return no_proof(f"{step.node} was not seen to look up {name} in vain, after a lookup that did not fail")
+    return no_proof(
+        f"{step.node} was not seen to look up {name} in vain by the rules, after a lookup that did not fail"
+    )
 
 
 def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
