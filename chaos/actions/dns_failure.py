@@ -58,9 +58,7 @@ def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
         if before and before.value and caught_packets(timeline, step):
             return ProofResult(ProofStatus.PROVEN, f"{step.node} could no longer look up {name}", (reading.seq,))
-    return no_proof(
-        f"{step.node} was not seen to look up {name} in vain by the rules, after a lookup that did not fail"
-    )
+    return no_proof(f"{step.node} was not seen to look up {name} before the step and to be stopped by its rules after")
 
 
 def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:

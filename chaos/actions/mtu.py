@@ -45,7 +45,10 @@ def _pings(size: int, cidrs: list[str]) -> str:
 
 
 def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven when pings of ``size`` bytes are answered and those of one more are not, which were before."""
+    """Proven when pings of ``size`` bytes are answered and those of one more are not, which were before.
+
+    And when the rules have caught packets: others may have narrowed the path.
+    """
     step = within_duration(step)
     begin, size = step.returned or step.begin, int(step.params.get("size", 1280))
     for reading in readings_after(timeline, step, "nft-rules"):
