@@ -23,7 +23,7 @@ class Qdiscs(HostFact):
     """Mapping of interfaces to their queueing disciplines: ``{"eth0": [{"kind": "fq_codel", "handle": "0:"}]}``.
 
     In tc's order and with all that it prints, but for the number of references. Those with handle ``0:`` are the
-    kernel's own default, whose options nobody can change. They are left out: some follow from the MTU at the time when
+    kernel's own default, whose options cannot be changed. They are left out: some follow from the MTU at the time when
     the kernel made it (fq_codel_init, net/sched/sch_fq_codel.c).
     """
 
