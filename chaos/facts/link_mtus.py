@@ -18,7 +18,7 @@ class LinkMtus(HostFact):
         if exit_code:
             raise ValueError("ip did not list the interfaces (package iproute2)")
         rows = json_rows(stdout)
-        return {str(row["ifname"]): int(row["mtu"]) for row in rows if "mtu" in row}
+        return {str(row["ifname"]): int(row["mtu"]) for row in rows if isinstance(row.get("mtu"), int)}
 
 
 FACT = LinkMtus()
