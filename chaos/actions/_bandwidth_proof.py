@@ -11,6 +11,7 @@ from chaos.model.evidence import no_proof
 from chaos.model.timeline import Timeline
 
 BURST = 6000  # bytes that tbf lets pass at once: at 100 Mbit/s it is called every 0.5 ms
+LARGEST_BURST = 9500  # for jumbo frames: with it, pings seem to pass 13 % faster than they do
 _RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m)bit")
 _UNITS = {"k": 1_000, "m": 1_000_000}
 _EXACT, _TWICE = 1.25, 2.0  # times the rate of the step

@@ -17,6 +17,7 @@ from chaos.actions._netem_batch import Shape, batch, delete_argv, first_filter, 
 from chaos.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
 from chaos.actions._packetfilter import merge_networks, parse_network
 from chaos.actions._peers import NODES, addresses_of, control_plane, other_nodes, require_peers
+from chaos.facts.qdiscs import DEFAULT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
@@ -58,10 +59,12 @@ class NetemAction(Action[P, NetemState]):
     keeps_pods_running = True
     feature = "netem"  # of the fact netem-support
     measured_by = "round-trips"
-    facts = ("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers")
+    facts: tuple[str, ...] = (
+        *("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers"),
+    )
 
     @abstractmethod
-    def effect(self, target: Target, params: P) -> str:
+    def effect(self, target: Target, params: P, interface: str) -> str:
         """The queueing discipline with its parameters, as in tc(8). Raises Unsupported."""
 
     def facts_for(self, params: P) -> tuple[str, ...]:
@@ -82,7 +85,7 @@ class NetemAction(Action[P, NetemState]):
         peers = _peers(target, params)
         interface = _interface(target, peers, routes_fact(_recorded(params)))
         peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
-        shape = Shape(interface, self.effect(target, params), peers, peer)
+        shape = Shape(interface, self.effect(target, params, interface), peers, peer)
         return NetemState(
             batch=batch(shape, ways),
             interface=interface,
@@ -95,8 +98,11 @@ class NetemAction(Action[P, NetemState]):
         )
 
     def preconditions(self, state: NetemState) -> tuple[FactCheck, ...]:
-        """Another root may have been set meanwhile; and a saved plan may be run from elsewhere."""
-        return (_before(state), FactCheck("ssh-peer", state.peer))
+        """Another root may have been set meanwhile; and a saved plan may be run from elsewhere.
+
+        The device for inbound packets may be another step's, and the undo of this one would delete it.
+        """
+        return (FactCheck("netem", False), _before(state), FactCheck("ssh-peer", state.peer))
 
     def inject(self, state: NetemState) -> tuple[Command, ...]:
         return (load_command(state.batch, directions({"direction": state.direction})),)
@@ -179,7 +185,7 @@ def _default_qdiscs(target: Target, interface: str, *, is_inbound: bool) -> list
     found: list[dict[str, Any]] = target.require_fact("qdiscs", "they must be restored exactly").get(interface) or []
     roots = [row for row in found if row["kind"] not in _INGRESS]
     others = found if is_inbound else roots
-    foreign = sorted({f"{row['kind']} {row['handle']}" for row in others if row["handle"] != "0:"})
+    foreign = sorted({f"{row['kind']} {row['handle']}" for row in others if row["handle"] != DEFAULT})
     if foreign or not roots:
         why = f"{interface} of {target.node} has {', '.join(foreign) or 'no queueing discipline that tc lists'}"
         raise Unsupported(f"{why}: only the kernel's default can be restored exactly", hint="choose another node")

@@ -5,7 +5,7 @@ peers' packets to a device of nodefall's own (ifb), whose root has the effect. F
 are added last: a batch that is cut off before has no effect.
 
 The ingress qdisc has the same handle whoever adds it, so it is deleted only after a filter with a preference of
-nodefall's own was deleted from it.
+nodefall's own was deleted from it, and added just before that filter.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from chaos.actions._packetfilter import parse_network
 from chaos.facts.netem import EFFECT, IFB, ROOT
 from chaos.model.command import HostCommand
+from chaos.model.errors import Unsupported
 
 _BAND = f"{ROOT}4"
 _FIRST = 20047  # of the preferences of filters for inbound packets
@@ -37,9 +38,9 @@ def batch(shape: Shape, directions: Sequence[str]) -> str:
     """The lines for ``tc -batch``. Raises ValueError for an address that is none."""
     lines = [
         *(_out_lines(shape) if "out" in directions else ()),
-        *(_in_lines(shape) if "in" in directions else ()),
+        *([f"qdisc add dev {IFB} root handle {EFFECT} {shape.effect}"] if "in" in directions else ()),
         *(_filters(shape, "out") if "out" in directions else ()),
-        *(_filters(shape, "in") if "in" in directions else ()),
+        *([f"qdisc add dev {shape.interface} ingress", *_filters(shape, "in")] if "in" in directions else ()),
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -51,10 +52,12 @@ def load_command(text: str, directions: Sequence[str]) -> HostCommand:
 
 
 def delete_argv(interface: str, first: str, directions: Sequence[str]) -> tuple[str, ...]:
-    """What undoes a batch. ``first``: see :func:`first_filter`."""
+    """What undoes a batch. ``first``: see :func:`first_filter`. Raises Unsupported if inbound packets have none."""
     root = ("tc", "qdisc", "del", "dev", interface, "root", "handle", ROOT)
     if "in" not in directions:
         return root
+    if not first:  # tc would delete the filters of others
+        raise Unsupported("the first filter for inbound packets is not known", hint="undo it where the run was started")
     script = f'tc filter del dev "$1" ingress {first} && tc qdisc del dev "$1" ingress'
     script = f"{script}; ip link del {IFB}"
     if "out" in directions:
@@ -72,13 +75,6 @@ def _out_lines(shape: Shape) -> list[str]:
     return [
         f"qdisc add dev {shape.interface} root handle {ROOT} prio bands 4",
         f"qdisc add dev {shape.interface} parent {_BAND} handle {EFFECT} {shape.effect}",
-    ]
-
-
-def _in_lines(shape: Shape) -> list[str]:
-    return [
-        f"qdisc add dev {IFB} root handle {EFFECT} {shape.effect}",
-        f"qdisc add dev {shape.interface} ingress",
     ]
 
 

@@ -90,11 +90,13 @@ def during(
 ) -> tuple[list[dict[str, Any]], tuple[int, ...], ProofResult | None]:
     """Pings during the fault, with their sequence numbers; a result if it ended too early or there are none.
 
-    ``fact``: name of that with the pings.
+    ``fact``: name of that with the pings. What the queueing discipline has not seen, it did not hit.
     """
     step = within_duration(step)
     begin = step.returned or step.begin
+    seen = 0
     for reading in readings_after(timeline, step, "netem"):
+        seen += reading.value["passed"] + reading.value["dropped"] if isinstance(reading.value, dict) else 0
         if reading.value is False and reading.began >= begin:
             because = (
                 f"{step.node} had no queueing discipline of nodefall {reading.t - step.begin:.1f} s after the step"
@@ -104,6 +106,8 @@ def during(
     readings = [r for r in readings_after(timeline, step, reference) if r.began >= begin and _of(step, r)]
     if not readings:
         return [], (), no_proof(f"no pings of {step.node} were seen after the step")
+    if not seen:
+        return [], (), no_proof(f"no packet of {step.node} was seen in the queueing discipline of nodefall")
     return [_of(step, r) for r in readings], tuple(r.seq for r in readings), None
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
-from chaos.model.state_types import Tag, UnitName
+from chaos.model.state_types import NodeUnit, Tag
 
 ACTIVE = "active"
 _READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancellation becomes Ready
@@ -16,7 +16,7 @@ _READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancella
 class ServiceState(Struct, frozen=True):
     """The stopped unit; ``seconds`` until the failsafe timer starts it, ``tag`` for the timer's name."""
 
-    unit: UnitName
+    unit: NodeUnit
     tag: Tag
     seconds: float
 

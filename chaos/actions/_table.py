@@ -9,12 +9,24 @@ from pydantic import BaseModel
 
 from chaos.actions._packetfilter import TABLE
 from chaos.actions._peers import NODES
-from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
+from chaos.model.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_unit,
+)
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
+from chaos.model.evidence import readings_after
 from chaos.model.state_types import LookupName, Tag
+from chaos.model.timeline import Timeline
 
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
 
@@ -61,6 +73,12 @@ class TableAction(Action[P, TableState]):
         gone = FactCheck("nft-rules", False)
         proof = (gone, *self.restored(state), FactCheck(PseudoFact.NODE_READY, True))
         return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=failsafe_unit(state.tag))
+
+
+def caught_packets(timeline: Timeline, step: StepRun) -> int:
+    """The most packets that the step's rules were seen to have dropped or rejected."""
+    values = [reading.value for reading in readings_after(timeline, step, "nft-rules")]
+    return max((value.get("packets", 0) for value in values if isinstance(value, dict)), default=0)
 
 
 def require_clean_table(target: Target) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from chaos.actions._bandwidth_proof import BURST, check_bandwidth, parse_rate
+from chaos.actions._bandwidth_proof import BURST, LARGEST_BURST, check_bandwidth, parse_rate
 from chaos.actions._netem import NetemAction
 from chaos.actions._netem_params import NetemParams
 from chaos.model.action import Proof, Target
+from chaos.model.errors import Unsupported
 
 _SLOWEST, _FASTEST = 64_000, 100_000_000  # bits a second: what pings can measure
+_HEADERS = 100  # bytes before a packet of IP, at most
 _MIN_QUEUE, _QUEUE_SECONDS = 50_000, 0.4  # bytes, seconds at the rate
 
 
@@ -40,11 +42,23 @@ class Bandwidth(NetemAction[Params]):
     params = Params
     proofs = (Proof("pings-at-once-take-long", check_bandwidth),)
     feature = "tbf"
+    facts = (*NetemAction.facts, "link-mtus")
     measured_by = "ping-bursts"
 
-    def effect(self, target: Target, params: Params) -> str:  # noqa: ARG002 - the same on every node
-        rate = parse_rate(params.rate)
-        return f"tbf rate {rate}bit burst {BURST} limit {max(_MIN_QUEUE, int(_QUEUE_SECONDS * rate / 8))}"
+    def effect(self, target: Target, params: Params, interface: str) -> str:
+        rate, burst = parse_rate(params.rate), _burst(target, interface)
+        return f"tbf rate {rate}bit burst {burst} limit {max(_MIN_QUEUE, int(_QUEUE_SECONDS * rate / 8))}"
+
+
+def _burst(target: Target, interface: str) -> int:
+    """Bytes that may pass at once: tbf drops packets that are larger (tbf_enqueue, net/sched/sch_tbf.c).
+
+    Raises Unsupported for an interface with so large ones that the proof would take that for a higher rate.
+    """
+    mtu: int = target.require_fact("link-mtus", "no packet may be larger than what passes at once").get(interface, 0)
+    if (burst := max(BURST, mtu + _HEADERS)) > LARGEST_BURST:
+        raise Unsupported(f"{interface} of {target.node} has packets of {mtu} bytes", hint="choose another node")
+    return burst
 
 
 ACTION = Bandwidth()

@@ -42,7 +42,7 @@ _EXPIRE_SCRIPT = (
     ' && systemctl restart --no-block "$4"'
 )
 # The file is the last to go: what still has it, an interrupted undo, is undone again.
-_RESTORE_SCRIPT = 'umount "$2"; systemctl restart "$3" && rm --force "$1" "$1.crt"'
+_RESTORE_SCRIPT = 'umount "$2"; systemctl restart "$3" && rm --force "$1.crt" "$1"'
 
 
 class Params(Model):

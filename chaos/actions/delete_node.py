@@ -28,7 +28,7 @@ from chaos.model.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.model.document import Model
 from chaos.model.evidence import no_proof
 from chaos.model.permission import PATCH_NODES, Permission, permissions_on
-from chaos.model.state_types import NodeName, Tag, UnitName
+from chaos.model.state_types import NodeName, NodeUnit, Tag
 from chaos.model.timeline import Timeline
 
 _REGISTRATION_SECONDS = 20.0  # in which a restarted kubelet registers
@@ -56,7 +56,7 @@ class DeleteNodeState(Struct, frozen=True):
 
     node: NodeName
     machine: Literal["on", "off"]
-    unit: UnitName
+    unit: NodeUnit
     labels: dict[str, str]
     taints: list[dict[str, str]]
     cordoned: bool

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Literal
 
 from pydantic import Field
 
 from chaos.actions._packetfilter import TABLE, filter_chain, parse_network
-from chaos.actions._peers import own_node, pod_networks
-from chaos.actions._table import TableAction, TableState, require_clean_table, timer_seconds
+from chaos.actions._peers import NODES, own_node, pod_networks
+from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table, timer_seconds
 from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
+from chaos.model.api_fact import pods_path
 from chaos.model.document import DurationText, Model
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
@@ -39,7 +41,7 @@ def _lookup(name: str) -> str:
 
 
 def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Of the host by a lookup that fails, after one that did not; of pods alone by packets that the rules caught."""
+    """Of the host by a lookup that fails, after one that did not; of both by packets that the rules caught."""
     step = within_duration(step)
     begin = step.returned or step.begin
     for reading in readings_after(timeline, step, "nft-rules"):
@@ -54,9 +56,9 @@ def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
         if reading.value:
             because = f"{step.node} looked up {name} {reading.t - step.begin:.1f} s after the step"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-        if before and before.value:
+        if before and before.value and caught_packets(timeline, step):
             return ProofResult(ProofStatus.PROVEN, f"{step.node} could no longer look up {name}", (reading.seq,))
-    return no_proof(f"{step.node} was not seen to look up {name} in vain, after a lookup that did not fail")
+    return no_proof(f"{step.node} was not seen to look up {name} before the step and to be stopped by its rules after")
 
 
 def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -73,9 +75,9 @@ class DnsFailure(TableAction[Params]):
     Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
     are those that a program remembers, and those asked over TLS or HTTPS.
 
-    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one;
-    without podCIDRs (as with Amazon's and Calico's address management) by the kind of the interface that their packets
-    come from, veth or bridge.
+    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
+    Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
+    address management do not use them), by the kind of the interface that their packets come from, veth or bridge.
 
     ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
     /etc/hosts.
@@ -86,6 +88,9 @@ class DnsFailure(TableAction[Params]):
     example = "{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}"
     params = Params
     proofs = (Proof("lookups-fail", _check_lookups_fail),)
+
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
+        return (NODES, pods_path(node))
 
     def facts_for(self, params: Params) -> tuple[str, ...]:
         return (*self.facts, _lookup(params.name))
@@ -128,12 +133,24 @@ def _rules(target: Target, params: Params) -> str:
 def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
     try:
         networks = [parse_network(text) for text in pod_networks(own_node(target))]
+        outside = [text for text in _pod_addresses(target) if not any(_is_in(text, network) for network in networks)]
     except ValueError as error:
         raise Unsupported(f"{target.node}: no rules can be made of its podCIDRs: {error}") from error
-    if not networks:
+    if outside or not networks:
         return [f"{_POD_INTERFACES} {rule}" for rule in rules]
     families = {4: "ip", 6: "ip6"}
     return [f"{families[network.version]} saddr {network} {rule}" for network in networks for rule in rules]
+
+
+def _pod_addresses(target: Target) -> list[str]:
+    """Those of pods with a network of their own."""
+    found = (target.objects.get(pods_path(target.node)) or {}).get("items") or []
+    pods = [pod for pod in found if not pod["spec"].get("hostNetwork")]
+    return [each["ip"] for pod in pods for each in pod.get("status", {}).get("podIPs") or []]
+
+
+def _is_in(address: str, network: IPv4Network | IPv6Network) -> bool:
+    return ip_address(address) in network
 
 
 ACTION = DnsFailure()

@@ -27,7 +27,7 @@ from chaos.model.document import DurationText, Model
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until, readings_after, within_duration
-from chaos.model.state_types import Tag, UnitName
+from chaos.model.state_types import NodeUnit, Tag
 from chaos.model.timeline import Timeline
 
 _QUOTA, _CPU = "kubelet-cpu-quota", "kubelet-cpu"
@@ -49,7 +49,7 @@ class Params(Model):
 class SlowState(Struct, frozen=True):
     """The kubelet's unit, its quota before, in percent of a CPU (None: no quota), and the failsafe timer."""
 
-    unit: UnitName
+    unit: NodeUnit
     percent: float
     former: float | None
     tag: Tag

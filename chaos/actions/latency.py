@@ -51,7 +51,7 @@ class Latency(NetemAction[Params]):
     params = Params
     proofs = (Proof("round-trips-rose", check_latency),)
 
-    def effect(self, target: Target, params: Params) -> str:
+    def effect(self, target: Target, params: Params, interface: str) -> str:  # noqa: ARG002 - the same on each
         distribution = params.distribution or "uniform"
         if distribution == "normal" and "normal" not in target.require_fact("netem-support", "delays may vary"):
             why = f"{target.node}: its tc has no table of the {distribution} distribution"

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from chaos.actions._packetfilter import BlockRule, Network, merge_networks, ruleset
 from chaos.actions._peers import addresses_of, control_plane, other_nodes, own_node, pod_networks, require_peers
-from chaos.actions._table import TableAction, TableState, require_clean_table, timer_seconds
+from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table, timer_seconds
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.model.document import DurationText, Model
 from chaos.model.errors import Unsupported
@@ -45,7 +45,10 @@ def _pings(size: int, cidrs: list[str]) -> str:
 
 
 def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven when pings of ``size`` bytes are answered and those of one more are not, which were before."""
+    """Proven when pings of ``size`` bytes are answered and those of one more are not, which were before.
+
+    And when the rules have caught packets: others may have narrowed the path.
+    """
     step = within_duration(step)
     begin, size = step.returned or step.begin, int(step.params.get("size", 1280))
     for reading in readings_after(timeline, step, "nft-rules"):
@@ -59,7 +62,7 @@ def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
         if found.get("large"):
             because = f"a ping of {size + 1} bytes of {step.node} was answered"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-        if found.get("small") and usual.get("large"):
+        if found.get("small") and usual.get("large") and caught_packets(timeline, step):
             because = f"pings of {size} bytes of {step.node} were answered, those of {size + 1} bytes no longer"
             return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
     return no_proof(f"pings of {step.node} do not show that packets of {size + 1} bytes passed before and not after")

@@ -43,7 +43,7 @@ class PacketCorrupt(NetemAction[Params]):
     params = Params
     proofs = (Proof("changed-pings-are-lost", check_corruption),)
 
-    def effect(self, target: Target, params: Params) -> str:  # noqa: ARG002 - the same on every node
+    def effect(self, target: Target, params: Params, interface: str) -> str:  # noqa: ARG002 - the same on every node
         return f"{NETEM} corrupt {params.percent:g}%"
 
 

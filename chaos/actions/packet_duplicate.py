@@ -28,7 +28,7 @@ class PacketDuplicate(NetemAction[Params]):
     params = Params
     proofs = (Proof("pings-are-answered-twice", check_duplicates),)
 
-    def effect(self, target: Target, params: Params) -> str:  # noqa: ARG002 - the same on every node
+    def effect(self, target: Target, params: Params, interface: str) -> str:  # noqa: ARG002 - the same on every node
         return f"{NETEM} duplicate {params.percent:g}%"
 
 

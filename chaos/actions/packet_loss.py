@@ -31,7 +31,7 @@ class PacketLoss(NetemAction[Params]):
     params = Params
     proofs = (Proof("pings-are-lost", check_loss),)
 
-    def effect(self, target: Target, params: Params) -> str:  # noqa: ARG002 - the same on every node
+    def effect(self, target: Target, params: Params, interface: str) -> str:  # noqa: ARG002 - the same on every node
         return f"{NETEM} loss {params.percent:g}%"
 
 

@@ -28,7 +28,7 @@ from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import EXIT_CODE_ZERO, no_proof
 from chaos.model.kube import node_condition
-from chaos.model.state_types import UnitName
+from chaos.model.state_types import NodeUnit
 from chaos.model.timeline import Timeline
 
 _LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes its lock again
@@ -84,7 +84,7 @@ class SignalState(Struct, frozen=True):
 
     active: bool
     had_inhibitor: bool
-    unit: UnitName
+    unit: NodeUnit
     grace_seconds: float
 
 

@@ -12,6 +12,8 @@ from chaos.model.command import HostCommand
 from chaos.model.document import Model
 from chaos.model.fact import HostFact
 
+DEFAULT = "0:"  # handle of a queueing discipline that the kernel has made by itself
+
 
 class QdiscsParams(Model):
     interface: str | None = Field(None, pattern=r"^[\w.@:-]{1,15}$", description="only of this one; default: of all")
@@ -21,7 +23,8 @@ class Qdiscs(HostFact):
     """Mapping of interfaces to their queueing disciplines: ``{"eth0": [{"kind": "fq_codel", "handle": "0:"}]}``.
 
     In tc's order and with all that it prints, but for the number of references. Those with handle ``0:`` are the
-    kernel's own default.
+    kernel's own default, whose options cannot be changed. They are left out: some follow from the MTU at the time when
+    the kernel made it (fq_codel_init, net/sched/sch_fq_codel.c).
     """
 
     name = "qdiscs"
@@ -41,6 +44,8 @@ class Qdiscs(HostFact):
         for row in json_rows(stdout):
             interface = str(row.pop("dev", self.options.interface))  # not printed where it was asked for
             row.pop("refcnt", None)
+            if row.get("handle") == DEFAULT:
+                row.pop("options", None)
             found.setdefault(interface, []).append(row)
         return found
 

@@ -18,6 +18,14 @@ _DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
 OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
 UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
+# Of the facts kubelet-unit and runtime-unit: an undo restarts them, and there are units that end in a reboot.
+NodeUnit = Annotated[
+    str,
+    Meta(
+        pattern=r"\A(?:kubelet|k3s(?:-agent)?|rke2-(?:server|agent)|containerd|crio|docker"
+        r"|snap\.kubelet\.daemon|snap\.microk8s\.daemon-(?:kubelite|kubelet|containerd))\.service\Z"
+    ),
+]
 WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
 CrashTool = Annotated[str, Meta(pattern=rf"\A(?:{CRASH_TOOL})\Z")]
 Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target

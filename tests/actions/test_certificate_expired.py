@@ -32,7 +32,7 @@ def node(credentials: dict[str, Any] | None = None, unit: str = "kubelet.service
 def test_a_certificate_is_mounted_over_the_kubelets_and_unmounted() -> None:
     done = describe("certificate-expired", {"duration": "90s"}, node())
     restore = (
-        """sh -c 'umount "$2"; systemctl restart "$3" && rm --force "$1" "$1.crt"' nodefall """
+        """sh -c 'umount "$2"; systemctl restart "$3" && rm --force "$1.crt" "$1"' nodefall """
         f"/run/nodefall-kubelet-client.pem {TARGET} kubelet.service"
     )
     former = f"kubelet-client-certificate is {FORMER}"

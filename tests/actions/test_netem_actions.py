@@ -73,7 +73,22 @@ def test_effects(action: str, given: dict[str, Any], effect: str) -> None:
 @pytest.mark.parametrize(("rate", "limit"), [("64kbit", 50_000), ("1.5mbit", 75_000), ("100mbit", 5_000_000)])
 def test_a_rate_has_a_queue_of_its_own_size(rate: str, limit: int) -> None:
     bits = {"64kbit": 64_000, "1.5mbit": 1_500_000, "100mbit": 100_000_000}[rate]
-    assert lines("bandwidth", {"rate": rate})[1].endswith(f"handle 4e10: tbf rate {bits}bit burst 6000 limit {limit}")
+    found = lines("bandwidth", {"rate": rate}, changed(link_mtus={"eth0": 1500}))
+    assert found[1].endswith(f"handle 4e10: tbf rate {bits}bit burst 6000 limit {limit}")
+
+
+@pytest.mark.parametrize(("mtu", "burst"), [(1500, 6000), (5900, 6000), (9001, 9101), (9216, 9316)])
+def test_the_largest_packet_passes_at_once(mtu: int, burst: int) -> None:
+    """Tbf drops what is larger than the burst."""
+    found = lines("bandwidth", {"rate": "1mbit"}, changed(link_mtus={"eth0": mtu, "lo": 65536}))
+    assert f" burst {burst} " in found[1]
+
+
+def test_packets_that_spoil_the_proof_are_refused() -> None:
+    with pytest.raises(Unsupported, match="eth0 of n1 has packets of 65520 bytes"):
+        prepare("bandwidth", {"rate": "1mbit"}, changed(link_mtus={"eth0": 65520}))
+    with pytest.raises(Unsupported, match="the fact link-mtus is not known"):
+        prepare("bandwidth", {"rate": "1mbit"}, READY)
 
 
 def test_inbound_packets_go_through_a_device_of_nodefall() -> None:
@@ -100,6 +115,11 @@ def test_both_directions_are_undone_at_once() -> None:
     ]
     (undo,) = describe("packet-loss", LOSS | {"direction": "both"}, READY).undo
     assert undo.startswith('sh -c \'tc qdisc del dev "$1" root handle 4e0f:; tc filter del dev')
+
+
+def test_ingress_is_added_just_before_the_filter_by_which_undo_knows_it() -> None:
+    both = lines("packet-loss", LOSS | {"direction": "both"})
+    assert "pref 20047" in both[both.index("qdisc add dev eth0 ingress") + 1]
 
 
 def test_a_connection_over_ipv6_keeps_its_neighbours() -> None:
@@ -142,7 +162,7 @@ def test_undo_and_failsafe_timer_delete_only_the_root_of_nodefall() -> None:
     assert described.undo == ["tc qdisc del dev eth0 root handle 4e0f: unless netem is False"]
     assert described.proof == ["netem is False", before, "node-ready is True"]
     assert described.disarm == "nodefall-run-slow"
-    assert described.preconditions == [before, "ssh-peer is {'address': '10.9.9.9', 'port': 22}"]
+    assert described.preconditions == ["netem is False", before, "ssh-peer is {'address': '10.9.9.9', 'port': 22}"]
     assert describe("latency", {"delay": "1s"}, READY).failsafe.startswith("nodefall-run-slow after 600s")
 
 
@@ -182,7 +202,7 @@ def test_refusals(target: Target, given: dict[str, Any], why: str) -> None:
 def test_filters_of_others_for_inbound_packets_stay() -> None:
     """As those of Cilium and Calico with eBPF."""
     target = changed(qdiscs={"eth0": [DEFAULT, CLSACT]})
-    assert describe("packet-loss", LOSS, target).preconditions[0] == (
+    assert describe("packet-loss", LOSS, target).preconditions[1] == (
         f"qdiscs?interface=eth0 is { ({'eth0': [DEFAULT, CLSACT]}) }"
     )
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from chaos.actions._table import TableState
 from chaos.model.action import Target
+from chaos.model.api_fact import pods_path
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import ACTIONS, describe, prepare
 
@@ -69,6 +70,27 @@ def test_whose_lookups(given: dict[str, Any], chains: list[str]) -> None:
 def test_pods_of_a_node_without_networks_are_recognized_by_their_interfaces() -> None:
     found = rules("dns-failure", {"traffic": "pods"}, replace(READY, objects={}))
     assert found[3] == 'meta iifkind { "veth", "bridge" } udp dport 53 counter drop'
+
+
+@pytest.mark.parametrize(
+    ("addresses", "is_host_network", "by_interface"),
+    [
+        (["10.244.1.7", "fd00:1::7"], False, False),
+        (["192.168.5.7"], False, True),
+        (["10.244.1.7", "fd00:9::7"], False, True),
+        (["10.0.0.2"], True, False),
+    ],
+)
+def test_pods_with_addresses_outside_of_the_networks_of_the_node_are_recognized_by_their_interfaces(
+    addresses: list[str], is_host_network: bool, by_interface: bool
+) -> None:
+    """Calico and Cilium by default ignore the podCIDRs that kubeadm gives to a Node."""
+    pods = [
+        {"spec": {"hostNetwork": is_host_network}, "status": {"podIPs": [{"ip": text} for text in addresses]}},
+        {"spec": {}, "status": {}},
+    ]
+    target = replace(READY, objects={**READY.objects, pods_path("n1"): {"items": pods}})
+    assert rules("dns-failure", {"traffic": "pods"}, target)[3].startswith("meta iifkind") is by_interface
 
 
 def test_rejected_lookups() -> None:

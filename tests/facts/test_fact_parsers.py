@@ -138,6 +138,7 @@ READ_ONLY += (
     "sh -c 'tc -s -j qdisc show && ip -j link show'",
     "tc -j qdisc show",
     "ip -d -j link show",
+    "ip -j link show",
     "ip -j -force -batch -",
     "sh -c 'echo peer control-plane",
 )

@@ -26,6 +26,7 @@ filter protocol ip pref 1 flower chain 0 handle 0x1 classid 4e0f:4
 """
 NORMAL = "qdisc netem 4e11: parent 4e0f:3 limit 1000 delay 2ms  1ms\n"
 TBF = "qdisc tbf 4e12: parent 4e0f:2 rate 1Mbit burst 3000b lat 376ms\n"
+PASS = "\taction order 1: gact action pass\n"
 REDIRECT = "\taction order 1: mirred (Egress Redirect to device nodefall0) stolen\n"
 ROUTES = (
     '[{"type":"local","dst":"10.0.0.9","dev":"lo","prefsrc":"10.0.0.9","flags":[],"uid":0,"cache":["local"]}]\n'
@@ -46,9 +47,11 @@ PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
 """
 
 
-def test_qdiscs_are_all_that_tc_prints_but_references() -> None:
+def test_qdiscs_are_all_that_tc_prints_but_references_and_options_of_the_default() -> None:
     fact = find_fact(FACTS, "qdiscs")
-    row = {"kind": "fq_codel", "handle": "0:", "root": True, "options": {"limit": 10240}}
+    row = {"kind": "fq_codel", "handle": "0:", "root": True}
+    given = DEFAULT.replace("0:", "8001:").replace("10240", "100")
+    assert fact.parse(f"[{given}]", 0) == {"eth0": [row | {"handle": "8001:", "options": {"limit": 100}}]}
     assert fact.parse(f"[{DEFAULT}]", 0) == {"eth0": [row]}
     one = find_fact(FACTS, "qdiscs?interface=eth0")
     assert str(one.command_for({})) == "tc -j qdisc show dev eth0"
@@ -79,7 +82,8 @@ def test_the_device_for_inbound_packets_is_found(qdiscs: str, value: Any) -> Non
     ("stdout", "exit_code", "value"),
     [
         (SHOWN, 1, ["netem"]),
-        (SHOWN + NORMAL + TBF + REDIRECT, 0, ["netem", "normal", "tbf", "ingress"]),
+        (SHOWN + REDIRECT, 1, ["netem"]),
+        (SHOWN + NORMAL + TBF + PASS + REDIRECT, 0, ["netem", "normal", "tbf", "ingress"]),
         (SHOWN + TBF, 1, ["netem", "tbf"]),
     ],
 )
@@ -147,6 +151,7 @@ def test_pings_go_to_networks_and_families() -> None:
 
 def test_kinds_of_links() -> None:
     text = '[{"ifname":"lo"},{"ifname":"eth0","linkinfo":{"info_kind":"veth"}},{"ifname":"eth1","parentbus":"virtio"}]'
+    assert FACTS["link-mtus"].parse(LINKS, 0) == {"lo": 65536, "eth0": 1500}
     assert FACTS["link-kinds"].parse(text, 0) == {"lo": "", "eth0": "veth", "eth1": ""}
 
 
@@ -159,6 +164,8 @@ def test_kinds_of_links() -> None:
         ("netem-support", "", 1),
         ("netem-support", SHOWN.replace("classid", ""), 1),
         ("link-kinds", "", 1),
+        ("link-mtus", "", 1),
+        ("link-mtus", "eth0", 0),
         ("peer-routes", "", 1),
         ("round-trips", "peer nodes 10.0.0.2\nsh: 1: ping: not found\n", 127),
         ("round-trips", "", 0),

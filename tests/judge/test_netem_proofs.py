@@ -138,6 +138,15 @@ def test_bandwidth(before: float, after: float, expected: ProofStatus) -> None:
     assert proof("bandwidth", pings(25, 25), pings(25, 24, longest=after))[0] is UNPROVEN
 
 
+@pytest.mark.parametrize("action", sorted(PARAMS))
+def test_what_netem_has_not_seen_it_did_not_hit(action: str) -> None:
+    """As pings that are late or lost for another reason."""
+    shown = pings(25, 17, 0.25, longest=0.25, twice=9) if action != "bandwidth" else pings(25, 25, longest=0.25)
+    assert proof(action, pings(25, 25), shown, loaded=NONE_DROPPED)[0] is PROVEN
+    status, because = proof(action, pings(25, 25), shown, loaded=LOADED | {"passed": 0, "dropped": 0})
+    assert (status, because) == (UNPROVEN, "no packet of n1 was seen in the queueing discipline of nodefall")
+
+
 def test_two_directions_are_felt_twice() -> None:
     both: dict[str, Any] = {"direction": "both"}
     assert proof("latency", pings(10, 10), pings(10, 10, 0.2043), **both)[0] is UNPROVEN

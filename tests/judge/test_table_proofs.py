@@ -33,6 +33,7 @@ def proof(action: str, fact: str, before: Any, after: list[Any], rules: Any, **p
         (True, [False], {"packets": 4}, {}, PROVEN),
         (True, [False, True], {"packets": 4}, {}, PROVEN),
         (True, [True], {"packets": 0}, {}, DISPROVEN),
+        (True, [False], {"packets": 0}, {}, UNPROVEN),  # the server does not answer
         (False, [False], {"packets": 4}, {}, UNPROVEN),
         (None, [False], {"packets": 4}, {}, UNPROVEN),
         (True, [], {"packets": 4}, {}, UNPROVEN),
@@ -57,6 +58,7 @@ def pings(small: int, large: int, kind: str = "control-plane") -> dict[str, Any]
         (pings(3, 3), [pings(3, 0)], {"packets": 4}, PROVEN),
         (pings(3, 3), [pings(0, 0), pings(2, 0)], {"packets": 4}, PROVEN),
         (pings(3, 3), [pings(3, 1)], {"packets": 0}, DISPROVEN),
+        (pings(3, 3), [pings(3, 0)], {"packets": 0}, UNPROVEN),  # others have narrowed the path
         (pings(3, 0), [pings(3, 0)], {"packets": 4}, UNPROVEN),  # the path is that narrow by itself
         (pings(3, 3), [pings(0, 0)], {"packets": 4}, UNPROVEN),  # no path at all
         (None, [pings(3, 0)], {"packets": 4}, UNPROVEN),

@@ -155,6 +155,8 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         "n1 still has nodefall-x.timer of",
     ),
     ("leftovers", observed(host(nft_rules={"packets": 0})), "refusal", "n1 has the packet filter table of an earlier"),
+    ("leftovers", observed(host(netem={"interface": "eth0"})), "refusal", "n1 has a queueing discipline of an earlier"),
+    ("leftovers", observed(host(netem={"interface": "nodefall0"})), "refusal", "n1 has a queueing discipline"),
     ("leftovers", observed(host(disk_filler="active")), "refusal", "n1 has nodefall-disk-filler.service of an earlier"),
     ("leftovers", observed(host(memory_filler="deactivating")), "refusal", "nodefall-memory-filler.service"),
     ("leftovers", observed(host(pid_filler="active")), "refusal", "which is active"),
@@ -396,6 +398,7 @@ def test_every_check_has_a_rule() -> None:
 
 NO_FINDING = [
     ("leftovers", observed(host(without="nft-rules"))),
+    ("leftovers", observed(host(netem=False))),
     ("leftovers", observed(host(pid_filler="failed"))),
     ("quorum", observed(host("a"), nodes=planes("a", "b", "c"))),
     ("quorum", observed(host("a"), host("b"), nodes=planes("a", "b", "c"))),

@@ -115,7 +115,9 @@ class RedfishControl:
         self._reset("ForceOff", PowerState.OFF)
 
     def soft_off(self) -> None:
-        """Press the power button; returns when the BMC has accepted the request."""
+        """Press the power button; returns when the BMC has accepted the request. Refused for a machine that is off."""
+        if self.state() is PowerState.OFF:  # PushPowerButton would power it on
+            raise Refused(f"{self._endpoint} reports that the machine is off", hint="power it on first")
         allowed = self._reset_action().allowed
         kind = next((kind for kind in _SOFT_OFF if allowed and kind in allowed), _SOFT_OFF[0])
         self._reset(kind, PowerState.OFF)

@@ -9,6 +9,7 @@ from chaos.preflight.observations import ClusterObservations, HostObservations, 
 
 _FILLERS = ("cpu", "disk", "memory", "pid")
 _EXPIRED = "/run/nodefall-kubelet-client.pem"
+_ROOT, _IFB = "4e0f:", "nodefall0"  # of the fact netem
 _IDLE = ("inactive", "failed")  # states of a unit that holds nothing
 
 
@@ -19,11 +20,11 @@ class Leftovers(Check):
 
     name = "leftovers"
     summary = (
-        "no packet filter rules, filler, clock offset, expired certificate, stopped or slow kubelet of an earlier run "
-        "is left on the host"
+        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, stopped or slow "
+        "kubelet of an earlier run is left on the host"
     )
     facts = (
-        *("nft-rules", "firewall-rules"),
+        *("nft-rules", "firewall-rules", "netem"),
         *(f"{kind}-filler" for kind in _FILLERS),
         *("clock-skew", "kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
     )
@@ -46,6 +47,8 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
     for rule in host.fact("firewall-rules") or ():
         remedy = f"run netsh advfirewall firewall delete rule name={rule} on the host"
         yield f"the firewall rules {rule} of an earlier run", remedy
+    if netem := host.fact("netem"):
+        yield "a queueing discipline of an earlier run", f"run {_netem_remedy(netem['interface'])} on the host"
     for kind in _FILLERS:
         unit, state = f"nodefall-{kind}-filler.service", host.fact(f"{kind}-filler")
         if state and state not in _IDLE:
@@ -62,6 +65,12 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
         yield "an expired certificate for the kubelet", remedy
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
+
+
+def _netem_remedy(interface: str) -> str:
+    if interface != _IFB:
+        return f"tc qdisc del dev {interface} root handle {_ROOT}"
+    return f"tc qdisc del dev INTERFACE ingress, for the interface that redirects to {_IFB}, and ip link del {_IFB}"
 
 
 def _mark_file(host: HostObservations) -> str:

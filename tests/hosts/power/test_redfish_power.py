@@ -211,6 +211,15 @@ def test_soft_off_presses_the_power_button(bmc: Bmc, allowed: list[str] | None, 
     assert bmc.resets == ([sent] if sent else [])
 
 
+@pytest.mark.parametrize("power", ["Off", "PoweringOn"])
+def test_the_button_of_a_machine_that_is_off_is_not_pressed(bmc: Bmc, power: str) -> None:
+    """It would power the machine on."""
+    bmc.allowed, bmc.power = ["On", "ForceOff", "PushPowerButton"], power
+    with pytest.raises(Refused, match="reports that the machine is off"):
+        bmc.control().soft_off()
+    assert bmc.resets == []
+
+
 def test_credentials_stay_with_the_server_that_was_named(bmc: Bmc) -> None:
     bmc.target = "https://elsewhere.example/reset"
     with pytest.raises(NodefallError, match=r"elsewhere\.example"):

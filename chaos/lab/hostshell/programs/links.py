@@ -41,7 +41,8 @@ def _links(process: Process, *, is_detailed: bool) -> list[dict[str, object]]:
     traffic = process.host.traffic
     kinds = {"lo": "", traffic.interface: ""} | ({IFB: "ifb"} if traffic.has_ifb else {})
     return [
-        {"ifname": name} | ({"linkinfo": {"info_kind": kind}} if kind and is_detailed else {})
+        {"ifname": name, "mtu": 65536 if name == "lo" else 1500}
+        | ({"linkinfo": {"info_kind": kind}} if kind and is_detailed else {})
         for name, kind in kinds.items()
     ]
 

@@ -47,6 +47,7 @@ async def _query_dns(process: Process, name: str) -> int:
         rule for table in process.host.tables.values() for way, rules in table.chains if way == "out" for rule in rules
     ]
     if any(rule.ends_lookups for rule in rules):
+        process.host.caught_packets += 1
         if all(rule.verdict == "drop" for rule in rules if rule.ends_lookups):
             await process.host.lockstep.wait_until(process.host.sim.now + _LOOKUP_TIMEOUT)
         return 2

@@ -36,6 +36,7 @@ async def nft(process: Process, argv: list[str]) -> int:
     except RuleError as error:
         return process.fail(str(error))
     process.host.tables = tables  # all or nothing, as in nft
+    process.host.caught_packets = process.host.caught_packets if TABLE in tables else 0
     apply(process.host)
     return 0
 
@@ -114,7 +115,8 @@ def _list(process: Process, words: list[str]) -> int:
     name = " ".join(words[1:])
     if words[:1] != ["table"] or name not in tables:
         return process.fail(f"{_MISSING}\nlist {' '.join(words)}")
-    text = tables[name].text.strip().replace("counter ", "counter packets 0 bytes 0 ")  # the lab counts no packets
+    text = tables[name].text.strip().replace("counter ", "counter packets 0 bytes 0 ")
+    text = text.replace("packets 0 ", f"packets {process.host.caught_packets} ", 1)  # the lab counts those of all rules
     process.out(f"table {name} {{\n{text}\n}}\n")
     return 0
 

@@ -28,7 +28,9 @@ async def ping(process: Process, argv: list[str]) -> int:
     is_burst = "preload" in given
     if is_burst and not process.is_root:
         return process.fail("ping: cannot set preload to value greater than 3: 25", 2)
-    is_cut = _is_cut(host, match["address"]) or _is_too_long(host, match["address"], int(given.get("size", 56)))
+    is_long = _is_too_long(host, match["address"], int(given.get("size", 56)))
+    host.caught_packets += count if is_long else 0
+    is_cut = is_long or _is_cut(host, match["address"])
     times, doubles = ([], 0) if is_cut else _send(host, given, count)
     last = max(times, default=0.0) if len(times) == count else float(match["wait"])
     await host.lockstep.wait_until(host.sim.now + (0.0 if is_burst else (count - 1) * float(given["interval"])) + last)

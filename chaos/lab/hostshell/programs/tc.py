@@ -90,9 +90,11 @@ def _show(process: Process, name: str, match: re.Match[str], options: list[str])
     traffic = process.host.traffic
     if name == "filters":
         path = traffic.out if match["parent"] == ROOT else traffic.inbound
-        hit = "classid 4e0f:4" if match["parent"] == ROOT else f"mirred (Egress Redirect to device {IFB}) stolen"
+        is_out = match["parent"] == ROOT
+        hit = "classid 4e0f:4" if is_out else f"mirred (Egress Redirect to device {IFB}) stolen"
+        keep = "classid 4e0f:1" if is_out else "gact action pass"
         for known in path.filters:
-            process.out(f"filter {known.key} flower chain 0 {hit if known.hits else ''}".rstrip() + "\n")
+            process.out(f"filter {known.key} flower chain 0 {hit if known.hits else keep}\n")
         return
     rows = [row for row in traffic.rows(with_counters="-s" in options) if match["dev"] in (None, row["dev"])]
     if "-j" in options:
