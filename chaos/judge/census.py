@@ -135,7 +135,7 @@ class Census:
         if settled and self._matching.value(UNSEEN) is None:
             return False  # it is not among those of which it was unknown at that moment
         absent = [s for s in changes(self._unseen.samples) if s.t <= self._settled]
-        return [(s.t, s.lo, s.value) for s in settled] == [(s.t, s.lo, s.value) for s in absent]
+        return [(s.t, s.lo, s.value, s.seq) for s in settled] == [(s.t, s.lo, s.value, s.seq) for s in absent]
 
     def _series(self, timeline: Timeline) -> _Series:
         """Changes that are not settled, up to what is proven."""

@@ -23,7 +23,7 @@ def relevant_resources(experiment: Experiment, registry: PluginRegistry) -> froz
 def currency_notes(experiment: Experiment, registry: PluginRegistry, timeline: Timeline) -> Iterator[str]:
     """``pods were not proven current from 12:01:10 to 12:01:40 UTC``, one for each resource."""
     for source in sorted(relevant_resources(experiment, registry)):
-        windows = timeline.currency.unproven(source, timeline.end)
+        windows = [(max(t, timeline.start), end) for t, end in timeline.currency.unproven(source, timeline.end)]
         if windows:
             spans = " and ".join(f"from {_clock_time(start)} to {_clock_time(end)}" for start, end in windows)
             yield f"{source} were not proven current {spans} UTC: when they changed in between is uncertain"

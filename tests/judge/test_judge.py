@@ -308,6 +308,16 @@ def test_a_lost_proof_has_a_note() -> None:
     )
 
 
+def test_a_first_proof_without_some_objects_has_a_note_from_the_start() -> None:
+    story = stopped().current(1, "pods", ["late"])
+    for t in range(2, 100):
+        story.current(t, "pods", ["late"] if t < 50 else [])
+    notes = [note for note in run(story).notes if note.startswith("pods were not proven current")]
+    assert notes == [
+        "pods were not proven current from 08:00:00 to 08:00:50 UTC: when they changed in between is uncertain"
+    ]
+
+
 def test_unmet_requirement() -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
     result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})

@@ -83,8 +83,8 @@ class Network:
 
     @property
     def is_impaired(self) -> bool:
-        """Whether packets of any family are delayed or lost."""
-        return bool(self._impairments)
+        """Whether packets of any family, in any direction, are delayed, lost or changed."""
+        return bool(self._impairments or self._inbound)
 
     def impairments(self) -> dict[Family, Impairment]:
         """Of packets to the API server."""

@@ -17,7 +17,8 @@ from chaos.lab.objects.accessors import name_of, uid_of
 from chaos.lab.replay.recording import Observation, Recording, to_epoch
 
 _LATE = 5.0  # seconds; a renewal comes within a second, on a busy machine within three
-_BATCH = 1.0  # seconds at most between two changes of a batch
+_IN_TIME = 1.0
+_BATCH = 1.0  # seconds at most between two late changes of a batch
 _RENEWED = 20.0  # seconds in which every node that lives has renewed its Lease (facts 5.1)
 _RENEW_DEADLINE = 10.0
 _MANAGER = "kube-controller-manager"
@@ -44,6 +45,10 @@ class _Renewal:
     @property
     def is_late(self) -> bool:
         return self.at - self.sent > _LATE
+
+    @property
+    def is_in_time(self) -> bool:
+        return self.at - self.sent <= _IN_TIME
 
 
 class StalledClock:
@@ -108,12 +113,11 @@ def _late_batches(recording: Recording) -> list[Stall]:
     renewals = _renewals(recording.observations["leases"])
     arrivals = sorted(item.t for kind in recording.observations.values() for item in kind)
     found: list[Stall] = []
-    for batch in _batches(renewals):
-        late = [item for item in batch if item.is_late]
+    for late, answered in _batches(renewals):
         if _is_of_most_nodes(late, renewals):
             before = bisect_right(arrivals, min(item.sent for item in late))
             last = arrivals[before - 1] if before else recording.start
-            found.append(Stall(max([last, *(stall.end for stall in found[-1:])]), batch[-1].at))
+            found.append(Stall(max([last, answered, *(stall.end for stall in found[-1:])]), late[-1].at))
     return found
 
 
@@ -150,45 +154,66 @@ def _renewals(leases: list[Observation]) -> list[_Renewal]:
     return [_Renewal(at, node, renewed + offsets[node]) for at, node, renewed in seen]
 
 
-def _batches(renewals: list[_Renewal]) -> Iterator[list[_Renewal]]:
-    """Renewals that came one right after the other."""
+def _batches(renewals: list[_Renewal]) -> Iterator[tuple[list[_Renewal], float]]:
+    """Late renewals that had waited together and came one right after the other, and when one came in time before them.
+
+    Those that came in time do not count: with many nodes, some renewal comes each second.
+    """
     batch: list[_Renewal] = []
+    before = answered = float("-inf")
     for item in renewals:
-        if batch and item.at - batch[-1].at > _BATCH:
-            yield batch
-            batch = []
-        batch.append(item)
+        if item.is_late:
+            if batch and (item.at - batch[-1].at > _BATCH or item.sent > batch[0].at):
+                yield batch, before
+                batch = []
+            before = before if batch else answered
+            batch.append(item)
+        elif item.is_in_time:
+            answered = item.at
     if batch:
-        yield batch
+        yield batch, before
 
 
 def _is_of_most_nodes(late: list[_Renewal], renewals: list[_Renewal]) -> bool:
     """Whether more than one node was late, and at least half of those that renewed about then."""
-    if not late:
-        return False
     begin, end = min(item.sent for item in late) - _RENEWED, late[-1].at
     alive = {item.node for item in renewals if begin <= item.sent <= end}
     return len({item.node for item in late}) >= max(2, len(alive) / 2)
 
 
 def _end_of_batch(observations: list[Observation], stall: Stall) -> float:
-    """End of the late batch of another watch, if that stalled as well: silent, and the first that came was late."""
+    """End of the late batch of another watch, if that stalled as well: silent, and the first that came was late.
+
+    A watch is in order, so the first change that came in time after it ends the batch.
+    """
     times = [item.t for item in observations]
     first = bisect_right(times, stall.begin)
     if first == len(times) or times[first] <= stall.end or not _is_late(observations, first, stall):
         return stall.end
     last = first
-    while last + 1 < len(times) and times[last + 1] - times[last] <= _BATCH:
+    while last + 1 < len(times) and times[last + 1] - times[last] <= _BATCH and not _is_new(observations, last + 1):
         last += 1
     return times[last]
 
 
 def _is_late(observations: list[Observation], index: int, stall: Stall) -> bool:
-    """Whether a change was made before the end of the stall, by the newest of the times that it added to the object."""
+    """Whether a change was made before the end of the stall, and came late."""
+    made = _made_at(observations, index)
+    return made is not None and made <= stall.end and observations[index].t - made > _LATE
+
+
+def _is_new(observations: list[Observation], index: int) -> bool:
+    """Whether a change certainly was not late."""
+    made = _made_at(observations, index)
+    return made is not None and observations[index].t - made <= _LATE
+
+
+def _made_at(observations: list[Observation], index: int) -> float | None:
+    """When a change was made: the newest of the times that it added to the object, if it did."""
     item = observations[index]
-    earlier = [other.object for other in observations[:index] if uid_of(other.object) == uid_of(item.object)]
-    added = {*_times(item.object)} - {*(_times(earlier[-1]) if earlier else ())}
-    return bool(added) and max(added) <= stall.end and item.t - max(added) > _LATE
+    before = (observations[at].object for at in range(index - 1, -1, -1))
+    earlier = next((other for other in before if uid_of(other) == uid_of(item.object)), None)
+    return max({*_times(item.object)} - {*_times(earlier)}, default=None)
 
 
 def _times(value: Any) -> Iterator[float]:

@@ -51,7 +51,7 @@ def _seconds(stalls: list[Stall]) -> list[tuple[float, float]]:
         (_recording(), [(20.1, 45.0)]),
         (_recording(cut=()), []),
         (_recording(cut=("n2",)), []),  # one node is cut off
-        (_recording(cut=("n2", "n3")), [(30.1, 45.0)]),
+        (_recording(cut=("n2", "n3")), [(40.1, 45.0)]),  # then n1 was answered
         (_recording(skew=3600), [(20.1, 45.0)]),
         (_recording(skew=3600, cut=()), []),
         (_recording(_node("n2", "MODIFIED", 52, "00:40")), [(20.1, 52.0)]),  # another watch stalls for longer
@@ -63,6 +63,37 @@ def test_a_stall_is_seen_by_late_renewals_of_most_nodes(
     recording: Recording, expected: list[tuple[float, float]]
 ) -> None:
     assert _seconds(find_stalls(recording)) == expected
+
+
+def _many(*stalls: tuple[float, float]) -> Recording:
+    """Twenty nodes, of which one renews and reports each half second; all waits in ``stalls``."""
+
+    def came(sent: float) -> float:
+        end = next((end for begin, end in stalls if begin <= sent < end), None)
+        return sent + 0.1 if end is None else end + sent / 1000
+
+    entries = [{"t": BASE, "kind": "meta", "type": "recording", "object": {}}]
+    entries += [_node(f"m{number}", "LIST", 0) for number in range(20)]
+    for half in range(240):
+        sent = half / 2
+        node = _node(f"m{half % 20}", "MODIFIED", came(sent), f"{int(sent) // 60:02}:{int(sent) % 60:02}")
+        entries += [_lease(f"m{half % 20}", sent, came(sent)), node]
+    return parse(sorted(entries, key=lambda item: item["t"]))
+
+
+@pytest.mark.parametrize(
+    ("stalls", "expected"),
+    [
+        ((), []),
+        (((20, 40),), [(19.6, 40.03)]),
+        (((20, 40), (60, 69)), [(19.6, 40.03)]),  # eight nodes were late by more than 5 s
+        (((20, 40), (60, 80)), [(19.6, 40.03), (59.6, 80.07)]),
+    ],
+)
+def test_a_stall_of_many_nodes_ends_though_changes_follow_without_a_pause(
+    stalls: tuple[tuple[float, float], ...], expected: list[tuple[float, float]]
+) -> None:
+    assert _seconds(find_stalls(_many(*stalls))) == expected
 
 
 def test_a_recording_without_leases_shows_no_stall() -> None:

@@ -51,6 +51,17 @@ def test_a_loss_of_70_percent_makes_the_node_unknown_and_ready_again() -> None:
     assert max(changes) >= 4, "it flaps"
 
 
+@pytest.mark.parametrize("loss", [0.7, 0.9])
+def test_lost_answers_make_the_node_unknown(loss: float) -> None:
+    cluster, _ = started(spec(dual_stack=False))
+    seen = set()
+    cluster.machines[VICTIM].network.impair({}, {"ipv4": Impairment(loss=loss)})
+    for _ in range(900):
+        run(cluster, 1.0)
+        seen.add(ready(node(cluster))["status"])
+    assert "Unknown" in seen
+
+
 def test_a_renewal_is_late_and_the_next_one_follows_10_seconds_after_it() -> None:
     found, gaps = states(1, Impairment(delay=2.0), 300)
     assert set(found) == {"True"}
