@@ -17,7 +17,7 @@ from chaos.model.timeline import History, Timeline, Version
 _RELIST = 1.0  # seconds after a blind window in which pods are listed one after the other
 _UNKNOWN = "unknown cause"
 _VOLUNTARY = {"EvictionByEvictionAPI": "eviction", "PreemptionByScheduler": "preemption", "": "deletion"}
-_LAST = 4  # samples that are saved though they repeat a value: they describe the end, which may not be proven yet
+_LAST = 16  # samples that are saved though they repeat a value: they describe the end, which may not be proven yet
 
 
 class PodChange(NamedTuple):
