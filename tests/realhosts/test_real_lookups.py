@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -21,9 +21,26 @@ LOOKUP = f"env RES_OPTIONS='timeout:2 attempts:1' getent -s dns ahosts {NAME}."
 POD_LOOKUP = f"ip netns exec pod {LOOKUP}"
 
 
-def serve(listening: socket.socket) -> None:
-    with suppress(OSError):  # closed
-        dns_server.serve(listening)
+@contextmanager
+def serving(address: str) -> Iterator[None]:
+    """A DNS server on port 53, which is free again afterwards: a thread that waits in recvfrom would keep it."""
+    is_over = Event()
+
+    def serve() -> None:
+        while not is_over.is_set():
+            with suppress(TimeoutError):
+                dns_server.serve(listening)
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind((address, 53))
+        listening.settimeout(0.2)
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
 
 @pytest.fixture
@@ -42,9 +59,7 @@ def node(three: list[RealHost]) -> Iterator[RealHost]:
         "nft 'add chain ip other c { type nat hook postrouting priority 100; }';"
         "nft add rule ip other c ip saddr 10.244.9.0/24 masquerade"
     )
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
-        listening.bind((gateway, 53))
-        Thread(target=serve, args=(listening,), daemon=True).start()
+    with serving(gateway):
         try:
             yield host
         finally:
