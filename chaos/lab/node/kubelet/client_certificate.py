@@ -1,13 +1,18 @@
-"""The kubelet's client certificate: the file that a real kubelet rotates, with the certificate and its private key."""
+"""The kubelet's client certificate: the file that a real kubelet rotates, with the certificate and its private key.
+
+Nothing here is drawn: digests of the file are in plans, and the same seed writes the same recording in every process.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from functools import cache
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.x509.oid import NameOID
 
 FILE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
@@ -32,10 +37,10 @@ def make_certificate(subject: str, begin: datetime, end: datetime) -> str:
         .subject_name(x509.Name(names))
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nodefall lab")]))
         .public_key(_key().public_key())
-        .serial_number(x509.random_serial_number())
+        .serial_number(int.from_bytes(_digest(f"{subject} {begin} {end}")[:16]))
         .not_valid_before(begin)
         .not_valid_after(end)
-        .sign(_key(), hashes.SHA256())
+        .sign(_authority(), None)
     )
     return certificate.public_bytes(_PEM).decode()
 
@@ -57,5 +62,15 @@ def private_key() -> str:
 
 @cache
 def _key() -> ec.EllipticCurvePrivateKey:
-    """One for all nodes of the process: making one for each of a thousand would take seconds."""
-    return ec.generate_private_key(ec.SECP256R1())
+    """One for all nodes: making one for each of a thousand would take seconds."""
+    return ec.derive_private_key(int.from_bytes(_digest("key")), ec.SECP256R1())
+
+
+@cache
+def _authority() -> Ed25519PrivateKey:
+    """The lab's certificate authority: a key whose signatures, other than those of ECDSA, have no random part."""
+    return Ed25519PrivateKey.from_private_bytes(_digest("authority"))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(f"nodefall lab: {text}".encode()).digest()
