@@ -1,4 +1,7 @@
-"""Every action on the lab: proven, undone, harmless when undone twice, and the cluster recovers."""
+"""Every action on the lab: proven, undone, harmless when undone twice, and the cluster recovers.
+
+Each fourth in every run, over the network; in process all of them run with the shipped experiments.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ import pytest
 from chaos.model.recording import ActionRecord
 from chaos.store.recording import read_recording
 from tests.kit.contracts import ACTIONS, MANIFESTS, REFUSED, experiment
+from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, result_of
 
 pytestmark = pytest.mark.lab
+ACCEPTED = [name for name in ACTIONS if name not in REFUSED]
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +28,7 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize("action", [name for name in ACTIONS if name not in REFUSED])
+@pytest.mark.parametrize("action", others_nightly(ACCEPTED, ACCEPTED[::4]))
 def test_an_action_is_proven_and_undone(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -87,7 +87,7 @@ def test_killed_the_same_command_goes_on(tmp_path: Path, text: str, first: str) 
         assert state["epoch"] == 2
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [pytest.param(signal.SIGINT, 130, marks=SLOW), (signal.SIGTERM, 143)])
 def test_stopped_by_a_signal_it_undoes_and_the_same_command_goes_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:

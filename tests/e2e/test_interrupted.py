@@ -75,7 +75,9 @@ def test_after_sigkill_the_labs_of_a_command_wait_for_undo(tmp_path: Path) -> No
     assert "no pending undo" in nodefall("undo", "last", cwd=tmp_path).stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly)]
+)
 def test_a_stopped_run_undoes_first(tmp_path: Path, number: signal.Signals, code: int) -> None:
     with lab(tmp_path) as inventory:
         run = start("run", POWEROFF, "-i", inventory, "--plain", "--seed", "1", cwd=tmp_path)

@@ -17,6 +17,7 @@ import pytest
 from chaos.kube.client import connect
 from chaos.model.command import MERGE_PATCH
 from tests.kit.elsewhere import nodefall_elsewhere
+from tests.kit.nightly import others_nightly
 from tests.kit.processes import WALL, environment, lab, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab
@@ -141,7 +142,7 @@ def test_the_lock_of_a_killed_run_is_taken_at_once_where_its_end_is_proven(
     assert undone(inventory, tmp_path)
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", others_nightly(PHASES, ("inject", "recovery")))
 def test_a_run_whose_lock_is_stolen_undoes_and_is_inconclusive(inventory: Path, tmp_path: Path, phase: str) -> None:
     run, lines = begin(inventory, tmp_path, PHASES[phase])
     run.send_signal(signal.SIGSTOP)  # or it would be over before the Lease is written

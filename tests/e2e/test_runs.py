@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.nightly import others_nightly
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall, result_of
 
 pytestmark = pytest.mark.lab
 MAIN = ("graceful-poweroff", "cancelled-shutdown", "lock-after-cancel", "power-cut")
 
 
-@pytest.mark.parametrize("name", MAIN)
+@pytest.mark.parametrize("name", others_nightly(MAIN, ("graceful-poweroff", "cancelled-shutdown")))
 def test_a_bundled_experiment_holds_and_its_recording_gives_the_same_verdicts(tmp_path: Path, name: str) -> None:
     experiment = EXPERIMENTS / f"{name}.yaml"
     done = nodefall("run", experiment, "--inventory", LAB, "--seed", "1", "--json", cwd=tmp_path)

@@ -1,7 +1,7 @@
 """A lab in lockstep does not depend on how busy the machine is: the same verdicts, and byte for byte the same history,
 up to the last wait of the run, for proofs that it has seen everything.
 
-One experiment; all of them in the nightly run.
+In the nightly run alone: eight busy loops disturb the tests beside them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from tests.kit.histories import busy_loops, logged_run
 
 LOOPS = 8
 _LAST_PROOFS = 3.0  # seconds: a dozen attempts to prove that a run has seen everything; chance decides which succeeds
-SAMPLE = ("cordon",)
-REST = [pytest.param(name, marks=pytest.mark.nightly) for name in BUNDLED if name not in SAMPLE]
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("name", [*SAMPLE, *REST])
+@pytest.mark.parametrize("name", list(BUNDLED))
 def test_a_busy_machine_changes_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / "idle").mkdir()
     (tmp_path / "busy").mkdir()

@@ -127,7 +127,7 @@ TARGETS = st.fixed_dictionaries({name: st.lists(NAME, max_size=4) for name in ("
 
 
 @given(expectation=expectations(), verdict=VERDICTS, targets=TARGETS, part=st.sampled_from(Part))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 def test_every_sentence_is_short(
     expectation: Expectation, verdict: Verdict, targets: dict[str, list[str]], part: Part
 ) -> None:
