@@ -88,6 +88,47 @@ def test_the_cpu_is_busy_and_free_again(machine: VirtualMachine, tmp_path: Path,
     assert machine.run("ls -d /sys/fs/cgroup/system.slice/nodefall* 2> /dev/null || true") == ""
 
 
+# As the kubelet makes its slice (a transient unit, whose drop-ins are elsewhere), and a scope of one container.
+PODS = """busctl call --quiet org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager \
+StartTransientUnit 'ssa(sv)a(sa(sv))' kubepods.slice replace 1 TasksAccounting b true 0"""
+LIMITS = (
+    "cat /sys/fs/cgroup/kubepods.slice/io.max /sys/fs/cgroup/system.slice/kubelet.service/io.max 2> /dev/null || true"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        ({"rate": "500k", "iops": 1000}, ""),
+        ({"rate": "4M", "iops": 20}, ""),
+        ({"unit": "kubelet.service", "rate": "500k"}, ""),
+        ({"unit": "kubelet.service"}, "IOWriteIOPSMax=/dev/loop0 77"),  # a limit of the unit's own files
+    ],
+)
+def test_the_disk_is_slow_and_fast_again(
+    machine: VirtualMachine, tmp_path: Path, given: dict[str, Any], own: str
+) -> None:
+    folder = "/etc/systemd/system/kubelet.service.d"
+    machine.run(f"systemctl is-active --quiet kubepods.slice || {PODS}")
+    if own:
+        machine.run("modprobe loop && truncate --size=1M /var/disk && losetup /dev/loop0 /var/disk")
+        machine.run(f"mkdir -p {folder}; printf '[Service]\n{own}\n' > {folder}/9.conf; systemctl daemon-reload")
+    before = machine.run(LIMITS)
+    try:
+        result = done(machine, "disk-slow", given, tmp_path)
+    finally:
+        after = machine.run(LIMITS)
+        if own:
+            machine.run(f"rm -r {folder}; systemctl daemon-reload; losetup --detach /dev/loop0")
+    print(result.steps[0].because, before)  # noqa: T201
+    assert "kB/s" in result.steps[0].because
+    assert after == before
+    assert ("wiops=77" in before) == bool(own)
+    assert (
+        machine.run("ls /run/systemd/system.control/* /run/systemd/transient/kubepods.slice.d | grep IO || true") == ""
+    )
+
+
 CRASHES: list[tuple[str, dict[str, Any]]] = [
     ("kernel-crash", {}),
     ("hard-reboot", {}),
