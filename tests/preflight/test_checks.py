@@ -31,7 +31,6 @@ from chaos.preflight.observations import (
 )
 from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, node, observed, pod
 
-
 SLOW_DISK = "/run/systemd/transient/kubepods.slice.d/50-IOReadIOPSMax.conf"
 
 

@@ -92,7 +92,7 @@ def test_the_files_are_found() -> None:
 @pytest.mark.parametrize("size", [1_000_000, 100_000_000])
 def test_containers_with_a_probe_are_ready_late(size: float) -> None:
     def ready_after(limit: DiskLimit | None, annotations: dict[str, str]) -> float:
-        sim = SimClock(0.0)
+        sim = SimClock(0.0, 1)
         runtime = Runtime(sim)
         runtime.disk_limit = limit
         pod = {"metadata": {"uid": "u", "name": "p", "namespace": "n", "annotations": annotations}}
