@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def reads(seconds: float, size: int = 1_998_848) -> dict[str, float]:
 
 
 def judged(
-    readings: list[tuple[float, str, object]], before: object = None, duration: str = ""
+    readings: Sequence[tuple[float, str, object]], before: object = None, duration: str = ""
 ) -> tuple[ProofStatus, str]:
     scene = Story().node(0, "n1").host(9, LIMITS, FREE)
     if before is not None:
