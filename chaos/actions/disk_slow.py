@@ -41,11 +41,12 @@ _RATE, _IOPS = "1M", 100
 _READ_SECONDS, _LEAST_READS = 2.0, 8  # that the reads of a proof take at the limit
 _TOLERANCE = 1.25  # the kernel lets through at once what is due in 0.1 s (block/blk-throttle.c)
 _FASTER = 2.0  # times as fast the disk must have been before
-# A reload alone would leave io.max as it is: systemd writes only limits that it knows (core/cgroup.c,
-# cgroup_context_apply), so they are first set to none. After it limits of the unit's files are in force again.
+# A reload alone would leave io.max as it is: systemd writes only what it knows of (core/cgroup.c,
+# cgroup_context_apply). So it is told first that this disk has no limit; the unit's own limits of others stay.
 _RESTORE_SCRIPT = (
-    f'unit="$1"; shift; systemctl set-property --runtime "$unit" {" ".join(f"{name}=" for name in PROPERTIES)}'
-    ' && rm --force "$@" && systemctl daemon-reload'
+    'unit="$1"; disk="$2"; shift; shift; systemctl set-property --runtime "$unit" '
+    + " ".join(f'"{name}=$disk infinity"' for name in PROPERTIES)
+    + ' && rm --force "$@" && systemctl daemon-reload'
 )
 
 
@@ -118,7 +119,7 @@ def _former(state: SlowDiskState) -> FactCheck:
 
 
 def _restore_argv(state: SlowDiskState) -> tuple[str, ...]:
-    return ("sh", "-c", _RESTORE_SCRIPT, "nodefall", state.unit, *limit_files(state.unit))
+    return ("sh", "-c", _RESTORE_SCRIPT, "nodefall", state.unit, state.disk, *limit_files(state.unit))
 
 
 def _speed(reading: Fact) -> float | None:

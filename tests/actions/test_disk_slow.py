@@ -66,9 +66,13 @@ def test_the_unit_is_limited_and_its_files_are_removed(
     assert done.failsafe == f"nodefall-run-do after {seconds}s: {command}"
     words = shlex.split(command)
     assert words[:2] == ["sh", "-c"]
-    assert words[3:] == ["nodefall", unit, *limit_files(unit)]
-    # none, before the files go: a reload leaves limits that it no longer knows
-    assert words[2].index("IOWriteIOPSMax= ") < words[2].index("rm --force") < words[2].index("daemon-reload")
+    assert words[3:] == ["nodefall", unit, "/dev/nvme0n1", *limit_files(unit)]
+    # infinity, before the files go: a reload leaves limits that it no longer knows
+    assert (
+        words[2].index('"IOWriteIOPSMax=$disk infinity"')
+        < words[2].index("rm --force")
+        < words[2].index("daemon-reload")
+    )
     assert unless == f"{fact} is {LIMITS}"
     assert done.proof == [f"{fact} is {LIMITS}", "node-ready is True"]
     assert done.disarm == "nodefall-run-do"

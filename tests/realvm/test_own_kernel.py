@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chaos.hosts.pool import Hosts
 from chaos.model.ports import Clock
 from chaos.model.result import RunResult
 from tests.kit.drive import drive
@@ -18,13 +20,19 @@ MIB = 1 << 20
 HARD = {"memory.available": 200 * MIB, "nodefs.available": 600 * MIB, "pid.available": 900}
 
 
-def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Path) -> RunResult:
+def done(
+    machine: VirtualMachine,
+    action: str,
+    given: dict[str, Any],
+    folder: Path,
+    during: Callable[[Hosts], None] | None = None,
+) -> RunResult:
     """The result of a run, which has taken everything back; the machine is restored."""
 
     def standin(clock: Clock) -> StandIn:
         return StandIn(machine, clock, HARD)
 
-    result = drive(machine, action, given, folder, max_duration="10m", recovery="2m", standin=standin)
+    result = drive(machine, action, given, folder, max_duration="10m", recovery="2m", standin=standin, during=during)
     (step,) = result.steps
     assert (step.proof_status, step.weak) == ("proven", False), step.because
     assert all(undo.proven for undo in result.undo), result.leftovers
@@ -127,6 +135,16 @@ def test_the_disk_is_slow_and_fast_again(
     assert (
         machine.run("ls /run/systemd/system.control/* /run/systemd/transient/kubepods.slice.d | grep IO || true") == ""
     )
+
+
+def test_a_limit_that_systemd_has_forgotten_is_undone(machine: VirtualMachine, tmp_path: Path) -> None:
+    """As after a reload that finds other files: the kernel still has the limit."""
+    machine.run(f"systemctl is-active --quiet kubepods.slice || {PODS}")
+    forget = "rm /run/systemd/transient/kubepods.slice.d/50-IO* && systemctl daemon-reload"
+    seen: list[str] = []
+    done(machine, "disk-slow", {}, tmp_path, lambda _: seen.append(machine.run(f"{forget}; {LIMITS}")))
+    assert "rbps=1000000" in seen[0]
+    assert "rbps" not in machine.run(LIMITS)
 
 
 CRASHES: list[tuple[str, dict[str, Any]]] = [

@@ -17,7 +17,7 @@ DISK, DISK_NUMBER = "/dev/vda", "254:0"
 IO_MAX = f"/sys/fs/cgroup/{UNIT}/io.max"
 _BYTES, _OPERATIONS = ("IOReadBandwidthMax", "IOWriteBandwidthMax"), ("IOReadIOPSMax", "IOWriteIOPSMax")
 _NAMES = _BYTES + _OPERATIONS
-_ASSIGNMENT = re.compile(rf"({'|'.join(_NAMES)})=(?:{DISK} (\d+))?")
+_ASSIGNMENT = re.compile(rf"({'|'.join(_NAMES)})={DISK} (\d+|infinity)")
 
 
 def _drop_in(name: str) -> str:
@@ -25,14 +25,14 @@ def _drop_in(name: str) -> str:
 
 
 def set_properties(process: Process, assignments: list[str]) -> int:
-    """Assignments ``NAME=DISK NUMBER``, and ``NAME=`` for no limit."""
+    """Assignments ``NAME=DISK NUMBER``, and ``NAME=DISK infinity`` for no limit."""
     host = process.host
     for text in assignments:
         match = _ASSIGNMENT.fullmatch(text)
         if not match:
             return process.fail(f"the lab simulates for {UNIT} only limits of {DISK}, as {_NAMES[0]}={DISK} 1000000")
-        host.disk_properties[match[1]] = match[2] or ""
-        host.run_files[_drop_in(match[1])] = f"[Slice]\n{text}\n"
+        host.disk_properties[match[1]] = match[2]
+        host.run_files[_drop_in(match[1])] = f"[Slice]\n{match[1]}=\n" + (f"{text}\n" if match[2] != "infinity" else "")
     _apply(host)
     return 0
 
@@ -41,9 +41,9 @@ def _apply(host: HostSystem) -> None:
     """As systemd writes io.max, if any of the unit's properties is about the disk; reads and writes have one limit."""
     if not host.disk_properties:
         return
-    known = {name: float(value) for name, value in host.disk_properties.items() if value}
+    known = {name: float(value) for name, value in host.disk_properties.items()}
     size, operations = (min(known.get(name, math.inf) for name in names) for names in (_BYTES, _OPERATIONS))
-    host.machine.runtime.disk_limit = DiskLimit(size, operations) if known else None
+    host.machine.runtime.disk_limit = None if size == operations == math.inf else DiskLimit(size, operations)
 
 
 def reload(host: HostSystem) -> None:
