@@ -41,8 +41,8 @@ _RATE, _IOPS = "1M", 100
 _READ_SECONDS, _LEAST_READS = 2.0, 8  # that the reads of a proof take at the limit
 _TOLERANCE = 1.25  # the kernel lets through at once what is due in 0.1 s (block/blk-throttle.c)
 _FASTER = 2.0  # times as fast the disk must have been before
-# A reload alone would leave io.max as it is: systemd writes only what it knows of (core/cgroup.c,
-# cgroup_context_apply). So it is told first that this disk has no limit; the unit's own limits of others stay.
+# A reload alone may leave io.max as it is: systemd writes only limits that it knows of (core/cgroup.c,
+# cgroup_context_apply). So it first gets to know that this disk has none; the unit's own limits of others stay.
 _RESTORE_SCRIPT = (
     'unit="$1"; disk="$2"; shift; shift; systemctl set-property --runtime "$unit" '
     + " ".join(f'"{name}=$disk infinity"' for name in PROPERTIES)
