@@ -76,7 +76,7 @@ def _limits(host: HostObservations) -> Iterator[tuple[str, str]]:
 
 
 def _disk_remedy(files: list[str]) -> str:
-    """A limit whose file is removed stays in force until it is set to none."""
+    """A limit whose file is removed may stay in force until it is set to none."""
     units: dict[str, list[str]] = {}
     for path in files:
         name = path.rpartition("/50-")[2].removesuffix(".conf")

@@ -1,7 +1,8 @@
 """Limits of the pods' disk: ``systemctl set-property --runtime kubepods.slice``, its drop-ins, and io.max.
 
 The kubelet makes kubepods.slice, a transient unit. As systemd does (core/cgroup.c, cgroup_context_apply), a reload
-writes only limits that are in the unit's files: those that it no longer knows stay in the kernel.
+writes only limits that are in the unit's files: those that it no longer knows stay in the kernel, as on a host where
+another unit uses the io controller.
 """
 
 from __future__ import annotations
