@@ -58,6 +58,15 @@ SAMPLE_FACTS: dict[str, Any] = {
     str(FactRef("command-exit", {"argv": "systemctl is-active --quiet cron.service"})): 0,
     "configz": {"evictionHard": {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}},
     "cpu-time": {"cpus": 4, "busy": 812.4, "idle": 9020.1, "filler": 0.0},
+    str(FactRef("disk-limits", {"unit": "kubepods.slice", "path": "/var/lib/kubelet"})): {
+        "active": True,
+        "io": True,
+        "disk": "/dev/vda",
+        "number": "254:0",
+        "limits": {},
+        "runtime": False,
+        "stale": False,
+    },
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
     "inhibitor-kubelet": True,
     "kubelet-client-certificate": {

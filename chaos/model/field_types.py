@@ -40,6 +40,15 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 DNS_NAME = rf"(?!.{{254}}){_LABEL}(?:\.{_LABEL})*"
 DnsName = Annotated[str, full_match(DNS_NAME, "is no DNS name")]
 BLOCK_DEVICE = rf"/dev/{_PART}(?:/{_PART})*"
+# Of the facts kubelet-unit and runtime-unit.
+NODE_UNIT = (
+    r"(?:kubelet|k3s(?:-agent)?|rke2-(?:server|agent)|containerd|crio|docker"
+    r"|snap\.kubelet\.daemon|snap\.microk8s\.daemon-(?:kubelite|kubelet|containerd))\.service"
+)
+DISK_UNIT = rf"kubepods\.slice|{NODE_UNIT}"
+DiskUnit = Annotated[
+    str, full_match(DISK_UNIT, "is neither kubepods.slice nor the service of a kubelet or container runtime")
+]
 MOUNT_OPTIONS = r"rw(?:,(?:nosuid|nodev|noexec|nosymfollow|noatime|nodiratime|relatime))*"  # of a mount, with rw
 ContainerEngine = Literal["docker", "podman"]
 

@@ -10,7 +10,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from chaos.model.field_types import BLOCK_DEVICE, CRASH_TOOL, DNS_NAME, MOUNT_OPTIONS, MOUNT_POINT
+from chaos.model.field_types import (
+    BLOCK_DEVICE,
+    CRASH_TOOL,
+    DISK_UNIT,
+    DNS_NAME,
+    MOUNT_OPTIONS,
+    MOUNT_POINT,
+    NODE_UNIT,
+)
 
 # Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
 _MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
@@ -18,14 +26,9 @@ _DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
 OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
 UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
-# Of the facts kubelet-unit and runtime-unit: an undo restarts them, and there are units that end in a reboot.
-NodeUnit = Annotated[
-    str,
-    Meta(
-        pattern=r"\A(?:kubelet|k3s(?:-agent)?|rke2-(?:server|agent)|containerd|crio|docker"
-        r"|snap\.kubelet\.daemon|snap\.microk8s\.daemon-(?:kubelite|kubelet|containerd))\.service\Z"
-    ),
-]
+# An undo restarts them, and there are units that end in a reboot.
+NodeUnit = Annotated[str, Meta(pattern=rf"\A{NODE_UNIT}\Z")]
+DiskUnit = Annotated[str, Meta(pattern=rf"\A(?:{DISK_UNIT})\Z")]
 WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
 CrashTool = Annotated[str, Meta(pattern=rf"\A(?:{CRASH_TOOL})\Z")]
 Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
@@ -36,6 +39,7 @@ FileOwner = Annotated[str, Meta(pattern=r"\A[0-9]{1,10}:[0-9]{1,10}\Z")]  # of U
 Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 MountPoint = Annotated[str, Meta(pattern=rf"\A{MOUNT_POINT}\Z")]
 BlockDevice = Annotated[str, Meta(pattern=rf"\A{BLOCK_DEVICE}\Z")]
+DeviceNumber = Annotated[str, Meta(pattern=r"\A[0-9]{1,4}:[0-9]{1,7}\Z")]
 MountOptions = Annotated[str, Meta(pattern=rf"\A{MOUNT_OPTIONS}\Z")]  # of a mount that is not read-only
 InterfaceName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}\Z")]
 TrafficFilterKey = Annotated[str, Meta(pattern=r"\A(?:protocol (?:ip|ipv6) pref 2004[789])?\Z")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import chaos.facts
 from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
-from chaos.model.fact import HostFact
+from chaos.model.fact import FactRef, HostFact
 from chaos.model.registry import discover
 
 FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
@@ -18,6 +18,8 @@ PARAMS = {
     "unit-state": {"unit": "cron.service"},
     "sysctl": {"key": "vm.swappiness"},
     "command-exit": {"argv": "true"},
+    "disk-limits": {"unit": "kubepods.slice", "path": "/d"},
+    "disk-reads": {"unit": "kubepods.slice", "path": "/d", "count": "8"},
     "dns-lookup": {"name": "n.example"},
     "mount": {"path": "/d"},
     "mtu-pings": {"size": "1280"},
@@ -145,6 +147,11 @@ READ_ONLY += (
 READ_ONLY += ("env 'RES_OPTIONS=timeout:2 attempts:1' getent -s dns ahosts ",)
 READ_ONLY += ("unshare --net sh -c 'modprobe -q ifb numifbs=0; ip link add nodefall0 type ifb; tc -force -batch -'",)
 # The latter in a network namespace that nothing else is in; the module adds no device to the host.
+READ_ONLY += ('sh -c \'systemctl show --property=ControlGroup,DropInPaths,NeedDaemonReload "$1"; stat ',)
+# Reads a disk in a scope that ends with it.
+READ_ONLY += (
+    'sh -c \'export LC_ALL=C; systemd-run --scope --quiet --slice="$1" -- timeout --signal=INT 20 dd if="$2" ',
+)
 KNOWN: dict[str, Any] = {
     "kubelet-cgroup": "/system.slice/kubelet.service",
     "kubelet-flags": {},
@@ -159,6 +166,7 @@ KNOWN: dict[str, Any] = {
     "unread-seconds": 3,
     "object/api/v1/nodes#/items": [],
     "peer-routes": {"10.0.0.1": "eth0"},
+    str(FactRef("disk-limits", {"unit": "kubepods.slice", "path": "/d"})): {"disk": "/dev/vda"},
 }
 
 

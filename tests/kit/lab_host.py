@@ -38,6 +38,7 @@ class Host:
         self._ended_fillers: list[float] = []
         self._traffic = Traffic()
         self._mount_options: dict[str, str] = {}
+        self._disk_properties: dict[str, str] = {}
 
     @property
     def machine(self) -> Machine:
@@ -51,7 +52,7 @@ class Host:
             host = self._system(sim)
             process = Process(host, "root" if root else "chaos", out, err, read_line)
             code = await Shell(process, ["sh"]).run(script)
-            self._tables = host.tables
+            self._tables, self._disk_properties = host.tables, host.disk_properties
             return code
 
         return run_program(play, stdin)
@@ -59,7 +60,7 @@ class Host:
     def _system(self, sim: SimClock) -> HostSystem:
         state: dict[str, Any] = {"services": self._services, "tables": self._tables}
         state |= {"traffic": self._traffic, "run_files": self._run_files, "mount_options": self._mount_options}
-        state["ended_fillers"] = self._ended_fillers
+        state |= {"ended_fillers": self._ended_fillers, "disk_properties": self._disk_properties}
         return HostSystem(self.machine, sim, _PassingTime(sim), lambda _: None, PROGRAMS, **state)
 
     def lose_power(self) -> None:

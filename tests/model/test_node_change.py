@@ -17,9 +17,9 @@ TABLE = {
         "cancel-shutdown cancel-shutdown-in-flight dbus-restart logind-restart prepare-for-shutdown"
     ),
     "reporting": (
-        "bandwidth certificate-expired clock-skew cpu-stress disk-pressure disk-read-only dns-failure kubelet-freeze "
-        "kubelet-restart kubelet-slow kubelet-start kubelet-stop latency mtu packet-corrupt packet-duplicate "
-        "packet-loss partition runtime-stop"
+        "bandwidth certificate-expired clock-skew cpu-stress disk-pressure disk-read-only disk-slow dns-failure "
+        "kubelet-freeze kubelet-restart kubelet-slow kubelet-start kubelet-stop latency mtu packet-corrupt "
+        "packet-duplicate packet-loss partition runtime-stop"
     ),
     "evictions": "evict-pod mark-disruption",
     "object": "create-node",

@@ -31,6 +31,8 @@ from chaos.preflight.observations import (
 )
 from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, node, observed, pod
 
+SLOW_DISK = "/run/systemd/transient/kubepods.slice.d/50-IOReadIOPSMax.conf"
+
 
 def str_only(value: object) -> str:
     return value if isinstance(value, str) else ""
@@ -179,6 +181,12 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         observed(host(kubelet_cpu_quota={"percent": 5.0, "runtime": True, "stale": False})),
         "refusal",
         "n1 has a kubelet with a CPU quota that was set at run time",
+    ),
+    (
+        "leftovers",
+        observed(host(disk_limit_files=[SLOW_DISK])),
+        "refusal",
+        f"n1 has limits of a disk that were set at run time ({SLOW_DISK})",
     ),
     (
         "leftovers",
@@ -399,6 +407,7 @@ def test_every_check_has_a_rule() -> None:
 NO_FINDING = [
     ("leftovers", observed(host(without="nft-rules"))),
     ("leftovers", observed(host(netem=False))),
+    ("leftovers", observed(host(disk_limit_files=[]))),
     ("leftovers", observed(host(pid_filler="failed"))),
     ("quorum", observed(host("a"), nodes=planes("a", "b", "c"))),
     ("quorum", observed(host("a"), host("b"), nodes=planes("a", "b", "c"))),

@@ -18,6 +18,7 @@ FORBIDDEN = [
     ("pid-pressure", {}),
     ("clock-skew", {}),
     ("disk-read-only", {"path": "/etc/hosts"}),
+    ("disk-slow", {}),
     ("power-cut", {"how": "sysrq"}),
 ]
 

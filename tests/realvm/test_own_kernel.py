@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chaos.hosts.pool import Hosts
 from chaos.model.ports import Clock
 from chaos.model.result import RunResult
 from tests.kit.drive import drive
@@ -18,13 +20,19 @@ MIB = 1 << 20
 HARD = {"memory.available": 200 * MIB, "nodefs.available": 600 * MIB, "pid.available": 900}
 
 
-def done(machine: VirtualMachine, action: str, given: dict[str, Any], folder: Path) -> RunResult:
+def done(
+    machine: VirtualMachine,
+    action: str,
+    given: dict[str, Any],
+    folder: Path,
+    during: Callable[[Hosts], None] | None = None,
+) -> RunResult:
     """The result of a run, which has taken everything back; the machine is restored."""
 
     def standin(clock: Clock) -> StandIn:
         return StandIn(machine, clock, HARD)
 
-    result = drive(machine, action, given, folder, max_duration="10m", recovery="2m", standin=standin)
+    result = drive(machine, action, given, folder, max_duration="10m", recovery="2m", standin=standin, during=during)
     (step,) = result.steps
     assert (step.proof_status, step.weak) == ("proven", False), step.because
     assert all(undo.proven for undo in result.undo), result.leftovers
@@ -86,6 +94,65 @@ def test_the_cpu_is_busy_and_free_again(machine: VirtualMachine, tmp_path: Path,
     assert "with the step's load" in result.steps[0].because
     print(result.steps[0].because)  # noqa: T201
     assert machine.run("ls -d /sys/fs/cgroup/system.slice/nodefall* 2> /dev/null || true") == ""
+
+
+# As the kubelet makes its slice (a transient unit, whose drop-ins are elsewhere), and a scope of one container.
+PODS = """busctl call --quiet org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager \
+StartTransientUnit 'ssa(sv)a(sa(sv))' kubepods.slice replace 1 TasksAccounting b true 0"""
+LIMITS = (
+    "cat /sys/fs/cgroup/kubepods.slice/io.max /sys/fs/cgroup/system.slice/kubelet.service/io.max 2> /dev/null || true"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        ({"rate": "500k", "iops": 1000}, ""),
+        ({"rate": "4M", "iops": 20}, ""),
+        ({"unit": "kubelet.service", "rate": "500k"}, ""),
+        ({"unit": "kubelet.service"}, "IOWriteIOPSMax=/dev/loop0 77"),  # a limit of the unit's own files
+    ],
+)
+def test_the_disk_is_slow_and_fast_again(
+    machine: VirtualMachine, tmp_path: Path, given: dict[str, Any], own: str
+) -> None:
+    folder = "/etc/systemd/system/kubelet.service.d"
+    machine.run(f"systemctl is-active --quiet kubepods.slice || {PODS}")
+    if own:
+        machine.run("modprobe loop && truncate --size=1M /var/disk && losetup /dev/loop0 /var/disk")
+        machine.run(f"mkdir -p {folder}; printf '[Service]\n{own}\n' > {folder}/9.conf; systemctl daemon-reload")
+    before = machine.run(LIMITS)
+    try:
+        result = done(machine, "disk-slow", given, tmp_path)
+    finally:
+        after = machine.run(LIMITS)
+        if own:
+            machine.run(f"rm -r {folder}; systemctl daemon-reload; losetup --detach /dev/loop0")
+    print(result.steps[0].because, before)  # noqa: T201
+    assert "kB/s" in result.steps[0].because
+    assert after == before
+    assert ("wiops=77" in before) == bool(own)
+    assert (
+        machine.run("ls /run/systemd/system.control/* /run/systemd/transient/kubepods.slice.d | grep IO || true") == ""
+    )
+
+
+def test_a_limit_that_systemd_has_forgotten_is_undone(machine: VirtualMachine, tmp_path: Path) -> None:
+    """As after a reload that finds other files: the kernel still has the limit, where another unit uses the controller.
+
+    Where none does, systemd disables it, and the limit ends.
+    """
+    machine.run(f"systemctl is-active --quiet kubepods.slice || {PODS}")
+    machine.run("systemctl set-property --runtime system.slice IOAccounting=yes")
+    forget = "rm /run/systemd/transient/kubepods.slice.d/50-IO* && systemctl daemon-reload"
+    seen: list[str] = []
+    try:
+        done(machine, "disk-slow", {}, tmp_path, lambda _: seen.append(machine.run(f"{forget}; {LIMITS}")))
+        after = machine.run(LIMITS)
+    finally:
+        machine.run("rm -r /run/systemd/system.control/system.slice.d; systemctl daemon-reload")
+    assert "rbps=1000000" in seen[0]
+    assert "rbps" not in after
 
 
 CRASHES: list[tuple[str, dict[str, Any]]] = [

@@ -69,6 +69,7 @@ class HostSystem:
     stopped: set[str] = field(default_factory=set)  # ordinary services that were stopped
     run_files: dict[str, str] = field(default_factory=dict)  # in /run
     mount_options: dict[str, str] = field(default_factory=dict)  # by mount point, where they were changed
+    disk_properties: dict[str, str] = field(default_factory=dict)  # of kubepods.slice, as systemd has loaded them
     ended_fillers: list[float] = field(default_factory=list)  # CPU seconds of those since the boot that have ended
     start_job: Callable[[Coroutine[Any, Any, int]], Job] = _start_task
 
@@ -94,6 +95,7 @@ class HostSystem:
         self.stopped.clear()
         self.run_files.clear()
         self.mount_options.clear()
+        self.disk_properties.clear()
         self.ended_fillers.clear()
 
 
@@ -107,6 +109,7 @@ class Process:
     err: Callable[[str], None]
     read_line: Callable[[], Awaitable[str]]
     environment: Mapping[str, str] = field(default_factory=dict)
+    slice: str = ""  # of systemd, where it matters
 
     @property
     def is_root(self) -> bool:

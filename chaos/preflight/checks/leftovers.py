@@ -20,13 +20,13 @@ class Leftovers(Check):
 
     name = "leftovers"
     summary = (
-        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, stopped or slow "
-        "kubelet of an earlier run is left on the host"
+        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, limit of the disk, "
+        "stopped or slow kubelet of an earlier run is left on the host"
     )
     facts = (
         *("nft-rules", "firewall-rules", "netem"),
         *(f"{kind}-filler" for kind in _FILLERS),
-        *("clock-skew", "kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
+        *("clock-skew", "disk-limit-files", "kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
     )
     is_final = True
 
@@ -55,16 +55,34 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
             yield f"{unit} of an earlier run, which is {state}", f"run systemctl stop {unit} on the host"
     if offset := host.fact("clock-skew"):
         yield f"a clock that an earlier run has set off by {offset} s", f"set the clock, and remove {_mark_file(host)}"
+    yield from _limits(host)
     unit = host.fact("kubelet-unit") or "kubelet.service"
-    if (host.fact("kubelet-cpu-quota") or {}).get("runtime"):
-        remedy = f"run rm /run/systemd/system.control/{unit}.d/50-CPUQuota.conf && systemctl daemon-reload on the host"
-        yield "a kubelet with a CPU quota that was set at run time", remedy
     certificate = host.fact("kubelet-client-certificate") or {}
     if certificate.get("mounted") or certificate.get("prepared"):
         remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED} on the host"
         yield "an expired certificate for the kubelet", remedy
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
+
+
+def _limits(host: HostObservations) -> Iterator[tuple[str, str]]:
+    """What is limited at run time, and how to end that."""
+    unit = host.fact("kubelet-unit") or "kubelet.service"
+    if (host.fact("kubelet-cpu-quota") or {}).get("runtime"):
+        remedy = f"run rm /run/systemd/system.control/{unit}.d/50-CPUQuota.conf && systemctl daemon-reload on the host"
+        yield "a kubelet with a CPU quota that was set at run time", remedy
+    if files := host.fact("disk-limit-files"):
+        yield f"limits of a disk that were set at run time ({files[0]})", _disk_remedy(files)
+
+
+def _disk_remedy(files: list[str]) -> str:
+    """A limit whose file is removed may stay in force until it is set to none."""
+    units: dict[str, list[str]] = {}
+    for path in files:
+        name = path.rpartition("/50-")[2].removesuffix(".conf")
+        units.setdefault(path.split("/")[4].removesuffix(".d"), []).append(f"{name}=")
+    words = [f"systemctl set-property --runtime {unit} {' '.join(names)}" for unit, names in units.items()]
+    return f"run {' && '.join((*words, 'rm ' + ' '.join(files), 'systemctl daemon-reload'))} on the host"
 
 
 def _netem_remedy(interface: str) -> str:

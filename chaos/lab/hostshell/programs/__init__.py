@@ -7,6 +7,7 @@ from chaos.lab.hostshell.programs.busctl import PROGRAMS as BUSCTL
 from chaos.lab.hostshell.programs.coreutils import PROGRAMS as COREUTILS
 from chaos.lab.hostshell.programs.cpu_quota import PROGRAMS as CPU_QUOTA
 from chaos.lab.hostshell.programs.crictl import PROGRAMS as CRICTL
+from chaos.lab.hostshell.programs.disks import PROGRAMS as DISKS
 from chaos.lab.hostshell.programs.file_status import PROGRAMS as FILE_STATUS
 from chaos.lab.hostshell.programs.find import PROGRAMS as FIND
 from chaos.lab.hostshell.programs.journalctl import PROGRAMS as JOURNALCTL
@@ -30,6 +31,7 @@ PROGRAMS: dict[str, Program] = {
     **COREUTILS,
     **CPU_QUOTA,
     **CRICTL,
+    **DISKS,
     **FILE_STATUS,
     **FIND,
     **JOURNALCTL,

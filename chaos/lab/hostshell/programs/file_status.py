@@ -6,6 +6,7 @@ import hashlib
 
 from chaos.lab.hostshell.process import Process, Program
 from chaos.lab.hostshell.programs.files import read_file
+from chaos.lab.hostshell.programs.mounts import DIRECTORIES, device_number
 from chaos.lab.node.kubelet.client_certificate import FILE, TARGET
 
 
@@ -32,6 +33,8 @@ async def stat(process: Process, argv: list[str]) -> int:
         process.out("cgroup2fs\n")
         return 0
     options, path = argv[1:-1], argv[-1]
+    if options == ["--dereference", "--format=device=%d"]:
+        return _device(process, path)
     if not options or not options[-1].startswith("--format=") or options[:-1] not in ([], ["--dereference"]):
         return process.fail("stat: the lab simulates only stat [--dereference] --format=FORMAT FILE")
     text, why = read_file(process, path)
@@ -41,6 +44,15 @@ async def stat(process: Process, argv: list[str]) -> int:
     for directive, value in {"%a": "600", "%u": "0", "%g": "0", "%n": path}.items():
         line = line.replace(directive, value)
     process.out(f"{line}\n")
+    return 0
+
+
+def _device(process: Process, path: str) -> int:
+    """Number of the device, as of makedev(3), of the file system that has a directory."""
+    if path not in DIRECTORIES:
+        return process.fail(f"stat: cannot statx '{path}': No such file or directory")
+    major, minor = map(int, device_number(path).split(":"))
+    process.out(f"device={major << 8 | minor}\n")
     return 0
 
 

@@ -9,6 +9,7 @@ from chaos.lab.hostshell.process import HostSystem, Process
 from chaos.lab.hostshell.programs import cpu_time
 from chaos.lab.hostshell.programs.cpu_quota import CPU_STAT, cpu_stat
 from chaos.lab.hostshell.programs.cpu_time import TICKS
+from chaos.lab.hostshell.programs.disk_limits import IO_MAX, io_max
 from chaos.lab.hostshell.programs.mounts import mountinfo
 from chaos.lab.hostshell.programs.sysctl import PARAMETERS, parameter_file, read_parameter
 from chaos.lab.hostshell.programs.transient_units import FILES
@@ -45,6 +46,8 @@ _FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",
     "/proc/1/stat": _stat_of_pid1,
     CPU_STAT: cpu_stat,
+    IO_MAX: io_max,
+    "/sys/fs/cgroup/cgroup.controllers": lambda _: "cpuset cpu io memory hugetlb pids rdma misc\n",
     "/proc/self/mountinfo": mountinfo,
     "/proc/1/comm": lambda _: "systemd\n",
     "/proc/stat": cpu_time.stat,

@@ -13,6 +13,7 @@ _MOUNTS = {  # device number, source, type, options after a boot
     "/run": ("0:22", "tmpfs", "tmpfs", "rw,nosuid,nodev,noexec,relatime"),
     "/var/lib/data": ("254:17", "/dev/vdb1", "ext4", "rw,nosuid,relatime"),
 }
+DIRECTORIES = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/data", "/run/systemd")  # that programs look for
 _FAILED = 32  # exit code of mount(8)
 
 
@@ -22,6 +23,15 @@ def _options(host: HostSystem, path: str) -> str:
 
 def _is_read_only(host: HostSystem, path: str) -> bool:
     return "ro" in _options(host, path).split(",")
+
+
+def _mount_point(path: str) -> str:
+    return max((point for point in _MOUNTS if f"{path}/".startswith(point.rstrip("/") + "/")), key=len)
+
+
+def device_number(path: str) -> str:
+    """Of the file system that has the path, as ``254:1``."""
+    return _MOUNTS[_mount_point(path)][0]
 
 
 def mountinfo(host: HostSystem) -> str:
@@ -80,7 +90,7 @@ async def umount(process: Process, argv: list[str]) -> int:
 async def rmdir(process: Process, argv: list[str]) -> int:
     """``rmdir PATH`` of a directory that does not exist."""
     path = argv[-1]
-    mounted = max((point for point in _MOUNTS if path.startswith(point.rstrip("/") + "/")), key=len)
+    mounted = _mount_point(path)
     why = "Read-only file system" if _is_read_only(process.host, mounted) else "No such file or directory"
     return process.fail(f"rmdir: failed to remove '{path}': {why}")
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
-from chaos.lab.hostshell.programs import cpu_quota
+from chaos.lab.hostshell.programs import cpu_quota, disk_limits
 from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.units import control, is_active, main_pid, signal_kubelet
 from chaos.lab.node.logind import LogindError
@@ -111,7 +111,7 @@ async def _shut_down(process: Process, words: list[str], options: dict[str, list
 
 
 def _unit_name(name: str) -> str:
-    return name if name.endswith((".service", ".timer", ".target", ".socket")) else f"{name}.service"
+    return name if name.endswith((".service", ".timer", ".target", ".socket", ".slice")) else f"{name}.service"
 
 
 def _properties(host: HostSystem, unit: str) -> dict[str, str]:
@@ -136,6 +136,8 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
     }
     if unit == cpu_quota.UNIT:
         result |= cpu_quota.properties(host)
+    elif unit == disk_limits.UNIT:
+        result |= disk_limits.properties(host)
     return result
 
 
@@ -244,16 +246,20 @@ async def _daemon_reload(process: Process, _: list[str], __: dict[str, list[str]
     if not process.is_root:
         return process.fail(f"Failed to reload daemon: {NOT_ROOT}")
     cpu_quota.reload(process.host)
+    disk_limits.reload(process.host)
     return 0
 
 
 async def _set_property(process: Process, words: list[str], options: dict[str, list[str]]) -> int:
-    """``set-property --runtime UNIT ASSIGNMENT``."""
-    if len(words) != 3 or "runtime" not in options:
-        return process.fail("the lab simulates only systemctl set-property --runtime UNIT ASSIGNMENT")
+    """``set-property --runtime UNIT ASSIGNMENT...``."""
+    if len(words) < 3 or "runtime" not in options:
+        return process.fail("the lab simulates only systemctl set-property --runtime UNIT ASSIGNMENT...")
+    unit = _unit_name(words[1])
     if not process.is_root:
-        return process.fail(f"Failed to set unit properties on {_unit_name(words[1])}: {NOT_ROOT}")
-    return cpu_quota.set_property(process, _unit_name(words[1]), words[2])
+        return process.fail(f"Failed to set unit properties on {unit}: {NOT_ROOT}")
+    if unit == disk_limits.UNIT:
+        return disk_limits.set_properties(process, words[2:])
+    return cpu_quota.set_property(process, unit, " ".join(words[2:]))
 
 
 async def _is_system_running(process: Process, _: list[str], __: dict[str, list[str]]) -> int:

@@ -11,11 +11,20 @@ from chaos.lab.hostshell.programs.cpu_time import busy_cpus
 from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.systemctl import NOT_ROOT
 from chaos.lab.hostshell.programs.transient_units import resource_of, start_filler
+from chaos.lab.hostshell.shell import execute
 
-_FLAGS = {"--no-block": "no-block", "--quiet": "quiet", "-q": "quiet", "--collect": "collect", "-G": "collect"}
+_FLAGS = {
+    "--no-block": "no-block",
+    "--quiet": "quiet",
+    "-q": "quiet",
+    "--collect": "collect",
+    "-G": "collect",
+    "--scope": "scope",
+}
 _VALUED = {
     "--on-active": "on-active",
     "--timer-property": "timer-property",
+    "--slice": "slice",
     "--unit": "unit",
     "-u": "unit",
     "--description": "description",
@@ -42,6 +51,8 @@ async def systemd_run(process: Process, argv: list[str]) -> int:
         options, _ = split_options(option_words, _FLAGS, _VALUED)
     except UnknownOptionError as error:
         return process.fail(f"systemd-run: {error}")
+    if "scope" in options:
+        return await _run_scope(process, options, command)
     if "on-active" not in options:
         return _run_service(process, options, command)
     return _start_timer(process, options, command)
@@ -90,6 +101,16 @@ def _run_service(process: Process, options: dict[str, list[str]], command: list[
     start_filler(host, name, resource, parse_timespan(properties.get("RuntimeMaxSec", "")), cpus)
     process.err(f"Running as unit: {name}.service\n")
     return 0
+
+
+async def _run_scope(process: Process, options: dict[str, list[str]], command: list[str]) -> int:
+    """``systemd-run --scope --quiet --slice=SLICE COMMAND...``: runs it here."""
+    if not command or "quiet" not in options or "slice" not in options:
+        return process.fail("systemd-run: the lab simulates only --scope --quiet --slice=SLICE COMMAND...")
+    _, reason = _new_unit(process, {}, "scope", ())
+    if reason:
+        return process.fail(reason)
+    return await execute(process.replace(slice=options["slice"][-1]), command, "systemd-run")
 
 
 def _split_command(words: list[str]) -> tuple[list[str], list[str]]:

@@ -10,6 +10,8 @@ from chaos.lab.apiserver.admission.defaults import PREFIX
 from chaos.lab.objects.accessors import Object, name_of, namespace_of, uid_of
 from chaos.lab.sim.clock import SimClock, Timer
 
+# What a container reads from the disk until it is ready, an assumption: what follows from it is only that it is late.
+_READS, _READ_BYTES = 400, 8 << 20
 MINIMUM_GRACE = 2.0  # minimumGracePeriodInSeconds, kuberuntime_manager.go
 _KILLED = 137
 _LOST = 255
@@ -80,6 +82,18 @@ def behaviour_of(pod: Object) -> Behaviour:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class DiskLimit:
+    """What a control group may use of a disk in a second, read and written each."""
+
+    bytes: float
+    operations: float
+
+    def seconds(self, operations: float, size: float) -> float:
+        """That so many operations with so many bytes in all take."""
+        return max(operations / self.operations, size / self.bytes)
+
+
 class Runtime:
     """Containers by pod uid. ``is_available``: the service runs; without it containers run on, but send no events.
 
@@ -96,6 +110,7 @@ class Runtime:
         self.mounts: dict[
             str, list[str]
         ] = {}  # on disk: unique names of volumes by pod uid, from the start of mounting
+        self.disk_limit: DiskLimit | None = None  # of all pods together
         self.plugins_lost = False  # the pods of CSI node plugins have ended with the power
         self._exit_waiters: dict[str, Callable[[], object]] = {}
         self.behaviour: Callable[[Object], Behaviour] = behaviour_of
@@ -182,7 +197,7 @@ class Runtime:
     def lose_power(self) -> None:
         """Mark running containers as exited, without a time: 255, Unknown (recording 05)."""
         self._exit_waiters.clear()
-        self.plugins_lost = True
+        self.plugins_lost, self.disk_limit = True, None
         for containers in self._pods.values():
             for container in containers:
                 if container.state == "running":
@@ -206,6 +221,8 @@ class Runtime:
             new.restart_count, new.last = before.restart_count + 1, before
         behaviour = self.behaviour(pod)
         new.ready_at = self._sim.now + behaviour.ready_after
+        if self.disk_limit and behaviour.ready_after:  # without a probe a container is ready before it has read
+            new.ready_at += self.disk_limit.seconds(_READS, _READ_BYTES)
         if behaviour.runs_for is not None:
             code = behaviour.exit_code if behaviour.own_code is None else behaviour.own_code
             new.ends_at = self._sim.now + behaviour.runs_for
