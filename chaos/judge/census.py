@@ -186,7 +186,7 @@ class Census:
         never counted, or its settled changes are not those of a pod that no one has seen, and all is found again.
         """
         uid = self._members[key][1]
-        is_gone = self._matching.value(key) is False and timeline.pods[uid].last.is_deleted
+        is_gone = self._matching.value(key) is False and timeline.pods[uid].is_deleted
         if is_gone and uid not in timeline.currency.behind(_SOURCE):
             del self._members[key]
             self._is_complete = False

@@ -74,7 +74,7 @@ class Replacements:
     def _candidate(
         self, history: History[Pod], before: str, replacement: Replacement
     ) -> tuple[tuple[str, str] | None, Subject]:
-        pod = history.last.object
+        pod = history.peek_last().object  # of each of many pods once, and again after a change
         subject = Subject(full_name(pod.metadata), self._candidate_signal(history, before, replacement))
         return _controller_key(pod), subject
 
@@ -93,7 +93,7 @@ class Replacements:
             return matches, f"its replacement is {'' if is_ready and exists else 'not '}ready on {node or 'no node'}"
 
         first = Sample(float("-inf"), False, None, _NOT_REPLACED)
-        signal = Signal(tuple(changes((first, *from_history(history, observe).samples))))
+        signal = Signal(tuple(changes((first, *from_history(history.peek(), observe).samples))))
         created = history.first
         if created.earliest < self.moment and created.t - created.earliest > USUAL_LAG:  # it may be from before
             text = "a pod that may be its replacement was received late"

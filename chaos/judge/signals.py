@@ -106,4 +106,4 @@ def mask_late(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
 def uid_of(history: History[Any] | None) -> str:
     """The uid of the object, "" if it had several, or was deleted: another of the same name may follow it."""
     uids = {version.object.metadata.uid for version in history or ()}
-    return uids.pop() if history and len(uids) == 1 and not history.last.is_deleted else ""
+    return uids.pop() if history and len(uids) == 1 and not history.is_deleted else ""

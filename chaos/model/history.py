@@ -50,8 +50,9 @@ class Version(Struct, Generic[T], frozen=True, gc=False, array_like=True):
 class History(Generic[T]):
     """All versions of one object, oldest first; ``revision`` grows with each change of them.
 
-    Only ``append`` and ``replace`` change a history. ``first_seq``, ``first_time``: of the first version. With a
-    ``packer``, of versions, old ones are packed, and unpacked when they are asked for.
+    Only ``append`` and ``replace`` change a history. ``first_seq``, ``first_time``: of the first version;
+    ``is_deleted``: whether the last one is the final state. With a ``packer``, of versions, old ones are packed, and
+    unpacked when they are asked for.
     """
 
     __slots__ = (
@@ -63,6 +64,7 @@ class History(Generic[T]):
         "_recent",
         "first_seq",
         "first_time",
+        "is_deleted",
         "revision",
     )
 
@@ -70,6 +72,7 @@ class History(Generic[T]):
         self.revision = self._count = 0
         self.first_seq = -1
         self.first_time = math.inf
+        self.is_deleted = False
         self._packer = packer
         self._packed: tuple[
             Any, ...
@@ -102,6 +105,7 @@ class History(Generic[T]):
         if self._recent is _NONE:
             self._recent = []
         self._recent.append(version)
+        self.is_deleted = version.is_deleted
         self._count += 1
         self.revision += 1
         if version.is_deleted or len(self._recent) >= _MANY:
@@ -155,6 +159,10 @@ class History(Generic[T]):
     @property
     def last(self) -> Version[T]:
         return self._recent[-1] if self._recent else self.versions[-1]
+
+    def peek_last(self) -> Version[T]:
+        """The last version, for somebody who asks only once: what is packed stays so."""
+        return self._recent[-1] if self._recent else self._unpack(*self._packed[-2:])[-1]
 
     def __iter__(self) -> Iterator[Version[T]]:
         return iter(self.versions)
