@@ -11,7 +11,7 @@ from chaos.engine.identity_guard import IdentityGuard
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success
+from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success, refusal
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
@@ -198,7 +198,9 @@ class _Attempt:
         if is_success(step.command, outcome):
             self._sends.succeeded.add(key)
         else:
-            why = outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
+            why = (
+                refusal(step.command, outcome) or outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
+            )
             self._problems.append(f"{step.command}: {why}")
 
     def _unmet_check(self) -> str:
