@@ -16,12 +16,12 @@ from msgspec import Struct
 from chaos.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command, renew_argv
 from chaos.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
 from chaos.actions._packetfilter import merge_networks, parse_network
+from chaos.actions._params import timer_seconds
 from chaos.actions._peers import NODES, addresses_of, control_plane, other_nodes, require_peers
 from chaos.facts.qdiscs import DEFAULT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.fact import FactRef
 from chaos.model.state_types import InterfaceName, Tag, TrafficFilterKey
@@ -96,7 +96,7 @@ class NetemAction(Action[P, NetemState]):
             interface=interface,
             qdiscs=found,
             tag=target.tag,
-            seconds=parse_duration(params.duration) if params.duration else target.max_duration,
+            seconds=timer_seconds(target, params.duration),
             peer=peer,
             direction=params.direction,
             first=first_filter(shape) if "in" in ways else "",

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from chaos.actions._params import timer_seconds
 from chaos.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks
 from chaos.facts.kubelet_client_certificate import EXPIRED_FILE
 from chaos.model.action import (
@@ -25,7 +26,6 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until, no_proof, readings_after, within_duration
 from chaos.model.state_types import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
@@ -120,11 +120,10 @@ class CertificateExpired(Action[Params, CertificateState]):
         credentials = target.require_fact("kubelet-credentials", "the kubelet must not renew its certificate")
         _require_unchanged(target.node, found)
         _require_no_renewal(target, credentials)
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
         return CertificateState(
             kubelet.unit,
             kubelet.tag,
-            min(seconds, target.max_duration),
+            timer_seconds(target, params.duration),
             kubelet.had_inhibitor,
             credentials["user"].removeprefix(_USER),
             *(found[key] for key in ("target", "mode", "owner", "sha256")),

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import Field
 
+from chaos.actions._params import timer_seconds
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -25,7 +26,6 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until, no_proof, within_duration
 from chaos.model.fact import FactRef
@@ -139,9 +139,8 @@ class DiskReadOnly(Action[Params, ReadOnlyState]):
                 f"{where} is mounted with {mount['options']}, which undo could not restore",
                 hint="choose another file system",
             )
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
         found = (mount["source"], mount["type"], mount["options"])
-        return ReadOnlyState(params.path, *found, target.tag, min(seconds, target.max_duration))
+        return ReadOnlyState(params.path, *found, target.tag, timer_seconds(target, params.duration))
 
     def preconditions(self, state: ReadOnlyState) -> tuple[FactCheck, ...]:
         return (_former(state),)

@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from chaos.actions._packetfilter import TABLE, filter_chain, parse_network
+from chaos.actions._params import timer_seconds
 from chaos.actions._peers import NODES, own_node, pod_networks
-from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table, timer_seconds
+from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table
 from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.model.api_fact import pods_path
 from chaos.model.document import DurationText, Model
@@ -18,6 +19,7 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
 from chaos.model.field_types import DnsName
+from chaos.model.state_types import LookupName
 from chaos.model.timeline import Timeline
 
 _NAME = "kubernetes.io"
@@ -69,7 +71,13 @@ def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"no pod of {step.node} was seen to look up a name")
 
 
-class DnsFailure(TableAction[Params]):
+class LookupState(TableState, frozen=True):
+    """Besides: the name that is looked up, or ""."""
+
+    name: LookupName = ""
+
+
+class DnsFailure(TableAction[Params, LookupState]):
     """Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
 
     Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
@@ -87,6 +95,7 @@ class DnsFailure(TableAction[Params]):
     summary = "make lookups of names fail on a node and in its pods"
     example = "{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}"
     params = Params
+    state = LookupState
     proofs = (Proof("lookups-fail", _check_lookups_fail),)
 
     def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
@@ -98,13 +107,13 @@ class DnsFailure(TableAction[Params]):
     def proof_facts_for(self, params: Params) -> tuple[str, ...]:
         return ("nft-rules", _lookup(params.name))
 
-    def prepare(self, target: Target, params: Params) -> TableState:
+    def prepare(self, target: Target, params: Params) -> LookupState:
         require_clean_table(target)
         lookup = _lookup(params.name)
         if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
             why = f"{target.node} cannot look up {params.name} now"
             raise Unsupported(why, hint="set name: to one that its DNS server knows")
-        return TableState(
+        return LookupState(
             rules=_rules(target, params),
             tag=target.tag,
             seconds=timer_seconds(target, params.duration),
@@ -112,7 +121,7 @@ class DnsFailure(TableAction[Params]):
             name="" if params.traffic == "pods" else params.name,
         )
 
-    def restored(self, state: TableState) -> tuple[FactCheck, ...]:
+    def restored(self, state: LookupState) -> tuple[FactCheck, ...]:
         return (FactCheck(_lookup(state.name), True),) if state.name else ()
 
 

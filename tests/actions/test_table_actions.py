@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from chaos.actions._table import TableState
+from chaos.actions.dns_failure import LookupState
 from chaos.model.action import Target
 from chaos.model.api_fact import pods_path
 from chaos.model.errors import Unsupported
@@ -31,6 +31,7 @@ FACTS: dict[str, Any] = {
     "server-addresses": ["10.0.0.1", "fd00::1"],
     "api-peers": [],
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
+    "black-hole-routes": [],
 }
 BAD = {"/api/v1/nodes": {"items": [node("n1", "10.0.0.2", "x; reboot")]}}
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": {"items": NODES}}, tag="run-do", max_duration=600.0)
@@ -189,4 +190,4 @@ def test_a_state_that_somebody_has_written_names_no_other_lookup() -> None:
     state = {"rules": "", "tag": "run-do", "seconds": 1.0, "peer": {}}
     for name in ("x?y=z", "-s", "a b", "a\n"):
         with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(state | {"name": name}, TableState)
+            msgspec.convert(state | {"name": name}, LookupState)

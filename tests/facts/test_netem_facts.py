@@ -156,8 +156,27 @@ def test_kinds_of_links() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stdout", "value"),
+    [
+        ("[]\n[]\n", []),
+        ("[]\n", []),  # a kernel without IPv6
+        (
+            '[{"type":"blackhole","dst":"10.244.1.64/26","protocol":"80","flags":[]}]\n'
+            '[{"type":"blackhole","dst":"fd00:1::/122","dev":"lo","metric":1024,"flags":[],"pref":"medium"}]\n',
+            ["10.244.1.64/26", "fd00:1::/122"],
+        ),
+    ],
+)
+def test_black_holes(stdout: str, value: list[str]) -> None:
+    """As iproute2 6.1 prints routes that were added as Calico's (proto 80)."""
+    assert FACTS["black-hole-routes"].parse(stdout, 0) == value
+
+
+@pytest.mark.parametrize(
     ("name", "stdout", "exit_code"),
     [
+        ("black-hole-routes", "", 127),
+        ("black-hole-routes", "x", 0),
         ("netem", "", 1),
         ("netem", '{"kind": "prio"}', 0),
         ("netem", "a\nb\nc", 0),
