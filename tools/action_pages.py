@@ -101,6 +101,8 @@ SAMPLE_FACTS: dict[str, Any] = {
     "power-key": POWERS_OFF,
     "pids": {"max": 32768, "running": 5000},
     "failsafe-timers": [],
+    "black-hole-routes": [],
+    "sysctl?key=net.core.default_qdisc": "fq_codel",
     "qdiscs": {"eth0": [{"kind": "fq_codel", "handle": "0:", "root": True}]},
     "runtime-unit": "containerd.service",
     "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,

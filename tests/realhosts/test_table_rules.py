@@ -44,6 +44,7 @@ FACTS: dict[str, Any] = {
     "nft-rules": False,
     "dns-lookup?name=kubernetes.io": True,
     "ssh-peer": {"address": "10.9.0.2", "port": 22},
+    "black-hole-routes": [],
 }
 
 
