@@ -102,6 +102,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "pids": {"max": 32768, "running": 5000},
     "failsafe-timers": [],
     "black-hole-routes": [],
+    "nft-early-reject": True,
     "sysctl?key=net.core.default_qdisc": "fq_codel",
     "qdiscs": {"eth0": [{"kind": "fq_codel", "handle": "0:", "root": True}]},
     "runtime-unit": "containerd.service",

@@ -24,6 +24,7 @@ from chaos.model.timeline import Timeline
 
 _NAME = "kubernetes.io"
 _POD_INTERFACES = 'meta iifkind { "veth", "bridge" }'  # of pods, if the Node does not say which addresses they have
+_ROUTES, _EARLY_REJECT = "peer-routes", "nft-early-reject"
 _EARLY = -150  # before destination NAT: the DNS of a cluster may listen on another port behind its Service
 
 
@@ -85,7 +86,8 @@ class DnsFailure(TableAction[Params, LookupState]):
 
     Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
     Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
-    address management do not use them), by the kind of the interface that their packets come from, veth or bridge.
+    address management do not use them), by the kind of the interface that their packets come from, veth or bridge,
+    but for those through which the node reaches other nodes.
 
     ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
     /etc/hosts.
@@ -102,13 +104,15 @@ class DnsFailure(TableAction[Params, LookupState]):
         return (NODES, pods_path(node))
 
     def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (*self.facts, _lookup(params.name))
+        early = (_EARLY_REJECT,) if params.how == "reject" and params.traffic != "host" else ()
+        return (*self.facts, _lookup(params.name), _ROUTES, *early)
 
     def proof_facts_for(self, params: Params) -> tuple[str, ...]:
         return ("nft-rules", _lookup(params.name))
 
     def prepare(self, target: Target, params: Params) -> LookupState:
         require_clean_table(target)
+        _require_early_reject(target, params)
         lookup = _lookup(params.name)
         if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
             why = f"{target.node} cannot look up {params.name} now"
@@ -146,9 +150,27 @@ def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
     except ValueError as error:
         raise Unsupported(f"{target.node}: no rules can be made of its podCIDRs: {error}") from error
     if outside or not networks:
-        return [f"{_POD_INTERFACES} {rule}" for rule in rules]
+        return [f"{_of_interfaces(target)} {rule}" for rule in rules]
     families = {4: "ip", 6: "ip6"}
     return [f"{families[network.version]} saddr {network} {rule}" for network in networks for rule in rules]
+
+
+def _of_interfaces(target: Target) -> str:
+    """Of pods by kind, without those to other nodes: in a container that is veth too, and bridge on some machines."""
+    routes = target.require_fact(_ROUTES, "packets of its pods must be told from those of other nodes")
+    links = ", ".join(f'"{name}"' for name in sorted(set(routes.values())))
+    return f"iifname != {{ {links} }} {_POD_INTERFACES}" if links else _POD_INTERFACES
+
+
+def _require_early_reject(target: Target, params: Params) -> None:
+    """Raises Unsupported where packets of pods cannot be rejected."""
+    if params.how == "reject" and params.traffic != "host":
+        why = "packets of pods are rejected before they are routed"
+        if not target.require_fact(_EARLY_REJECT, why):
+            raise Unsupported(
+                f"{target.node}: {why}, which its kernel cannot do (Linux 5.9 and later can)",
+                hint="use how: drop, or traffic: host",
+            )
 
 
 def _pod_addresses(target: Target) -> list[str]:
