@@ -113,7 +113,9 @@ def test_a_state_of_0_1_0_is_undone() -> None:
         "api-reachable is {'ipv4': True}",
         "node-ready is True",
     ]
-    assert action.failsafe_timer(state).seconds == 60.0
+    timer = action.failsafe_timer(state)
+    assert timer is not None
+    assert timer.seconds == 60.0
     assert action.decode_state(former | {"reachable": None}).reachable is None
 
 
