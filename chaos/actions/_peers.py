@@ -68,7 +68,7 @@ def node_networks(target: Target) -> list[str]:
 
 
 def _blocks(target: Target) -> list[_Network]:
-    found = target.require_fact(BLACK_HOLES, "the node's own pods must be told from others'")
+    found = target.require_fact(BLACK_HOLES, "the node's own pods must be known")
     return [net for net in map(parse_network, found) if net.prefixlen >= _LARGEST_BLOCK[net.version]]
 
 

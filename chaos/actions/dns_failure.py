@@ -157,7 +157,7 @@ def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
 
 def _of_interfaces(target: Target) -> str:
     """Of pods by kind, without those to other nodes: in a container that is veth too, and bridge on some machines."""
-    routes = target.require_fact(_ROUTES, "packets of its pods must be told from those of other nodes")
+    routes = target.require_fact(_ROUTES, "its interfaces to other nodes must be known")
     links = ", ".join(f'"{name}"' for name in sorted(set(routes.values())))
     return f"iifname != {{ {links} }} {_POD_INTERFACES}" if links else _POD_INTERFACES
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.facts.nft_rules import TABLE
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 
 _TRIED, _LOADED = "tried", "loaded"
-_TRIAL = f"""table {TABLE} {{
-	chain pods {{
+_TRIAL = """table inet nodefall {
+	chain pods {
 		type filter hook prerouting priority -150; policy accept;
 		udp dport 53 counter reject
-	}}
-}}
+	}
+}
 """
 
 

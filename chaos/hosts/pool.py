@@ -253,7 +253,7 @@ class Hosts:
 
     def _is_stopping(self, node: str) -> bool:
         power = self.power(node)
-        return isinstance(power, StopProgress) and power.is_stopping()
+        return power.is_stopping() if isinstance(power, StopProgress) else False
 
     def _host_key(self, node: str) -> str:
         session = self.session(node)

@@ -72,8 +72,8 @@ def calico(*blocks: str) -> Target:
 def test_blocks_of_this_node_in_podcidrs_of_others(action: str) -> None:
     """Calico ignores podCIDRs: 10.244.2.64/26 of n2 was given to pods of this node, and 10.244.1.0/24 may be n2's."""
     text = str(prepare(action, {"from": "nodes"}, calico("10.244.2.64/26")).rules)
-    kept = "10.244.0.0/24, 10.244.2.0/26, 10.244.2.128/25"
-    assert f"ip saddr {{ 10.0.0.1, 10.0.0.3, {kept} }}" in text
+    others = "10.244.0.0/24, 10.244.2.0/26, 10.244.2.128/25"
+    assert f"ip saddr {{ 10.0.0.1, 10.0.0.3, {others} }}" in text
     assert "ip saddr 10.244.2.64/26 accept" in text
     assert "ip saddr 10.244.2.64/26 ip daddr 10.244.2.64/26 accept" in text
     assert "10.244.1.0/24" not in text

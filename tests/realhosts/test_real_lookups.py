@@ -47,7 +47,7 @@ def serving(address: str) -> Iterator[None]:
 def node(three: list[RealHost]) -> Iterator[RealHost]:
     """With a DNS server that is this machine, an API server that is another one, and a pod.
 
-    The API server is known by its address: that DNS server has the same one, which nobody has, for all names.
+    The API server is known by its address: that DNS server answers every name with one that no machine has.
     """
     host, plane = three[0], three[1]
     gateway = host.run("ip -4 route show default").split()[2]
