@@ -44,6 +44,7 @@ A `FactCheck` of an undo may also name these; they are not read on the host. `ch
 |---|---|
 | `node-ready` | True or false: whether the Node's condition Ready is True |
 | `machine` | Text, from the power control: `on` or `off` |
+| `machine-stopping` | True or false: whether an accepted stop is not over; false where its power control shows none |
 | `restart-policy` | Text, from the power control: the policy for restarts of the machine, empty without one |
 | `boot-posted` | True or false: whether the Node object names the boot that the host is in |
 | `taint/KEY:EFFECT` | Text: value of the node's taint, which may be empty; null without the taint |

@@ -7,21 +7,21 @@ kernel refuses to delete a root by another handle (tc-netem(8)).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from chaos.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command
+from chaos.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command, renew_argv
 from chaos.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
 from chaos.actions._packetfilter import merge_networks, parse_network
+from chaos.actions._params import timer_seconds
 from chaos.actions._peers import NODES, addresses_of, control_plane, other_nodes, require_peers
 from chaos.facts.qdiscs import DEFAULT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.fact import FactRef
 from chaos.model.state_types import InterfaceName, Tag, TrafficFilterKey
@@ -29,13 +29,16 @@ from chaos.model.state_types import InterfaceName, Tag, TrafficFilterKey
 # Packets that netem holds: 1000, its default, would drop at 200 ms and 5000 packets a second.
 NETEM = "netem limit 100000"
 _INGRESS = ("ingress", "clsact")
+_KIND = str(FactRef("sysctl", {"key": "net.core.default_qdisc"}))  # of a root that the kernel makes by itself
+_NO_QUEUE, _PER_QUEUE = "noqueue", "mq"  # roots that do not follow it; those of the queues below mq do
 _CONTAINER_KINDS = ("veth", "macvlan", "ipvlan")  # of an interface that is a container's own
 
 
 class NetemState(Struct, frozen=True):
     """What tc is to load, the interface and its queueing disciplines before; the timer; the connection left out.
 
-    ``first``: how the first filter for inbound packets is found, "" if there is none.
+    ``first``: how the first filter for inbound packets is found, "" if there is none. ``kind``: the kernel's default,
+    "" if nothing that is replaced follows it.
     """
 
     batch: str
@@ -46,6 +49,7 @@ class NetemState(Struct, frozen=True):
     peer: dict[str, str | int]
     direction: Literal["out", "in", "both"] = "out"
     first: TrafficFilterKey = ""
+    kind: str = ""
 
 
 P = TypeVar("P", bound=NetemParams)
@@ -68,7 +72,7 @@ class NetemAction(Action[P, NetemState]):
         """The queueing discipline with its parameters, as in tc(8). Raises Unsupported."""
 
     def facts_for(self, params: P) -> tuple[str, ...]:
-        return (*self.facts, routes_fact(_recorded(params)), "ssh-peer")
+        return (*self.facts, routes_fact(_recorded(params)), _KIND, "ssh-peer")
 
     def proof_facts_for(self, params: P) -> tuple[str, ...]:
         return ("netem", measuring_fact(self.measured_by, _recorded(params)))
@@ -85,16 +89,18 @@ class NetemAction(Action[P, NetemState]):
         peers = _peers(target, params)
         interface = _interface(target, peers, routes_fact(_recorded(params)))
         peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
+        found = _default_qdiscs(target, interface, is_inbound="in" in ways)
         shape = Shape(interface, self.effect(target, params, interface), peers, peer)
         return NetemState(
             batch=batch(shape, ways),
             interface=interface,
-            qdiscs=_default_qdiscs(target, interface, is_inbound="in" in ways),
+            qdiscs=found,
             tag=target.tag,
-            seconds=parse_duration(params.duration) if params.duration else target.max_duration,
+            seconds=timer_seconds(target, params.duration),
             peer=peer,
             direction=params.direction,
             first=first_filter(shape) if "in" in ways else "",
+            kind=_default_kind(target, interface, found) if "out" in ways else "",
         )
 
     def preconditions(self, state: NetemState) -> tuple[FactCheck, ...]:
@@ -102,7 +108,7 @@ class NetemAction(Action[P, NetemState]):
 
         The device for inbound packets may be another step's, and the undo of this one would delete it.
         """
-        return (FactCheck("netem", False), _before(state), FactCheck("ssh-peer", state.peer))
+        return (FactCheck("netem", False), _before(state), *_kind_check(state), FactCheck("ssh-peer", state.peer))
 
     def inject(self, state: NetemState) -> tuple[Command, ...]:
         return (load_command(state.batch, directions({"direction": state.direction})),)
@@ -111,9 +117,14 @@ class NetemAction(Action[P, NetemState]):
         return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _delete(state).argv)
 
     def undo(self, state: NetemState) -> Undo:
-        gone = FactCheck("netem", False)
-        proof = (gone, _before(state), FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((UndoStep(_delete(state), unless=gone),), proof, disarm=failsafe_unit(state.tag))
+        """Where the kernel's default was another one in between, its root is made again once it is the former."""
+        gone, before = FactCheck("netem", False), _before(state)
+        renew = [
+            UndoStep(HostCommand(renew_argv(state.interface)), unless=before, when=(gone, kind))
+            for kind in _kind_check(state)
+        ]
+        proof = (gone, before, FactCheck(PseudoFact.NODE_READY, True))
+        return Undo((UndoStep(_delete(state), unless=gone), *renew), proof, disarm=failsafe_unit(state.tag))
 
 
 def _recorded(params: NetemParams) -> dict[str, Any]:
@@ -122,6 +133,10 @@ def _recorded(params: NetemParams) -> dict[str, Any]:
 
 def _before(state: NetemState) -> FactCheck:
     return FactCheck(str(FactRef("qdiscs", {"interface": state.interface})), {state.interface: state.qdiscs})
+
+
+def _kind_check(state: NetemState) -> tuple[FactCheck, ...]:
+    return (FactCheck(_KIND, state.kind),) if state.kind else ()
 
 
 def _delete(state: NetemState) -> HostCommand:
@@ -190,3 +205,22 @@ def _default_qdiscs(target: Target, interface: str, *, is_inbound: bool) -> list
         why = f"{interface} of {target.node} has {', '.join(foreign) or 'no queueing discipline that tc lists'}"
         raise Unsupported(f"{why}: only the kernel's default can be restored exactly", hint="choose another node")
     return found
+
+
+def _default_kind(target: Target, interface: str, qdiscs: Iterable[Mapping[str, Any]]) -> str:
+    """The kernel's default, "" if the root does not follow it. Raises Unsupported if it is another one.
+
+    A root is what was the default when the interface came up, and becomes what it is when nodefall's is deleted
+    (attach_default_qdiscs, net/sched/sch_generic.c).
+    """
+    found = {str(row["kind"]) for row in qdiscs if row["kind"] not in _INGRESS} - {_NO_QUEUE, _PER_QUEUE}
+    if not found:
+        return ""
+    default = str(target.require_fact(_KIND, "the kernel must restore the queueing discipline"))
+    if found != {default}:
+        which = f"{interface} of {target.node} has {', '.join(sorted(found))}"
+        raise Unsupported(
+            f"{which}, and the kernel would restore {default} (net.core.default_qdisc)",
+            hint=f"set net.core.default_qdisc to what {interface} has, or choose another node",
+        )
+    return default

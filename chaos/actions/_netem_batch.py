@@ -65,6 +65,12 @@ def delete_argv(interface: str, first: str, directions: Sequence[str]) -> tuple[
     return ("sh", "-c", script, "nodefall", interface)
 
 
+def renew_argv(interface: str) -> tuple[str, ...]:
+    """Lets the kernel make its default root again; fails where there is another root than that."""
+    script = f'tc qdisc add dev "$1" root handle {ROOT} pfifo && tc qdisc del dev "$1" root handle {ROOT}'
+    return ("sh", "-c", script, "nodefall", interface)
+
+
 def first_filter(shape: Shape) -> str:
     """Protocol and preference of the first filter for inbound packets."""
     words = _filters(shape, "in")[0].split()

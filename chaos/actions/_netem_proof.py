@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
+from chaos.actions._binomial import at_most, too_few, too_many
 from chaos.actions._netem_params import directions, measuring_fact
 from chaos.model.action import ProofResult, ProofStatus, StepRun
 from chaos.model.duration import parse_duration
@@ -12,15 +12,16 @@ from chaos.model.evidence import no_proof, readings_after, within_duration
 from chaos.model.timeline import Fact, Timeline
 
 _MIN_HITS = 3.0  # expected, before anything is said
-_UNLIKELY = 1e-6  # probability of so few
+_IMPOSSIBLE = 1e-6  # probability of so few
+_UNLIKELY = 1e-3  # probability of so few, or of so many
 _USUAL = 0.3  # of the asked share, the most before the step
 _NOTICED = 0.9  # of pings in which a bit was flipped: the rest have it in the address of their sender
 _RISE = 0.8  # share of the delay that the mean round trip must rise by; jitter and few pings explain the rest
 
 
 def check_loss(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a share of lost pings as asked; disproven by so few that chance does not explain them."""
-    return _check_share(timeline, step, "received", _share(step), f"asked {step.params['percent']:g} %")
+    """Proven by a share of lost pings as asked, besides what is usual; disproven by far too few for chance."""
+    return _check_share(timeline, step, "received", (_share(step),) * 2, f"asked {step.params['percent']:g} %")
 
 
 def check_corruption(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -29,32 +30,50 @@ def check_corruption(timeline: Timeline, step: StepRun) -> ProofResult:
         if isinstance(reading.value, dict) and reading.value["dropped"]:
             return no_proof(f"netem of {step.node} dropped {reading.value['dropped']} packets: they were not corrupt")
     what = f"asked {step.params['percent']:g} % corrupt, netem dropped none"
-    return _check_share(timeline, step, "received", _share(step) * _NOTICED, what)
+    return _check_share(timeline, step, "received", (_share(step) * _NOTICED, _share(step)), what)
 
 
 def check_duplicates(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a share of pings that were answered twice as asked; disproven by too few for chance."""
-    return _check_share(timeline, step, "duplicates", _share(step), f"asked {step.params['percent']:g} %")
+    """As :func:`check_loss`, by pings that were answered twice; on two ways, one ping may have three duplicates."""
+    most = _share(step) if len(directions(step.params)) == 1 else 1.0
+    return _check_share(timeline, step, "duplicates", (_share(step), most), f"asked {step.params['percent']:g} %")
 
 
-def _check_share(timeline: Timeline, step: StepRun, key: str, share: float, wanted: str) -> ProofResult:
-    """``key``: what is counted of pings; received ones are those that were not lost."""
+def _check_share(timeline: Timeline, step: StepRun, key: str, shares: tuple[float, float], wanted: str) -> ProofResult:
+    """``key``: what is counted of pings; received ones are those that were not lost. ``shares``: least and most."""
     readings, seqs, ended = during(timeline, step, "round-trips")
     if ended:
         return ended
-    sent = sum(reading["sent"] for reading in readings)
-    hit = _hits(readings, key)
-    word = "lost" if key == "received" else "answered twice"
-    if sent * share < _MIN_HITS:
+    (hit, sent), least = _counts(readings, key), shares[0]
+    if sent * least < _MIN_HITS:
         return no_proof(f"{sent} pings of {step.node} are too few to show what was {wanted}")
-    because = f"{hit} of {sent} pings of {step.node} were {word} ({100 * hit / sent:.1f} %, {wanted})"
-    if _at_most(hit, sent, share) < _UNLIKELY:
+    because = f"{_phrase((hit, sent), key, step.node)} ({100 * hit / sent:.1f} %, {wanted})"
+    if at_most(hit, sent, least) < _IMPOSSIBLE:
         return ProofResult(ProofStatus.DISPROVEN, because, seqs)
-    earlier = before(timeline, step, "round-trips")
-    usual = _hits(earlier, key) / sum(r["sent"] for r in earlier) if earlier else 0.0
-    if usual > _USUAL * share:
-        return no_proof(f"{because}, and {100 * usual:.1f} % before the step")
-    return ProofResult(ProofStatus.PROVEN, because, seqs) if hit else no_proof(because)
+    usual = _counts(before(timeline, step, "round-trips"), key)
+    if not usual[1]:
+        return no_proof(f"{because}, and no pings before the step show what is usual")
+    because = f"{because}, {usual[0]} of {usual[1]} before"
+    if why := _doubt((hit, sent), usual, shares):
+        return no_proof(f"{because}: {why}")
+    return ProofResult(ProofStatus.PROVEN, because, seqs)
+
+
+def _doubt(hit: tuple[int, int], usual: tuple[int, int], shares: tuple[float, float]) -> str:
+    """Why these counts, now and before, do not show the shares, or ""."""
+    least, most = shares
+    if usual[0] > _USUAL * least * usual[1]:
+        return "too many are usual"
+    if not hit[0]:
+        return "it may be chance that none was"
+    if too_few(hit, usual, least) < _UNLIKELY:
+        return "fewer than chance explains"
+    return "more than chance explains" if too_many(hit, usual, most) < _UNLIKELY else ""
+
+
+def _phrase(counts: tuple[int, int], key: str, node: str) -> str:
+    hit, sent = counts
+    return f"{hit} of {sent} pings of {node} were {'lost' if key == 'received' else 'answered twice'}"
 
 
 def _share(step: StepRun) -> float:
@@ -63,10 +82,12 @@ def _share(step: StepRun) -> float:
     return float(1 - passes ** len(directions(step.params)))
 
 
-def _hits(readings: list[dict[str, Any]], key: str) -> int:
+def _counts(readings: list[dict[str, Any]], key: str) -> tuple[int, int]:
+    """How many pings were hit, and how many were sent."""
+    sent = sum(reading["sent"] for reading in readings)
     if key == "received":
-        return sum(reading["sent"] - reading["received"] for reading in readings)
-    return sum(min(reading.get(key, 0), reading["sent"]) for reading in readings)
+        return sum(reading["sent"] - reading["received"] for reading in readings), sent
+    return sum(min(reading.get(key, 0), reading["sent"]) for reading in readings), sent
 
 
 def check_latency(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -128,8 +149,3 @@ def _mean(readings: list[dict[str, Any]]) -> float | None:
     """Mean of all round trips in seconds, None without one."""
     count = sum(reading["received"] for reading in readings)
     return sum(reading["mean"] * reading["received"] for reading in readings) / count if count else None
-
-
-def _at_most(hit: int, sent: int, share: float) -> float:
-    """Probability of ``hit`` or fewer."""
-    return sum(comb(sent, k) * share**k * (1 - share) ** (sent - k) for k in range(hit + 1))

@@ -1,9 +1,16 @@
-"""Parameters of actions that take none."""
+"""Parameters that several actions have."""
 
 from __future__ import annotations
 
+from chaos.model.action import Target
 from chaos.model.document import Model
+from chaos.model.duration import parse_duration
 
 
 class NoParams(Model):
     """No parameters."""
+
+
+def timer_seconds(target: Target, duration: str | None) -> float:
+    """When the host ends the fault by itself, at the latest after maxDuration."""
+    return min(parse_duration(duration), target.max_duration) if duration else target.max_duration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from chaos.actions._packetfilter import merge_networks, parse_network
@@ -11,6 +12,9 @@ from chaos.model.errors import Unsupported
 from chaos.model.labels import CONTROL_PLANE_LABELS
 
 NODES = "/api/v1/nodes"
+BLACK_HOLES = "black-hole-routes"
+_Network = IPv4Network | IPv6Network
+_LARGEST_BLOCK = {4: 20, 6: 116}  # prefix, by version: blockSize of Calico's IPPool
 
 
 def own_node(target: Target) -> list[dict[str, Any]]:
@@ -37,6 +41,45 @@ def addresses_of(nodes: Iterable[dict[str, Any]]) -> list[str]:
 def pod_networks(nodes: Iterable[dict[str, Any]]) -> list[str]:
     """Pod networks of Nodes, in CIDR."""
     return [network for node in nodes for network in node.get("spec", {}).get("podCIDRs") or []]
+
+
+def own_networks(target: Target) -> list[str]:
+    """Pod networks of the target: its podCIDRs, and the blocks that Calico has given to it. Raises ValueError.
+
+    Where such a block is within the podCIDRs of any node, pods have no addresses of podCIDRs as such.
+    """
+    blocks = _blocks(target)
+    within = [parse_network(text) for text in pod_networks(_cluster_nodes(target))]
+    if any(_is_within(block, network) for block in blocks for network in within):
+        return [str(block) for block in blocks]
+    return [*pod_networks(own_node(target)), *(str(block) for block in blocks)]
+
+
+def node_networks(target: Target) -> list[str]:
+    """Addresses and pod networks of other nodes, without the target's own. Raises ValueError, and Unsupported if none.
+
+    Calico by default ignores podCIDRs: a block of this node may be within those of another.
+    """
+    others = other_nodes(target)
+    left = [parse_network(text) for text in (*addresses_of(others), *pod_networks(others))]
+    for block in _blocks(target):
+        left = [part for network in left for part in _without(network, block)]
+    return require_peers(target, map(str, left), "another node")
+
+
+def _blocks(target: Target) -> list[_Network]:
+    found = target.require_fact(BLACK_HOLES, "the node's own pods must be known")
+    return [net for net in map(parse_network, found) if net.prefixlen >= _LARGEST_BLOCK[net.version]]
+
+
+def _is_within(one: _Network, other: _Network) -> bool:
+    return one.version == other.version and one.subnet_of(other)  # type: ignore[arg-type]
+
+
+def _without(network: _Network, block: _Network) -> list[_Network]:
+    if _is_within(network, block):
+        return []
+    return [*network.address_exclude(block)] if _is_within(block, network) else [network]  # type: ignore[arg-type]
 
 
 def known_servers(target: Target) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.actions._packetfilter import TABLE
-from chaos.actions._peers import NODES
+from chaos.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
+from chaos.actions._peers import NODES, control_plane, node_networks, own_networks
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -22,32 +24,30 @@ from chaos.model.action import (
 )
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import readings_after
-from chaos.model.state_types import LookupName, Tag
+from chaos.model.state_types import Tag
 from chaos.model.timeline import Timeline
 
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
 
 
 class TableState(Struct, frozen=True):
-    """The rules to load, the timer, and the connection that they leave out; ``name``: that is looked up, or ""."""
+    """The rules to load, the timer, and the connection that they leave out: None in a state of 0.1.0."""
 
     rules: str
     tag: Tag
     seconds: float
-    peer: dict[str, str | int]
-    name: LookupName = ""
+    peer: dict[str, str | int] | None = None
 
 
 P = TypeVar("P", bound=BaseModel)
+S = TypeVar("S", bound=TableState)
 
 
-class TableAction(Action[P, TableState]):
+class TableAction(Action[P, S]):
     """Loads one nft table, ``inet nodefall``, and changes no other."""
 
-    state = TableState
     undo_kind = UndoKind.RESTORES
     keeps_pods_running = True
     facts: tuple[str, ...] = ("nft", "ssh-peer", "nft-rules")
@@ -55,21 +55,25 @@ class TableAction(Action[P, TableState]):
     def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
         return (NODES,)
 
-    def restored(self, state: TableState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have no more
+    def restored(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have no more
         """What else proves the undo."""
         return ()
 
-    def preconditions(self, state: TableState) -> tuple[FactCheck, ...]:
-        """nft would add to an existing table, and one undo would delete the rules of both."""
-        return (FactCheck("nft-rules", False), FactCheck("ssh-peer", state.peer))
+    def preconditions(self, state: S) -> tuple[FactCheck, ...]:
+        """nft would add to an existing table, and one undo would delete the rules of both.
 
-    def inject(self, state: TableState) -> tuple[Command, ...]:
+        A saved plan may be run from elsewhere, and its rules could then cut nodefall off.
+        """
+        peer = () if state.peer is None else (FactCheck("ssh-peer", state.peer),)
+        return (FactCheck("nft-rules", False), *peer)
+
+    def inject(self, state: S) -> tuple[Command, ...]:
         return (HostCommand(("nft", "-f", "-"), stdin=state.rules),)
 
-    def failsafe_timer(self, state: TableState) -> FailsafeTimer:
+    def failsafe_timer(self, state: S) -> FailsafeTimer:
         return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _DELETE_TABLE_ARGV)
 
-    def undo(self, state: TableState) -> Undo:
+    def undo(self, state: S) -> Undo:
         gone = FactCheck("nft-rules", False)
         proof = (gone, *self.restored(state), FactCheck(PseudoFact.NODE_READY, True))
         return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=failsafe_unit(state.tag))
@@ -89,6 +93,29 @@ def require_clean_table(target: Target) -> None:
         raise Unsupported(why, hint="find the run with `nodefall undo --list` and undo it")
 
 
-def timer_seconds(target: Target, duration: str | None) -> float:
-    """When the host ends the fault by itself."""
-    return parse_duration(duration) if duration else target.max_duration
+def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> str:
+    """nft rules that drop what ``rule`` says of the peers ``from_``, but for nodefall's own connection.
+
+    Raises Unsupported, also for an invalid address in the cluster's objects.
+    """
+    peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
+    try:
+        return ruleset(
+            replace(
+                rule,
+                peers=_peers(target, from_, cidrs),
+                own_networks=merge_networks(own_networks(target)),
+                exempt_connection=(peer["address"], peer["port"]) if peer else None,
+            )
+        )
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no rules can be made of the cluster's addresses: {error}") from error
+
+
+def _peers(target: Target, from_: str, cidrs: Sequence[str]) -> list[str]:
+    """The networks to block; empty for everything, and for ports. Raises Unsupported where none is known."""
+    if from_ == "cidr":
+        return merge_networks(cidrs)
+    if from_ == "nodes":
+        return node_networks(target)
+    return control_plane(target) if from_ == "control-plane" else []

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from chaos.actions._params import timer_seconds
 from chaos.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks
 from chaos.facts.kubelet_client_certificate import EXPIRED_FILE
 from chaos.model.action import (
@@ -25,24 +26,27 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
-from chaos.model.evidence import holds_until, last_reading_before, no_proof, readings_after, within_duration
+from chaos.model.evidence import holds_until, no_proof, readings_after, within_duration
 from chaos.model.state_types import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
 from chaos.model.timeline import Timeline
 
-_FACT, _PROCESS, _USER = "kubelet-client-certificate", "kubelet-process", "system:node:"
+_FACT, _USER = "kubelet-client-certificate", "system:node:"
 _TIMEOUT = 100.0  # seconds: a unit that notifies is started when the kubelet is ready
 _RENEWAL_MARGIN = 3600.0  # seconds: undo may come late
+# Kubelets that run once it is mounted may have read the former one: their process IDs go into a file for the proof.
 # A separate key, so that the kubelet's is not read. req and genpkey give no certificate that has expired already.
 _EXPIRE_SCRIPT = (
     'umask 077 && openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"'
     ' && openssl req -x509 -new -key "$1" -subj "$2" -out "$1.crt"'
     ' && openssl x509 -in "$1.crt" -signkey "$1" -days 0 >> "$1" && mount --bind "$1" "$3"'
-    ' && systemctl restart --no-block "$4"'
+    ' && pgrep -x kubelet >> "$1.pid" && systemctl restart --no-block "$4"'
 )
-# The file is the last to go: what still has it, an interrupted undo, is undone again.
-_RESTORE_SCRIPT = 'umount "$2"; systemctl restart "$3" && rm --force "$1.crt" "$1"'
+# A file that a program has open is busy: then it is only detached. The file of the fault is the last to go: what still
+# has it, an interrupted undo, is undone again.
+_RESTORE_SCRIPT = (
+    'umount "$2" || umount --lazy "$2"; systemctl restart "$3" && rm --force "$1.crt" "$1.pid" && rm --force "$1"'
+)
 
 
 class Params(Model):
@@ -65,7 +69,7 @@ class CertificateState(KubeletState, frozen=True):
 
 def _former(state: CertificateState) -> FactCheck:
     value = {"target": state.target, "mode": state.mode, "owner": state.owner, "sha256": state.sha256}
-    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False})
+    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False, "former-process": False})
 
 
 def _restore_argv(state: CertificateState) -> tuple[str, ...]:
@@ -82,14 +86,10 @@ def _check_expired(timeline: Timeline, step: StepRun) -> ProofResult:
     in_force = holds_until(_FACT, _is_expired, "the kubelet's client certificate has expired").check(timeline, step)
     if in_force.status is not ProofStatus.PROVEN:
         return in_force
-    before = last_reading_before(timeline, step, _PROCESS)
-    old = before.value.get("pid") if before and isinstance(before.value, dict) else None
-    if not before or not old:
-        return no_proof(f"the kubelet of {step.node} was not seen to run before the step")
-    for reading in readings_after(timeline, step, _PROCESS):
-        if isinstance(reading.value, dict) and reading.value.get("pid") != old and reading.t >= (step.returned or 0.0):
-            because = f"{in_force.because}, and the process that had read the former one ({old}) has ended"
-            return ProofResult(ProofStatus.PROVEN, because, (*in_force.evidence, before.seq, reading.seq))
+    for reading in readings_after(timeline, step, _FACT):
+        if _is_expired(reading.value) and reading.value.get("former-process") is False:
+            because = f"{in_force.because}, and the process that had read the former one has ended"
+            return ProofResult(ProofStatus.PROVEN, because, (*in_force.evidence, reading.seq))
     return no_proof(f"the kubelet of {step.node} was not seen to end, and knows its former certificate")
 
 
@@ -111,7 +111,7 @@ class CertificateExpired(Action[Params, CertificateState]):
     undo_kind = UndoKind.RESTORES
     stops_exec = True
     proofs = (Proof("expired", _check_expired),)
-    proof_facts = (_FACT, _PROCESS)
+    proof_facts = (_FACT,)
     facts = ("kubelet-credentials", _FACT)
 
     def prepare(self, target: Target, params: Params) -> CertificateState:
@@ -120,11 +120,10 @@ class CertificateExpired(Action[Params, CertificateState]):
         credentials = target.require_fact("kubelet-credentials", "the kubelet must not renew its certificate")
         _require_unchanged(target.node, found)
         _require_no_renewal(target, credentials)
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
         return CertificateState(
             kubelet.unit,
             kubelet.tag,
-            min(seconds, target.max_duration),
+            timer_seconds(target, params.duration),
             kubelet.had_inhibitor,
             credentials["user"].removeprefix(_USER),
             *(found[key] for key in ("target", "mode", "owner", "sha256")),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from pydantic import Field
 
+from chaos.actions._params import timer_seconds
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -24,7 +26,6 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until, no_proof, within_duration
 from chaos.model.fact import FactRef
@@ -33,6 +34,10 @@ from chaos.model.state_types import BlockDevice, MountOptions, MountPoint, Tag
 from chaos.model.timeline import Timeline
 
 _TIMEOUT = 60.0  # seconds: the kernel first writes what is in memory
+# What undo may remount is noted on the node: the state that it comes from may be written by others, in the cluster.
+_INJECT = 'umask 077 && echo "$3 $4 $2" >> "$1" && exec mount -o "remount,$5" "$3" "$4"'
+_RESTORE = 'grep -qxF "$3 $4 $2" "$1" && mount -o "remount,$2" "$3" "$4" && rm --force "$1"'
+_NO_NOTE = "the node has no note that nodefall made this file system read-only"
 
 
 class Params(Model):
@@ -59,9 +64,18 @@ def _reference(path: str) -> str:
     return str(FactRef("mount", {"path": path}))
 
 
-def _remount(state: ReadOnlyState, options: str) -> HostCommand:
+def _note(state: ReadOnlyState) -> str:
+    return f"/run/nodefall-{state.tag}.read-only"
+
+
+def _command(script: str, state: ReadOnlyState, *more: str) -> HostCommand:
     """With source and target mount(8) ignores fstab; the options are then all of the mount's own."""
-    return HostCommand(("mount", "-o", f"remount,{options}", state.source, state.path), timeout=_TIMEOUT)
+    argv = ("sh", "-c", script, "nodefall", _note(state), state.options, state.source, state.path, *more)
+    return HostCommand(argv, timeout=_TIMEOUT)
+
+
+def _restore(state: ReadOnlyState) -> HostCommand:
+    return msgspec.structs.replace(_command(_RESTORE, state), refusals=((1, _NO_NOTE), (2, _NO_NOTE)))
 
 
 def _former(state: ReadOnlyState) -> FactCheck:
@@ -125,23 +139,27 @@ class DiskReadOnly(Action[Params, ReadOnlyState]):
                 f"{where} is mounted with {mount['options']}, which undo could not restore",
                 hint="choose another file system",
             )
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
         found = (mount["source"], mount["type"], mount["options"])
-        return ReadOnlyState(params.path, *found, target.tag, min(seconds, target.max_duration))
+        return ReadOnlyState(params.path, *found, target.tag, timer_seconds(target, params.duration))
 
     def preconditions(self, state: ReadOnlyState) -> tuple[FactCheck, ...]:
         return (_former(state),)
 
     def inject(self, state: ReadOnlyState) -> tuple[Command, ...]:
-        return (_remount(state, state.options.replace("rw", "ro", 1)),)
+        return (_command(_INJECT, state, state.options.replace("rw", "ro", 1)),)
 
     def failsafe_timer(self, state: ReadOnlyState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _remount(state, state.options).argv)
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore(state).argv)
 
     def undo(self, state: ReadOnlyState) -> Undo:
+        """A fault that the kernel has refused leaves only the note."""
         former = _former(state)
-        step = UndoStep(_remount(state, state.options), unless=former)
-        return Undo((step,), (former, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
+        forget = UndoStep(HostCommand(("rm", "--force", _note(state))), when=(former,))
+        return Undo(
+            (UndoStep(_restore(state), unless=former), forget),
+            (former, FactCheck(PseudoFact.NODE_READY, True)),
+            disarm=failsafe_unit(state.tag),
+        )
 
 
 ACTION = DiskReadOnly()

@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from chaos.actions._packetfilter import TABLE, filter_chain, parse_network
+from chaos.actions._params import timer_seconds
 from chaos.actions._peers import NODES, own_node, pod_networks
-from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table, timer_seconds
+from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table
 from chaos.model.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.model.api_fact import pods_path
 from chaos.model.document import DurationText, Model
@@ -18,10 +19,12 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
 from chaos.model.field_types import DnsName
+from chaos.model.state_types import LookupName
 from chaos.model.timeline import Timeline
 
 _NAME = "kubernetes.io"
 _POD_INTERFACES = 'meta iifkind { "veth", "bridge" }'  # of pods, if the Node does not say which addresses they have
+_ROUTES, _EARLY_REJECT = "peer-routes", "nft-early-reject"
 _EARLY = -150  # before destination NAT: the DNS of a cluster may listen on another port behind its Service
 
 
@@ -69,7 +72,13 @@ def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"no pod of {step.node} was seen to look up a name")
 
 
-class DnsFailure(TableAction[Params]):
+class LookupState(TableState, frozen=True):
+    """Besides: the name that is looked up, or ""."""
+
+    name: LookupName = ""
+
+
+class DnsFailure(TableAction[Params, LookupState]):
     """Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
 
     Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
@@ -77,7 +86,8 @@ class DnsFailure(TableAction[Params]):
 
     Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
     Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
-    address management do not use them), by the kind of the interface that their packets come from, veth or bridge.
+    address management do not use them), by the kind of the interface that their packets come from, veth or bridge,
+    but for those through which the node reaches other nodes.
 
     ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
     /etc/hosts.
@@ -87,24 +97,27 @@ class DnsFailure(TableAction[Params]):
     summary = "make lookups of names fail on a node and in its pods"
     example = "{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}"
     params = Params
+    state = LookupState
     proofs = (Proof("lookups-fail", _check_lookups_fail),)
 
     def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
         return (NODES, pods_path(node))
 
     def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (*self.facts, _lookup(params.name))
+        early = (_EARLY_REJECT,) if params.how == "reject" and params.traffic != "host" else ()
+        return (*self.facts, _lookup(params.name), _ROUTES, *early)
 
     def proof_facts_for(self, params: Params) -> tuple[str, ...]:
         return ("nft-rules", _lookup(params.name))
 
-    def prepare(self, target: Target, params: Params) -> TableState:
+    def prepare(self, target: Target, params: Params) -> LookupState:
         require_clean_table(target)
+        _require_early_reject(target, params)
         lookup = _lookup(params.name)
         if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
             why = f"{target.node} cannot look up {params.name} now"
             raise Unsupported(why, hint="set name: to one that its DNS server knows")
-        return TableState(
+        return LookupState(
             rules=_rules(target, params),
             tag=target.tag,
             seconds=timer_seconds(target, params.duration),
@@ -112,7 +125,7 @@ class DnsFailure(TableAction[Params]):
             name="" if params.traffic == "pods" else params.name,
         )
 
-    def restored(self, state: TableState) -> tuple[FactCheck, ...]:
+    def restored(self, state: LookupState) -> tuple[FactCheck, ...]:
         return (FactCheck(_lookup(state.name), True),) if state.name else ()
 
 
@@ -137,9 +150,27 @@ def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
     except ValueError as error:
         raise Unsupported(f"{target.node}: no rules can be made of its podCIDRs: {error}") from error
     if outside or not networks:
-        return [f"{_POD_INTERFACES} {rule}" for rule in rules]
+        return [f"{_of_interfaces(target)} {rule}" for rule in rules]
     families = {4: "ip", 6: "ip6"}
     return [f"{families[network.version]} saddr {network} {rule}" for network in networks for rule in rules]
+
+
+def _of_interfaces(target: Target) -> str:
+    """Of pods by kind, without those to other nodes: in a container that is veth too, and bridge on some machines."""
+    routes = target.require_fact(_ROUTES, "its interfaces to other nodes must be known")
+    links = ", ".join(f'"{name}"' for name in sorted(set(routes.values())))
+    return f"iifname != {{ {links} }} {_POD_INTERFACES}" if links else _POD_INTERFACES
+
+
+def _require_early_reject(target: Target, params: Params) -> None:
+    """Raises Unsupported where packets of pods cannot be rejected."""
+    if params.how == "reject" and params.traffic != "host":
+        why = "packets of pods are rejected before they are routed"
+        if not target.require_fact(_EARLY_REJECT, why):
+            raise Unsupported(
+                f"{target.node}: {why}, which its kernel cannot do (Linux 5.9 and later can)",
+                hint="use how: drop, or traffic: host",
+            )
 
 
 def _pod_addresses(target: Target) -> list[str]:

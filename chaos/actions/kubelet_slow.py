@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import Field
 
+from chaos.actions._params import timer_seconds
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -24,7 +25,6 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until, readings_after, within_duration
 from chaos.model.state_types import NodeUnit, Tag
@@ -129,8 +129,7 @@ class KubeletSlow(Action[Params, SlowState]):
                 f"{target.node}: {unit} is limited to {quota['percent']:g} % of a CPU already",
                 hint="choose a smaller percent",
             )
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
-        return SlowState(unit, params.percent, quota["percent"], target.tag, min(seconds, target.max_duration))
+        return SlowState(unit, params.percent, quota["percent"], target.tag, timer_seconds(target, params.duration))
 
     def preconditions(self, state: SlowState) -> tuple[FactCheck, ...]:
         return (_quota(state.former, runtime=False),)

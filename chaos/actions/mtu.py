@@ -6,12 +6,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.actions._packetfilter import BlockRule, Network, merge_networks, ruleset
-from chaos.actions._peers import addresses_of, control_plane, other_nodes, own_node, pod_networks, require_peers
-from chaos.actions._table import TableAction, TableState, caught_packets, require_clean_table, timer_seconds
+from chaos.actions._packetfilter import BlockRule, Network
+from chaos.actions._params import timer_seconds
+from chaos.actions._peers import BLACK_HOLES
+from chaos.actions._table import TableAction, TableState, block_rules, caught_packets, require_clean_table
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.model.document import DurationText, Model
-from chaos.model.errors import Unsupported
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
 from chaos.model.timeline import Fact, Timeline
@@ -74,7 +74,7 @@ def _of(step: StepRun, reading: Fact | None) -> dict[str, int]:
     return found
 
 
-class Mtu(TableAction[Params]):
+class Mtu(TableAction[Params, TableState]):
     """Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, without
     a message: a black hole for path MTU discovery, as a tunnel with a smaller MTU whose ICMP messages are filtered.
 
@@ -89,40 +89,23 @@ class Mtu(TableAction[Params]):
     )
     example = "{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}"
     params = Params
+    state = TableState
     proofs = (Proof("large-pings-vanish", _check_large_vanish),)
-    facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers")
+    facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers", BLACK_HOLES)
 
     def proof_facts_for(self, params: Params) -> tuple[str, ...]:
         return ("nft-rules", _pings(params.size, params.cidrs))
 
     def prepare(self, target: Target, params: Params) -> TableState:
         require_clean_table(target)
-        peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
-        try:
-            rules = ruleset(_rule(target, params, (peer["address"], peer["port"]) if peer else None))
-        except ValueError as error:
-            raise Unsupported(f"{target.node}: no rules can be made of the cluster's addresses: {error}") from error
-        return TableState(rules, target.tag, timer_seconds(target, params.duration), peer)
-
-
-def _rule(target: Target, params: Params, exempt: tuple[str, int] | None) -> BlockRule:
-    return BlockRule(
-        peers=_peers(target, params),
-        host=params.traffic in ("host", "all"),
-        pods=params.traffic in ("pods", "all"),
-        own_networks=merge_networks(pod_networks(own_node(target))),
-        exempt_connection=exempt,
-        longer_than=params.size,
-    )
-
-
-def _peers(target: Target, params: Params) -> list[str]:
-    if params.from_ == "cidr":
-        return merge_networks(params.cidrs)
-    if params.from_ == "nodes":
-        others = other_nodes(target)
-        return require_peers(target, [*addresses_of(others), *pod_networks(others)], "another node")
-    return control_plane(target)
+        traffic = params.traffic
+        rule = BlockRule(host=traffic in ("host", "all"), pods=traffic in ("pods", "all"), longer_than=params.size)
+        return TableState(
+            rules=block_rules(target, rule, params.from_, params.cidrs),
+            tag=target.tag,
+            seconds=timer_seconds(target, params.duration),
+            peer=target.require_fact("ssh-peer", "the connection to the node must be exempt"),
+        )
 
 
 ACTION = Mtu()

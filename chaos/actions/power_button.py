@@ -20,6 +20,9 @@ from chaos.model.errors import Unsupported
 from chaos.model.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
 
 _POWER_KEY = "power-key"
+# For a stop that was accepted to reach the guest, or the status of its power control, whichever comes first.
+_SETTLE_SECONDS = 60.0
+_NOT_STOPPING = FactCheck(PseudoFact.STOPPING, False)
 
 
 class Params(Model):
@@ -65,7 +68,8 @@ class PowerButton(Action[Params, MachineState]):
         return (*disable_auto_restart(state), PowerCommand(PowerVerb.SOFT_OFF))
 
     def undo(self, state: MachineState) -> Undo:
-        return Undo(power_on_steps(state), is_up_checks(state))
+        """Proven when no stop is under way any more: a machine that has not begun to shut down still looks up."""
+        return Undo(power_on_steps(state), (_NOT_STOPPING, *is_up_checks(state)), settle_seconds=_SETTLE_SECONDS)
 
 
 ACTION = PowerButton()

@@ -22,6 +22,7 @@ from chaos.kube.cluster_snapshot import cluster_view
 from chaos.kube.lease_api import read_lock
 from chaos.kube.permissions import missing_permissions
 from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
+from chaos.model.labels import RUN_LABEL
 from chaos.model.permission import Permission
 from chaos.model.registry import PluginRegistry
 from chaos.plan.cluster import ClusterView
@@ -174,16 +175,17 @@ def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str
 
 
 def _with_lock(observations: ClusterObservations, connection: ClusterConnection) -> ClusterObservations:
-    """``observations`` with the lock's holder, as far as permissions allow to read it."""
+    """``observations`` with the lock's holder and its run, as far as permissions allow to read it."""
     namespace, list_errors = lock_namespace(connection), dict(observations.list_errors)
-    holder = ""
+    holder = run = ""
     with closing(SystemClock()) as clock:
         try:
             record = read_lock(connection.kube, namespace)
-            holder = record.holder if record and record.holder and record.is_recent(clock.now()) else ""
+            if record and record.holder and record.is_recent(clock.now()):
+                holder, run = record.holder, record.annotations.get(RUN_LABEL, "")
         except NodefallError as error:
             list_errors["leases"] = error.message
-    return replace(observations, lock_holder=holder, list_errors=list_errors)
+    return replace(observations, lock_holder=holder, lock_run=run, list_errors=list_errors)
 
 
 def _runnable_nodes(needs: ExperimentNeeds, found: Sequence[Finding]) -> tuple[str, ...] | None:

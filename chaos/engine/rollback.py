@@ -11,7 +11,7 @@ from chaos.engine.identity_guard import IdentityGuard
 from chaos.hosts.pool import Hosts
 from chaos.model.action import Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success
+from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success, refusal
 from chaos.model.errors import NodefallError
 from chaos.model.ports import Clock, Progress
 from chaos.model.result import UndoResult
@@ -110,7 +110,7 @@ class _Attempt:
         self._start = clock.now()
         self._may_be_undone = rules.may_be_undone(entry)
         done = self._start if rules.is_uncertain(entry) else min(entry.t, self._start)  # a clock may have been set back
-        self._settle_time = done + SETTLE_SECONDS if entry.undo.proof else 0.0
+        self._settle_time = done + max(SETTLE_SECONDS, entry.undo.settle_seconds) if entry.undo.proof else 0.0
         self._sends = sends
         self._problems: list[str] = []
         self._noted, self._note_time = "", self._start + NOTE_SECONDS
@@ -144,7 +144,7 @@ class _Attempt:
             if is_last or not unmet:
                 unmet = "; ".join(filter(None, [unmet, self._identity.unmet_for_proof(self.entry.undo)]))
             if self._clock.now() < self._settle_time:
-                return None
+                return self._waiting(unmet or "the operation may still take effect", is_last=False)
             if unmet := unmet or self._stop_failsafe():
                 return self._waiting("; ".join([unmet, *dict.fromkeys(self._problems)]), is_last)
             return self._mark_undone()
@@ -198,7 +198,9 @@ class _Attempt:
         if is_success(step.command, outcome):
             self._sends.succeeded.add(key)
         else:
-            why = outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
+            why = (
+                refusal(step.command, outcome) or outcome.error or outcome.stderr.strip() or f"answered {outcome.exit}"
+            )
             self._problems.append(f"{step.command}: {why}")
 
     def _unmet_check(self) -> str:

@@ -14,8 +14,11 @@ EXPIRED_FILE = "/run/nodefall-kubelet-client.pem"  # what certificate-expired mo
 # Only the digest of the file, which has the private key too, leaves the host.
 _SCRIPT = (
     'readlink "$1"; stat --dereference --format="mode=%a owner=%u:%g" "$1"; sha256sum "$1"; '
-    'openssl x509 -noout -checkend 0 -in "$1"; stat --format="prepared=%n" "$2"; cat /proc/self/mountinfo'
+    'openssl x509 -noout -checkend 0 -in "$1"; stat --format="prepared=%n" "$2"; cat /proc/self/mountinfo; '
+    'echo processes; pgrep -x kubelet; echo former; cat "$2.pid"; echo file; readlink --canonicalize "$1"'
 )
+_TITLES = ("processes", "former", "file")
+_ESCAPE = re.compile(r"\\([0-7]{3})")  # of mountinfo
 _LINE = re.compile(
     r"(?P<target>/var/lib/kubelet/pki/kubelet-client-[0-9-]+\.pem)"
     r"|mode=(?P<mode>[0-7]+) owner=(?P<owner>\d+:\d+)|(?P<digest>[0-9a-f]{64}) .*"
@@ -25,10 +28,12 @@ _LINE = re.compile(
 
 class KubeletClientCertificate(HostFact):
     """Mapping ``{"target": "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem", "mode": "600",
-    "owner": "0:0", "sha256": "9f2c...", "expired": false, "mounted": false, "prepared": false}``.
+    "owner": "0:0", "sha256": "9f2c...", "expired": false, "mounted": false, "prepared": false,
+    "former-process": false}``.
 
     ``target`` of the symbolic link; the rest of what is read through it. ``mounted``: another file is mounted over the
-    target. ``prepared``: the file that certificate-expired mounts exists.
+    target. ``prepared``: the file that certificate-expired mounts exists. ``former-process``: a kubelet still runs that
+    ran when it was mounted.
     """
 
     name = "kubelet-client-certificate"
@@ -38,16 +43,17 @@ class KubeletClientCertificate(HostFact):
         return HostCommand(("sh", "-c", _SCRIPT, "nodefall", CURRENT_FILE, EXPIRED_FILE))
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, str | bool]:
+        head, processes, former, file = _sections(stdout)
         found: dict[str, str | None] = {}
         mounts = set()
-        for line in stdout.splitlines():
+        for line in head:
             if match := _LINE.fullmatch(line):
                 found |= {key: value for key, value in match.groupdict().items() if value}
                 found |= {"checked": line} if line.startswith("Certificate will ") else {}
             elif len(fields := line.split()) > 5:
-                mounts.add(fields[4])  # proc_pid_mountinfo(5)
+                mounts.add(_ESCAPE.sub(lambda code: chr(int(code[1], 8)), fields[4]))  # proc_pid_mountinfo(5)
         target, digest = found.get("target"), found.get("digest")
-        if exit_code or not mounts or not target or not digest:
+        if exit_code or not mounts or not target or not digest or not file:
             raise ValueError(f"{CURRENT_FILE} is no symbolic link to a file of the kubelet's")
         if "checked" not in found:
             raise ValueError(f"openssl is not installed, or does not understand {CURRENT_FILE}")
@@ -57,9 +63,23 @@ class KubeletClientCertificate(HostFact):
             "owner": found.get("owner") or "",
             "sha256": digest,
             "expired": "valid" not in found,
-            "mounted": target in mounts,
+            "mounted": file[0] in mounts,  # the kernel names it without symbolic links, as of /var/lib/kubelet
             "prepared": "prepared" in found,
+            "former-process": not set(processes).isdisjoint(former),
         }
+
+
+def _sections(stdout: str) -> list[list[str]]:
+    """Lines before the titles of the script, and after each. Raises ValueError where one is missing."""
+    sections: list[list[str]] = [[]]
+    for line in stdout.splitlines():
+        if line in _TITLES:
+            sections.append([])
+        else:
+            sections[-1].append(line)
+    if len(sections) != len(_TITLES) + 1:
+        raise ValueError("the host did not answer")
+    return sections
 
 
 FACT = KubeletClientCertificate()

@@ -31,6 +31,7 @@ from chaos.model.ports import (
     RestartPolicyControl,
     ServiceSession,
     Session,
+    StopProgress,
 )
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.power_risk import PowerRisk
@@ -78,6 +79,7 @@ class Hosts:
         self._lock = Lock()
         self._pseudo_facts: dict[str, Callable[[str], Any]] = {
             PseudoFact.MACHINE: self._power_state,
+            PseudoFact.STOPPING: self._is_stopping,
             PseudoFact.RESTART_POLICY: self.restart_policy,
             PseudoFact.HOST_KEY: self._host_key,
             PseudoFact.POWER_IDENTITY: self._power_identity_key,
@@ -248,6 +250,10 @@ class Hosts:
         if power is None:
             raise UnknownFact(f"machine of {node}: it has no power control")
         return power.state()
+
+    def _is_stopping(self, node: str) -> bool:
+        power = self.power(node)
+        return power.is_stopping() if isinstance(power, StopProgress) else False
 
     def _host_key(self, node: str) -> str:
         session = self.session(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from chaos.load.error_collector import did_you_mean
@@ -20,11 +21,19 @@ _SWAPPED = {
     "Fleet": "give a fleet with --fleet, and a game day for one cluster as GAMEDAY",
 }
 
+_WRITE = {
+    "Experiment": "write it with nodefall new {path}",
+    "Inventory": "write it with nodefall init --out {path}",
+}
 
-def read_document(path: Path) -> MappingNode:
-    """The document of a file. Raises BadInput if it is unreadable, invalid, empty, no mapping or not the only one."""
+
+def read_document(path: Path, kind: str = "") -> MappingNode:
+    """The document of a file. Raises BadInput if it is unreadable, invalid, empty, no mapping or not the only one.
+
+    ``kind``: that is expected, for the hint about a missing file.
+    """
     name = str(path)
-    documents = compose(name, read_text(path))
+    documents = compose(name, read_text(path, _WRITE.get(kind, "").format(path=shlex.quote(name))))
     if not documents:
         raise bad_input(name, "the file is empty", f"begin with apiVersion: {API_VERSION}")
     if len(documents) > 1:

@@ -26,7 +26,7 @@ def load_stored_experiment(path: Path) -> Experiment:
 
 def load_experiment(path: Path, registry: PluginRegistry) -> Experiment:
     """The experiment in ``path``. Raises BadInput with all problems, those of its manifests included."""
-    root = read_document(path)
+    root = read_document(path, "Experiment")
     expect_kind(path, root, "Experiment")
     errors = ErrorCollector(str(path))
     experiment = check_model(Experiment, root, to_builtins(root), errors)

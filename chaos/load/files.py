@@ -13,14 +13,17 @@ from chaos.model.missing_file import missing_file_hint
 MAX_BYTES = 2 * 1024 * 1024
 
 
-def read_text(path: Path) -> str:
-    """The text of ``path``. Raises BadInput if it is missing, no file, too large, not UTF-8 or writable by others."""
+def read_text(path: Path, remedy: str = "") -> str:
+    """The text of ``path``. Raises BadInput if it is missing, no file, too large, not UTF-8 or writable by others.
+
+    ``remedy``: what to do about a missing one, in the imperative.
+    """
     name = str(path)
     try:
         _refuse_by_status(name, path.stat())
         data = path.read_bytes()
     except FileNotFoundError:
-        raise bad_input(name, "file not found", missing_file_hint(path)) from None
+        raise bad_input(name, "file not found", missing_file_hint(path, remedy)) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         raise bad_input(name, f"cannot read the file: {reason}") from None

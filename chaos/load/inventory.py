@@ -26,7 +26,7 @@ _FILES = (
 
 def load_inventory(path: Path) -> Inventory:
     """The inventory in ``path``, all its paths absolute. Raises BadInput with all problems."""
-    root = read_document(path)
+    root = read_document(path, "Inventory")
     expect_kind(path, root, "Inventory")
     errors = ErrorCollector(str(path))
     cursor = Cursor(errors, MappingEntry(root.mark, root))

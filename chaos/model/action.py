@@ -54,11 +54,15 @@ class UndoStep(Struct, frozen=True):
 
 
 class Undo(Struct, frozen=True):
-    """Steps in order, then the checks that prove that the node is restored; then the timer ``disarm`` is stopped."""
+    """Steps in order, then the checks that prove that the node is restored; then the timer ``disarm`` is stopped.
+
+    No proof counts in the first ``settle_seconds`` after the operation, whose effect may begin as late.
+    """
 
     steps: tuple[UndoStep, ...] = ()
     proof: tuple[FactCheck, ...] = ()
     disarm: str = ""  # unit of the FailsafeTimer, without suffix
+    settle_seconds: float = 0.0
 
 
 def failsafe_unit(tag: str) -> str:

@@ -11,6 +11,7 @@ class PseudoFact(StrEnum):
     """Facts that no command on the host reads, but its connection, its power control or its Node object."""
 
     MACHINE = "machine"  # a PowerState, from the power control
+    STOPPING = "machine-stopping"  # whether the power control has accepted a stop that is not over; False if not shown
     RESTART_POLICY = "restart-policy"  # from the power control
     HOST_KEY = "host-key"  # that the host presents to every connection of the run; the ID of a container
     POWER_IDENTITY = "power-identity"  # PowerIdentity.key, from the power control

@@ -125,6 +125,14 @@ class SoftOffControl(Protocol):
 
 
 @runtime_checkable
+class StopProgress(Protocol):
+    """A power control that shows a stop which was accepted and is not over. Raises NodefallError."""
+
+    def is_stopping(self) -> bool:
+        """Whether the machine is to go off without another command; its ``state`` is ``on`` until then."""
+
+
+@runtime_checkable
 class RestartPolicyControl(Protocol):
     """A power control of machines that may start without a command, as containers with a restart policy do."""
 

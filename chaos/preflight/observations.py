@@ -123,10 +123,10 @@ class ClusterObservations:
     ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
     ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.
     ``known_host_keys`` are the host keys that nodefall accepts of each node of the inventory. ``lock_holder`` is the
-    identity that holds the cluster's lock, ``pending_undo`` what earlier runs have to undo, ``stale_marks`` marks on
-    Nodes that have the values from before the marked step. ``connection_risks`` describe what weakens the connection to
-    the API server, ``kubernetes`` is its version. ``hosts_are_targets``: all hosts are targets of one run; else each
-    may become one. ``helper_namespaces``: those of the pods of transport pod.
+    identity that holds the cluster's lock, ``lock_run`` its run, ``pending_undo`` what earlier runs have to undo,
+    ``stale_marks`` marks on Nodes that have the values from before the marked step. ``connection_risks`` describe what
+    weakens the connection to the API server, ``kubernetes`` is its version. ``hosts_are_targets``: all hosts are
+    targets of one run; else each may become one. ``helper_namespaces``: those of the pods of transport pod.
     """
 
     view: ClusterView
@@ -140,6 +140,7 @@ class ClusterObservations:
     jump_addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
     known_host_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     lock_holder: str = ""
+    lock_run: str = ""
     pending_undo: tuple[PendingUndoFinding, ...] = ()
     stale_marks: tuple[FoundMark, ...] = ()
     connection_risks: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from tests.kit.actionkit import ActionDescription, describe
 
 TARGET = "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem"
 FOUND = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": "9f" * 32}
-FORMER = FOUND | {"expired": False, "mounted": False, "prepared": False}
+FORMER = FOUND | {"expired": False, "mounted": False, "prepared": False, "former-process": False}
 CREDENTIALS = {"user": "system:node:n1.example", "rotated-file": True, "bootstrap": "", "renewal-in": 90000}
 
 
@@ -32,7 +32,8 @@ def node(credentials: dict[str, Any] | None = None, unit: str = "kubelet.service
 def test_a_certificate_is_mounted_over_the_kubelets_and_unmounted() -> None:
     done = describe("certificate-expired", {"duration": "90s"}, node())
     restore = (
-        """sh -c 'umount "$2"; systemctl restart "$3" && rm --force "$1.crt" "$1"' nodefall """
+        """sh -c 'umount "$2" || umount --lazy "$2"; systemctl restart "$3" && """
+        """rm --force "$1.crt" "$1.pid" && rm --force "$1"' nodefall """
         f"/run/nodefall-kubelet-client.pem {TARGET} kubelet.service"
     )
     former = f"kubelet-client-certificate is {FORMER}"

@@ -32,13 +32,17 @@ def node(shared: bool = False, **changes: Any) -> Target:
 
 
 def test_source_and_target_are_named_and_the_options_restored() -> None:
-    back = f"mount -o remount,rw,nosuid,noatime /dev/mapper/vg-data {PATH}"
+    note = "/run/nodefall-run-do.read-only"
+    given = f"nodefall {note} rw,nosuid,noatime /dev/mapper/vg-data {PATH}"
+    script = """'grep -qxF "$3 $4 $2" "$1" && mount -o "remount,$2" "$3" "$4" && rm --force "$1"'"""
+    back = f"sh -c {script} {given}"
+    inject = """'umask 077 && echo "$3 $4 $2" >> "$1" && exec mount -o "remount,$5" "$3" "$4"'"""
     former = f"{REFERENCE} is {MOUNT}"
     assert describe("disk-read-only", {"path": PATH, "duration": "90s"}, node()) == ActionDescription(
-        inject=[f"mount -o remount,ro,nosuid,noatime /dev/mapper/vg-data {PATH}"],
+        inject=[f"sh -c {inject} {given} ro,nosuid,noatime"],
         preconditions=[former],
         failsafe=f"nodefall-run-do after 90s: {back}",
-        undo=[f"{back} unless {former}"],
+        undo=[f"{back} unless {former}", f"rm --force {note} unless None when {former}"],
         proof=[former, "node-ready is True"],
         disarm="nodefall-run-do",
     )
@@ -74,7 +78,7 @@ def test_paths_that_are_refused(path: str) -> None:
 @pytest.mark.parametrize("path", ["/runner", "/var/lib/kubelet", "/development/d.1"])
 def test_paths_of_similar_names(path: str) -> None:
     target = Target("n1", facts={"shared-kernel": False, str(FactRef("mount", {"path": path})): MOUNT}, tag="run-do")
-    assert describe("disk-read-only", {"path": path}, target).inject[0].endswith(f" {path}")
+    assert describe("disk-read-only", {"path": path}, target).inject[0].endswith(f" {path} ro,nosuid,noatime")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +34,13 @@ FACTS: dict[str, Any] = {
     "server-addresses": ["10.0.0.1"],
     "api-peers": [["10.0.0.1", 6443]],
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
+    "sysctl?key=net.core.default_qdisc": "fq_codel",
 }
+KIND = "sysctl?key=net.core.default_qdisc is fq_codel"
+RENEW = (
+    """sh -c 'tc qdisc add dev "$1" root handle 4e0f: pfifo && tc qdisc del dev "$1" root handle 4e0f:' nodefall eth0"""
+)
+MULTIQUEUE = [{"kind": "mq", "handle": "0:", "root": True}, DEFAULT | {"parent": ":1"}, DEFAULT | {"parent": ":2"}]
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": {"items": NODES}}, tag="run-slow", max_duration=600.0)
 FEW = replace(READY, objects={"/api/v1/nodes": {"items": NODES[1:]}})
 LOSS = {"percent": 30}
@@ -113,7 +120,7 @@ def test_both_directions_are_undone_at_once() -> None:
         "qdisc add dev nodefall0 root handle 4e10: netem limit 100000 loss 30%",
         "qdisc add dev eth0 ingress",
     ]
-    (undo,) = describe("packet-loss", LOSS | {"direction": "both"}, READY).undo
+    undo, _ = describe("packet-loss", LOSS | {"direction": "both"}, READY).undo
     assert undo.startswith('sh -c \'tc qdisc del dev "$1" root handle 4e0f:; tc filter del dev')
 
 
@@ -159,17 +166,25 @@ def test_undo_and_failsafe_timer_delete_only_the_root_of_nodefall() -> None:
     before = f"qdiscs?interface=eth0 is { ({'eth0': [DEFAULT]}) }"
     assert described.inject == ["tc -batch -"]
     assert described.failsafe == "nodefall-run-slow after 100s: tc qdisc del dev eth0 root handle 4e0f:"
-    assert described.undo == ["tc qdisc del dev eth0 root handle 4e0f: unless netem is False"]
+    assert described.undo == [
+        "tc qdisc del dev eth0 root handle 4e0f: unless netem is False",
+        f"{RENEW} unless {before} when netem is False and {KIND}",
+    ]
     assert described.proof == ["netem is False", before, "node-ready is True"]
     assert described.disarm == "nodefall-run-slow"
-    assert described.preconditions == ["netem is False", before, "ssh-peer is {'address': '10.9.9.9', 'port': 22}"]
+    assert described.preconditions == [
+        "netem is False",
+        before,
+        KIND,
+        "ssh-peer is {'address': '10.9.9.9', 'port': 22}",
+    ]
     assert describe("latency", {"delay": "1s"}, READY).failsafe.startswith("nodefall-run-slow after 600s")
 
 
 @pytest.mark.parametrize("fact", sorted(FACTS))
 def test_a_host_without_a_needed_fact_is_refused_by_its_name(fact: str) -> None:
     facts = {name: value for name, value in FACTS.items() if name != fact}
-    with pytest.raises(Unsupported, match=f"the fact {fact} is not known: there is no such program"):
+    with pytest.raises(Unsupported, match=re.escape(f"the fact {fact} is not known: there is no such program")):
         prepare("packet-loss", LOSS, replace(READY, facts=facts, unknown={fact: "there is no such program"}))
 
 
@@ -177,11 +192,31 @@ def changed(**facts: Any) -> Target:
     return replace(READY, facts=FACTS | {name.replace("_", "-"): value for name, value in facts.items()})
 
 
+def defaults_to(kind: str, qdiscs: Any = None) -> Target:
+    target = changed(qdiscs={"eth0": qdiscs or [DEFAULT]})
+    return replace(target, facts={**target.facts, "sysctl?key=net.core.default_qdisc": kind})
+
+
+@pytest.mark.parametrize("kind", ["fq_codel", "fq"])
+def test_a_default_that_nothing_follows_does_not_matter(kind: str) -> None:
+    """The root is not touched, or it has no queue."""
+    for target, given in (
+        (defaults_to(kind), LOSS | {"direction": "in"}),
+        (defaults_to(kind, [DEFAULT | {"kind": "noqueue"}]), LOSS),
+    ):
+        described = describe("packet-loss", given, target)
+        assert len(described.undo) == 1
+        assert not [check for check in described.preconditions if "sysctl" in check]
+    assert len(describe("packet-loss", LOSS, defaults_to("fq_codel", MULTIQUEUE)).undo) == 2
+
+
 @pytest.mark.parametrize(
     ("target", "given", "why"),
     [
         (changed(netem={"interface": "eth0"}), LOSS, "still has a queueing discipline of nodefall"),
         (changed(qdiscs={"eth0": [DEFAULT | {"kind": "htb", "handle": "1:"}]}), LOSS, "has htb 1:: only the kernel's"),
+        (defaults_to("fq"), LOSS, "eth0 of n1 has fq_codel, and the kernel would restore fq (net.core.default_qdisc)"),
+        (defaults_to("fq", MULTIQUEUE), LOSS, "eth0 of n1 has fq_codel, and the kernel would restore fq"),
         (changed(qdiscs={}), LOSS, "no queueing discipline that tc lists"),
         (changed(peer_routes={"10.0.0.1": "eth0", "fd00::1": "eth1"}), LOSS, "through interfaces eth0, eth1"),
         (changed(peer_routes={}), LOSS, "through no interface"),

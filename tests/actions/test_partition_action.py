@@ -39,6 +39,7 @@ FACTS: dict[str, Any] = {
     "server-addresses": ["10.0.0.100"],
     "api-peers": [["10.0.0.1", 6443]],
     "api-reachable": {"ipv4": True, "ipv6": True},
+    "black-hole-routes": [],
 }
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": NODES}, tag="run-cut", max_duration=600.0)
 
@@ -61,6 +62,61 @@ def test_other_nodes_and_their_pods() -> None:
     assert "ip saddr { 10.0.0.1, 10.0.0.3, 10.244.0.0/24, 10.244.2.0/24 } counter drop" in text
     assert "hook output" not in text
     assert "10.0.0.2" not in text
+
+
+def calico(*blocks: str) -> Target:
+    return replace(READY, facts=FACTS | {"black-hole-routes": list(blocks)})
+
+
+@pytest.mark.parametrize("action", ["partition", "mtu"])
+def test_blocks_of_this_node_in_podcidrs_of_others(action: str) -> None:
+    """Calico ignores podCIDRs: 10.244.2.64/26 of n2 was given to pods of this node, and 10.244.1.0/24 may be n2's."""
+    text = str(prepare(action, {"from": "nodes"}, calico("10.244.2.64/26")).rules)
+    others = "10.244.0.0/24, 10.244.2.0/26, 10.244.2.128/25"
+    assert f"ip saddr {{ 10.0.0.1, 10.0.0.3, {others} }}" in text
+    assert "ip saddr 10.244.2.64/26 accept" in text
+    assert "ip saddr 10.244.2.64/26 ip daddr 10.244.2.64/26 accept" in text
+    assert "10.244.1.0/24" not in text
+
+
+@pytest.mark.parametrize(
+    ("blocks", "own"),
+    [
+        ([], ["10.244.1.0/24"]),
+        (["192.168.7.64/26"], ["10.244.1.0/24", "192.168.7.64/26"]),  # of a pool that no podCIDR is in
+        (["10.0.0.0/8"], ["10.244.1.0/24"]),  # no block of Calico's
+        (["10.244.1.0/24"], ["10.244.1.0/24"]),
+        (["10.244.2.0/24", "10.244.0.0/20"], ["10.244.0.0/20"]),
+    ],
+)
+def test_own_networks(blocks: list[str], own: list[str]) -> None:
+    text = rules({"from": "cidr", "cidrs": ["172.16.0.0/12"]}, calico(*blocks))
+    chain = text.split("chain ")[1]
+    assert [line.split()[2] for line in chain.splitlines() if line.startswith("\t\tip saddr 1") and "accept" in line][
+        1:
+    ] == own
+
+
+def test_a_block_that_has_all_of_a_peer_leaves_none() -> None:
+    with pytest.raises(Unsupported, match="no address of another node"):
+        rules({"from": "nodes"}, calico("10.0.0.0/20", "10.244.0.0/20", "fd00::/116"))
+
+
+def test_a_state_of_0_1_0_is_undone() -> None:
+    """It had no peer; its undo proves the same."""
+    action = ACTIONS["partition"]
+    former = {"rules": "table inet nodefall {}", "reachable": {"ipv4": True}, "tag": "run-cut", "seconds": 60.0}
+    state = action.decode_state(former)
+    assert [check.fact for check in action.preconditions(state)] == ["nft-rules"]
+    assert [str(check) for check in action.undo(state).proof] == [
+        "nft-rules is False",
+        "api-reachable is {'ipv4': True}",
+        "node-ready is True",
+    ]
+    timer = action.failsafe_timer(state)
+    assert timer is not None
+    assert timer.seconds == 60.0
+    assert action.decode_state(former | {"reachable": None}).reachable is None
 
 
 @pytest.mark.parametrize(
@@ -140,7 +196,7 @@ def test_a_host_without_a_needed_fact_is_refused_by_its_name(fact: str) -> None:
 
 
 REFUSED = [
-    (replace(READY, facts=FACTS | {"nft-rules": {"packets": 3}}), {}, "rules of an earlier partition"),
+    (replace(READY, facts=FACTS | {"nft-rules": {"packets": 3}}), {}, "packet filter rules of nodefall"),
     (READY, {"families": ["ipv4"]}, "one address family"),
     (replace(READY, facts=FACTS | {"api-reachable": {"ipv4": False}}), {}, "does not reach the API server now"),
     (replace(READY, node="cp"), {}, "runs the API server that it uses"),

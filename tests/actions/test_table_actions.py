@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from chaos.actions._table import TableState
+from chaos.actions.dns_failure import LookupState
 from chaos.model.action import Target
 from chaos.model.api_fact import pods_path
 from chaos.model.errors import Unsupported
@@ -31,7 +31,11 @@ FACTS: dict[str, Any] = {
     "server-addresses": ["10.0.0.1", "fd00::1"],
     "api-peers": [],
     "ssh-peer": {"address": "10.9.9.9", "port": 22},
+    "black-hole-routes": [],
+    "peer-routes": {"10.0.0.1": "eth0", "10.0.0.3": "eth0"},
+    "nft-early-reject": True,
 }
+BY_KIND = 'iifname != { "eth0" } meta iifkind { "veth", "bridge" }'
 BAD = {"/api/v1/nodes": {"items": [node("n1", "10.0.0.2", "x; reboot")]}}
 READY = Target("n1", facts=FACTS, objects={"/api/v1/nodes": {"items": NODES}}, tag="run-do", max_duration=600.0)
 
@@ -69,6 +73,9 @@ def test_whose_lookups(given: dict[str, Any], chains: list[str]) -> None:
 
 def test_pods_of_a_node_without_networks_are_recognized_by_their_interfaces() -> None:
     found = rules("dns-failure", {"traffic": "pods"}, replace(READY, objects={}))
+    assert found[3] == f"{BY_KIND} udp dport 53 counter drop"
+    alone = changed(peer_routes={})
+    found = rules("dns-failure", {"traffic": "pods"}, replace(alone, objects={}))
     assert found[3] == 'meta iifkind { "veth", "bridge" } udp dport 53 counter drop'
 
 
@@ -90,7 +97,7 @@ def test_pods_with_addresses_outside_of_the_networks_of_the_node_are_recognized_
         {"spec": {}, "status": {}},
     ]
     target = replace(READY, objects={**READY.objects, pods_path("n1"): {"items": pods}})
-    assert rules("dns-failure", {"traffic": "pods"}, target)[3].startswith("meta iifkind") is by_interface
+    assert rules("dns-failure", {"traffic": "pods"}, target)[3].startswith(BY_KIND) is by_interface
 
 
 def test_rejected_lookups() -> None:
@@ -149,6 +156,13 @@ def changed(**facts: Any) -> Target:
         ("dns-failure", {}, changed(nft_rules={"packets": 0}), "still has packet filter rules of nodefall"),
         ("mtu", {}, changed(nft_rules={"packets": 0}), "still has packet filter rules of nodefall"),
         ("dns-failure", {}, replace(READY, facts=FACTS | {LOOKUP: False}), "cannot look up kubernetes.io now"),
+        (
+            "dns-failure",
+            {"how": "reject"},
+            changed(nft_early_reject=False),
+            "cannot do (Linux 5.9 and",
+        ),
+        ("dns-failure", {"how": "reject", "traffic": "pods"}, changed(nft_early_reject=False), "its kernel cannot do"),
         ("dns-failure", {}, replace(READY, objects=BAD), "no rules can be made of its podCIDRs"),
         ("mtu", {"from": "nodes"}, replace(READY, objects={}), "no address of another node"),
         ("mtu", {}, changed(server_addresses=[]), "no address of the control plane"),
@@ -189,4 +203,4 @@ def test_a_state_that_somebody_has_written_names_no_other_lookup() -> None:
     state = {"rules": "", "tag": "run-do", "seconds": 1.0, "peer": {}}
     for name in ("x?y=z", "-s", "a b", "a\n"):
         with pytest.raises(msgspec.ValidationError):
-            msgspec.convert(state | {"name": name}, TableState)
+            msgspec.convert(state | {"name": name}, LookupState)

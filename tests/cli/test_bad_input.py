@@ -16,6 +16,9 @@ import pytest
 import yaml
 
 from chaos.cli.app import main
+from chaos.load.experiment import load_experiment
+from chaos.model.errors import BadInput
+from chaos.model.registry import PluginRegistry
 
 DATA = Path(__file__).parent.parent / "load" / "data"
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_input.yaml").read_text(encoding="utf-8"))
@@ -159,11 +162,36 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("nowhere/file.yaml", "there is no directory 'nowhere'"), ("file.yaml", f"paths are relative to {Path.cwd()}")],
+    [
+        ("nowhere/file.yaml", "there is no directory 'nowhere'"),
+        ("file.yaml", f"check the path, which is relative to {Path.cwd()}"),
+    ],
 )
 def test_a_relative_path_that_is_missing(name: str, hint: str) -> None:
     process = validate(Path(name))
     assert (process.returncode, process.stderr) == (64, f"error: {name}: file not found ({hint})\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("victims.yml", "did you mean 'victims.yaml'?"),
+        ("wictims.yaml", "did you mean 'victims.yaml'?"),
+        ("poweroff.yaml", "did you mean 'experiments/poweroff.yaml'?"),
+        ("other.yaml", "check the path, which is relative to HERE, or write it with nodefall new other.yaml"),
+        ("HERE/o r.yaml", "write it with nodefall new 'HERE/o r.yaml'"),
+    ],
+)
+def test_what_to_do_about_a_missing_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "victims.yaml").touch()
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "poweroff.yaml").touch()
+    with pytest.raises(BadInput) as caught:
+        load_experiment(Path(name.replace("HERE", str(tmp_path))), PluginRegistry({}, {}))
+    assert caught.value.problems[0].hint == hint.replace("HERE", str(tmp_path))
 
 
 KUBECONFIG = "apiVersion: v1\nkind: Config\nclusters: []\ncurrent-context: c\n"
@@ -186,7 +214,10 @@ SWAPPED = "give an experiment as EXPERIMENT, and an inventory with --inventory"
         (["run", EXPERIMENT, "-i", EXPERIMENT], f"wrong kind Experiment: an Inventory is required here ({SWAPPED})"),
         (["judge", "recording.jsonl.gz", INVENTORY], "wrong kind Inventory: an Experiment is required here"),
         (["judge", "recording.jsonl.gz", EXPERIMENT], "recording.jsonl.gz: file not found"),
-        (["run", "--plan", "plan.json", "-i", INVENTORY], "plan.json: file not found (paths are relative to "),
+        (
+            ["run", "--plan", "plan.json", "-i", INVENTORY],
+            "plan.json: file not found (check the path, which is ",
+        ),
         (["report", "last"], "no run 'last': there is no directory reports\nhint: run an experiment first"),
         (["undo", "last"], "no run 'last': there is no directory reports\nhint: run an experiment first"),
         (["report", "last", "--reports", "."], "no run 'last': . has no runs yet\nhint: run an experiment first"),

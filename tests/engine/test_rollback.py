@@ -13,6 +13,7 @@ import pytest
 import chaos.actions
 import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, UndoRules, roll_back
+from chaos.facts.login1 import POWERS_OFF
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Target, Undo, UndoStep
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
@@ -75,6 +76,30 @@ def test_a_machine_that_is_on_is_left_alone(tmp_path: Path) -> None:
     world.intend("poweroff", undo_of("poweroff"))
     assert world.roll_back() == [True]
     assert not [line for line in world.progress.reports if "undo: power on" in line]
+
+
+class SlowStop(FakePower):
+    """Accepts a soft off; the guest begins, and is off, ``seconds`` later. ``shows``: whether its status shows that."""
+
+    def __init__(self, clock: FakeClock, seconds: float, shows: bool) -> None:
+        super().__init__("on")
+        self._begin, self._seconds, self._shows, self._clock = clock.now(), seconds, shows, clock
+        clock.agenda.append((clock.now() + seconds, lambda: setattr(self, "value", "off")))
+
+    def is_stopping(self) -> bool:
+        return self._shows and self._clock.now() < self._begin + self._seconds
+
+
+@pytest.mark.parametrize(("seconds", "shows"), [(20.0, False), (20.0, True), (200.0, True)])
+def test_a_press_that_takes_effect_late_is_not_undone_before(tmp_path: Path, seconds: float, shows: bool) -> None:
+    """A cloud that has accepted a stop: until the guest begins, its machine is on, and its logind reports nothing."""
+    world = World(tmp_path, FakeSession(dict(UP)), None)
+    power = world.power = SlowStop(world.clock, seconds, shows)
+    world.hosts = Hosts(lambda _: world.session, lambda _: power, world.kube, FACTS, world.clock)
+    world.intend("power-button", undo_of("power-button", {"power-key": POWERS_OFF}))
+    assert world.roll_back() == [True]
+    assert power.value == "on"
+    assert not world.clock.agenda, "the undo was proven before the machine went off"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,11 @@ ROOT = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n"
 MOUNTED = f"41 22 0:24 /nodefall-kubelet-client.pem {TARGET} rw,nosuid,nodev shared:5 - tmpfs tmpfs rw,size=100k\n"
 HEAD = f"{TARGET}\nmode=600 owner=0:0\n{DIGEST}  /var/lib/kubelet/pki/kubelet-client-current.pem\n"
 VALID, EXPIRED = "Certificate will not expire\n", "Certificate will expire\n"
-BASE = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": DIGEST}
+TAIL = f"processes\n812\nformer\nfile\n{TARGET}\n"
+REAL = TARGET.replace("/var/lib/kubelet", "/data disk/kubelet")
+FAULT = f"{HEAD}{EXPIRED}prepared=/run/nodefall-kubelet-client.pem\n{ROOT}{MOUNTED}"
+IN_FORCE = {"expired": True, "mounted": True, "prepared": True}
+BASE = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": DIGEST, "former-process": False}
 PATH = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 NOW = "1790000000\n"  # 2026-09-21
 ROTATED = f"client-certificate: {PATH}\nclient-key: {PATH}\n"
@@ -30,12 +34,18 @@ NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re
 @pytest.mark.parametrize(
     ("stdout", "value"),
     [
-        (HEAD + VALID + ROOT, BASE | {"expired": False, "mounted": False, "prepared": False}),
+        (HEAD + VALID + ROOT + TAIL, BASE | {"expired": False, "mounted": False, "prepared": False}),
+        (FAULT + TAIL, BASE | IN_FORCE),
+        (HEAD + EXPIRED + ROOT + TAIL, BASE | {"expired": True, "mounted": False, "prepared": False}),
+        # A kubelet that ran when it was mounted; later others; and none.
+        (f"{FAULT}processes\n812\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE | {"former-process": True}),
+        (f"{FAULT}processes\n900\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE),
+        (f"{FAULT}processes\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE),
+        # /var/lib/kubelet is a symbolic link.
         (
-            f"{HEAD}{EXPIRED}prepared=/run/nodefall-kubelet-client.pem\n{ROOT}{MOUNTED}",
-            BASE | {"expired": True, "mounted": True, "prepared": True},
+            FAULT.replace(f" {TARGET} ", " " + REAL.replace(" ", "\\040") + " ") + TAIL.replace(TARGET, REAL),
+            BASE | IN_FORCE,
         ),
-        (HEAD + EXPIRED + ROOT, BASE | {"expired": True, "mounted": False, "prepared": False}),
     ],
 )
 def test_certificate(stdout: str, value: dict[str, Any]) -> None:
@@ -45,12 +55,14 @@ def test_certificate(stdout: str, value: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("stdout", "code", "why"),
     [
-        (HEAD + ROOT, 0, "openssl is not installed"),
-        (HEAD + VALID, 0, "no symbolic link"),  # mountinfo was not read
-        (HEAD.replace(TARGET, "/etc/shadow") + VALID + ROOT, 0, "no symbolic link"),
-        (HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT, 0, "no symbolic link"),
-        (ROOT, 0, "no symbolic link"),
-        ("", 127, "no symbolic link"),
+        (HEAD + ROOT + TAIL, 0, "openssl is not installed"),
+        (HEAD + VALID + TAIL, 0, "no symbolic link"),  # mountinfo was not read
+        (HEAD.replace(TARGET, "/etc/shadow") + VALID + ROOT + TAIL, 0, "no symbolic link"),
+        (HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT + TAIL, 0, "no symbolic link"),
+        (ROOT + TAIL, 0, "no symbolic link"),
+        (HEAD + VALID + ROOT + TAIL.replace(f"{TARGET}\n", ""), 0, "no symbolic link"),
+        ("", 127, "did not answer"),
+        (HEAD + VALID + ROOT, 0, "did not answer"),
     ],
 )
 def test_a_certificate_that_is_not_understood(stdout: str, code: int, why: str) -> None:

@@ -139,6 +139,8 @@ READ_ONLY += ("/usr/bin/crictl --runtime-endpoint unix:///run/s ps ",)
 READ_ONLY += (
     "sh -c 'tc -s -j qdisc show && ip -j link show'",
     "tc -j qdisc show",
+    "sh -c 'ip -j -4 route show type blackhole && ip -j -6 route show type blackhole'",
+    "unshare --net sh -c 'echo tried && nft -f - && echo loaded'",
     "ip -d -j link show",
     "ip -j link show",
     "ip -j -force -batch -",

@@ -149,15 +149,43 @@ def test_pings_go_to_networks_and_families() -> None:
             find_fact(FACTS, f"round-trips?{wrong}")
 
 
+@pytest.mark.parametrize(("stdout", "exit_code", "value"), [("tried\nloaded\n", 0, True), ("tried\n", 1, False)])
+def test_early_reject(stdout: str, exit_code: int, value: bool) -> None:
+    assert FACTS["nft-early-reject"].parse(stdout, exit_code) is value
+
+
 def test_kinds_of_links() -> None:
     text = '[{"ifname":"lo"},{"ifname":"eth0","linkinfo":{"info_kind":"veth"}},{"ifname":"eth1","parentbus":"virtio"}]'
     assert FACTS["link-mtus"].parse(LINKS, 0) == {"lo": 65536, "eth0": 1500}
     assert FACTS["link-kinds"].parse(text, 0) == {"lo": "", "eth0": "veth", "eth1": ""}
 
 
+_BLACK_HOLE = '[{"type":"blackhole","dst":"10.244.1.64/26","protocol":"80","flags":[]}]\n'
+
+
+@pytest.mark.parametrize(
+    ("stdout", "value"),
+    [
+        ("[]\n[]\n", []),
+        ("[]\n", []),  # a kernel without IPv6
+        (
+            _BLACK_HOLE
+            + '[{"type":"blackhole","dst":"fd00:1::/122","dev":"lo","metric":1024,"flags":[],"pref":"medium"}]\n',
+            ["10.244.1.64/26", "fd00:1::/122"],
+        ),
+    ],
+)
+def test_black_holes(stdout: str, value: list[str]) -> None:
+    """As iproute2 6.1 prints routes that were added as Calico's (proto 80)."""
+    assert FACTS["black-hole-routes"].parse(stdout, 0) == value
+
+
 @pytest.mark.parametrize(
     ("name", "stdout", "exit_code"),
     [
+        ("nft-early-reject", "", 1),
+        ("black-hole-routes", "", 127),
+        ("black-hole-routes", "x", 0),
         ("netem", "", 1),
         ("netem", '{"kind": "prio"}', 0),
         ("netem", "a\nb\nc", 0),

@@ -52,13 +52,23 @@ def proof(
     ("before", "after", "expected"),
     [
         (pings(10, 10), [pings(10, 7), pings(10, 6)], PROVEN),
-        (pings(10, 10), [pings(10, 0)], PROVEN),
+        (pings(10, 10), [pings(10, 0)], UNPROVEN),  # far too many
+        (pings(10, 10), [pings(10, 1)], UNPROVEN),
+        (pings(100, 100), [pings(100, 10)], UNPROVEN),
+        (pings(100, 100), [pings(100, 50)], UNPROVEN),
+        (pings(100, 100), [pings(100, 58)], PROVEN),
+        (pings(1000, 1000), [pings(5000, 3500)], PROVEN),
+        (pings(1000, 1000), [pings(5000, 3300)], UNPROVEN),
+        (pings(1000, 1000), [pings(5000, 3700)], DISPROVEN),
+        (pings(1000, 920), [pings(1000, 644)], PROVEN),  # 8 % before: 35.6 % are 30 % of the rest
+        (pings(1000, 920), [pings(1000, 700)], UNPROVEN),  # only 24 % of the rest
+        (pings(10, 10), [pings(100, 84)], UNPROVEN),  # too few, but not for sure
         (pings(10, 10), [pings(10, 10)], UNPROVEN),  # by chance in 3 of 100 cases
         (pings(10, 10), [pings(100, 100)], DISPROVEN),
         (pings(10, 10), [pings(100, 96)], DISPROVEN),
         (pings(10, 10), [pings(5, 3)], UNPROVEN),  # too few
         (pings(10, 8), [pings(10, 7)], UNPROVEN),  # as before
-        (None, [pings(10, 7)], PROVEN),
+        (None, [pings(10, 7)], UNPROVEN),  # it may be usual
         (pings(10, 10), [pings(10, 7, kind="nodes")], UNPROVEN),
         (pings(10, 10), [], UNPROVEN),
     ],
@@ -86,7 +96,11 @@ def test_latency(before: Any, after: list[Any], expected: ProofStatus) -> None:
 
 
 def test_figures_are_in_the_reason() -> None:
-    assert "3 of 10 pings of n1 were lost (30.0 %, asked 30 %)" in proof("packet-loss", None, pings(10, 7))[1]
+    lost = "3 of 10 pings of n1 were lost (30.0 %, asked 30 %)"
+    assert proof("packet-loss", None, pings(10, 7))[1] == f"{lost}, and no pings before the step show what is usual"
+    assert proof("packet-loss", pings(20, 20), pings(10, 7))[1] == f"{lost}, 0 of 20 before"
+    because = "90 of 100 pings of n1 were lost (90.0 %, asked 30 %), 0 of 20 before: more than chance explains"
+    assert proof("packet-loss", pings(20, 20), pings(100, 10))[1] == because
     because = proof("latency", pings(10, 10), pings(10, 10, 0.2043))[1]
     assert because == "round trips of n1 took 204.3 ms, 1.0 ms before (asked 200 ms more)"
 
@@ -109,7 +123,8 @@ def test_corruption(after: list[Any], loaded: Any, expected: ProofStatus) -> Non
     ("before", "after", "expected"),
     [
         (pings(10, 10), [pings(10, 10, twice=4), pings(10, 10, twice=3)], PROVEN),
-        (pings(10, 10), [pings(10, 10, twice=30)], PROVEN),
+        (pings(10, 10), [pings(10, 10, twice=10)], UNPROVEN),  # far too many
+        (pings(10, 10), [pings(10, 10, twice=30)], UNPROVEN),
         (pings(10, 10), [pings(100, 100, twice=3)], DISPROVEN),
         (pings(10, 10), [pings(100, 60)], DISPROVEN),  # lost ones are no duplicates
         (pings(10, 10), [pings(10, 10)], UNPROVEN),
@@ -153,13 +168,16 @@ def test_two_directions_are_felt_twice() -> None:
     assert proof("latency", pings(10, 10), pings(10, 10, 0.401), **both)[0] is PROVEN
     assert proof("packet-loss", pings(10, 10), pings(100, 78), **both)[0] is DISPROVEN
     assert proof("packet-loss", pings(10, 10), pings(100, 51), **both)[0] is PROVEN
+    # A ping that is doubled on both ways has three duplicates.
+    assert proof("packet-duplicate", pings(10, 10), pings(100, 100, twice=69), **both)[0] is PROVEN
 
 
 def test_pings_of_the_networks_and_the_family_count() -> None:
     networks: dict[str, Any] = {"from": "cidr", "cidrs": ["10.7.0.0/16"]}
-    assert proof("packet-loss", None, pings(10, 6, kind="cidr"), **networks)[0] is PROVEN
-    assert proof("packet-loss", None, pings(10, 6), **networks)[0] is UNPROVEN
-    assert proof("packet-loss", None, pings(10, 6), families=["ipv6"])[0] is PROVEN
+    usual = pings(20, 20, kind="cidr")
+    assert proof("packet-loss", usual, pings(10, 6, kind="cidr"), **networks)[0] is PROVEN
+    assert proof("packet-loss", usual, pings(10, 6), **networks)[0] is UNPROVEN
+    assert proof("packet-loss", pings(20, 20), pings(10, 6), families=["ipv6"])[0] is PROVEN
 
 
 @pytest.mark.parametrize("action", ["latency", "packet-loss"])

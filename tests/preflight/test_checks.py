@@ -142,6 +142,32 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ),
     (
         "pending-undo",
+        observed(
+            pending_undo=(PendingUndoFinding("r-1", Source.CLUSTER, "stop on n1", "undo it"),),
+            lock_holder="ann@a/1",
+            lock_run="r-1",
+        ),
+        "note",
+        "run r-1 is under way, by ann@a/1: it has still to undo stop on n1",
+    ),
+    (
+        "pending-undo",
+        observed(
+            pending_undo=(PendingUndoFinding("r-1", Source.CLUSTER, "stop on n1", "undo it"),),
+            lock_holder="ann@a/1",
+            lock_run="r-2",
+        ),
+        "refusal",
+        "run r-1 has a pending undo: stop on n1",
+    ),
+    (
+        "pending-undo",
+        observed(pending_undo=(PendingUndoFinding("", Source.NODE, "unknown", "undo it"),), lock_holder="ann@a/1"),
+        "refusal",
+        "an unknown run has a pending undo: unknown",
+    ),
+    (
+        "pending-undo",
         observed(stale_marks=(FoundMark("n1", "k", NodeMark("r-1", "stop", cordoned=False), "7"),)),
         "note",
         "n1 has the mark of an earlier run (stop on n1), but the values from before that step",

@@ -64,6 +64,30 @@ def test_it_is_proven_undone_and_leaves_nothing(host: RealHost, tmp_path: Path) 
     assert "PRIVATE KEY" not in "".join(file.read_text() for file in tmp_path.rglob("*.json*"))
 
 
+def test_a_file_that_is_open_is_restored_and_the_directory_may_be_a_symbolic_link(
+    host: RealHost, tmp_path: Path
+) -> None:
+    """umount(2) fails with EBUSY while a program, as a backup, has the mounted file open."""
+    host.run("systemctl stop kubelet; mv /var/lib/kubelet /srv/kubelet; ln -s /srv/kubelet /var/lib/kubelet")
+    host.run("systemctl start kubelet")
+    try:
+        before = host.run(STATE, check=False)
+
+        def hold(_: object) -> None:
+            host.run(f"systemd-run --unit=backup sh -c 'exec sleep 200 < {FILE}'")
+            assert "Certificate will expire" in host.run(f"openssl x509 -noout -checkend 0 -in {FILE}", check=False)
+            assert "busy" in host.run(f"umount {TARGET} 2>&1", check=False)
+
+        result = drive(host, "certificate-expired", {}, tmp_path, then="8s", during=hold)
+        (step,) = result.steps
+        assert (step.proof_status, step.weak) == ("proven", False), step.because
+        assert [undo.proven for undo in result.undo] == [True], result.leftovers
+        assert host.run(STATE, check=False) == before
+    finally:
+        host.run("systemctl stop backup kubelet; rm /var/lib/kubelet; mv /srv/kubelet /var/lib/kubelet", check=False)
+        host.run("systemctl start kubelet")
+
+
 def test_a_kubelet_that_would_bootstrap_is_refused(host: RealHost, tmp_path: Path) -> None:
     host.run(f"touch {BOOTSTRAP}")
     try:

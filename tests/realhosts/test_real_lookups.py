@@ -1,4 +1,4 @@
-"""Lookups that fail on real machines, through the real engine, and none afterwards."""
+"""Lookups that fail and large packets that vanish, on real machines through the real engine, and none afterwards."""
 
 from __future__ import annotations
 
@@ -45,13 +45,16 @@ def serving(address: str) -> Iterator[None]:
 
 @pytest.fixture
 def node(three: list[RealHost]) -> Iterator[RealHost]:
-    """With a DNS server that is this machine, an API server that is another one, and a pod."""
+    """With a DNS server that is this machine, an API server that is another one, and a pod.
+
+    The API server is known by its address: that DNS server answers every name with one that no machine has.
+    """
     host, plane = three[0], three[1]
     gateway = host.run("ip -4 route show default").split()[2]
     host.run(
         "cp /etc/resolv.conf /root/resolv.conf; mkdir -p /etc/kubernetes;"
         f"echo nameserver {gateway} > /etc/resolv.conf;"
-        f"echo '    server: https://{plane.name}:6443' > /etc/kubernetes/kubelet.conf;"
+        f"echo '    server: https://{plane.addresses[0]}:6443' > /etc/kubernetes/kubelet.conf;"
         "ip netns add pod; ip link add veth0 type veth peer name eth0 netns pod; ip link set veth0 up;"
         "ip addr add 10.244.9.1/24 dev veth0;"
         "ip netns exec pod sh -c 'ip link set eth0 up; ip addr add 10.244.9.2/24 dev eth0;"
@@ -86,3 +89,28 @@ def test_names_are_not_found_and_afterwards_they_are(node: RealHost, tmp_path: P
     assert during == [False, given.get("traffic") == "host"]
     assert [undo.proven for undo in result.undo] == [True], result.leftovers
     assert [is_found(node, script) for script in scripts] == [True, True]
+
+
+def test_large_packets_vanish_and_afterwards_they_pass(node: RealHost, three: list[RealHost], tmp_path: Path) -> None:
+    address = three[1].addresses[0]
+
+    def passing() -> list[bool]:
+        """A packet of 1280 bytes, of 1281, and one of 1281 from the peer."""
+        ping = "ping -n -M do -c 1 -W 1 -s"
+        found = [node.run(f"{ping} {size} {address}", check=False) for size in (1252, 1253)]
+        found.append(three[1].run(f"{ping} 1253 {node.addresses[0]}", check=False))
+        return ["1 received" in text for text in found]
+
+    assert passing() == [True, True, True]
+    during: list[bool] = []
+    result = drive(
+        *(node, "mtu", {"size": 1280, "traffic": "host"}, tmp_path),
+        then="8s",
+        during=lambda _: during.extend(passing()),
+    )
+    (step,) = result.steps
+    assert step.proof_status == "proven", step.because
+    assert "of 1280 bytes" in step.because
+    assert during == [True, False, False]
+    assert [undo.proven for undo in result.undo] == [True], result.leftovers
+    assert passing() == [True, True, True]

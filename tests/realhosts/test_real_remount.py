@@ -11,12 +11,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from chaos.actions.disk_read_only import ACTION, ReadOnlyState
 from chaos.facts.mount import FACT
 from chaos.model.command import HostCommand
 
+_LIST = "ls /run; cat /proc/self/mountinfo"
 pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
 
 
@@ -30,20 +32,53 @@ def _in_own_namespace(script: str) -> list[str]:
     return done.stdout.split("---\n")
 
 
+def _undo(state: ReadOnlyState) -> str:
+    """Script of the step that remounts."""
+    command = ACTION.undo(state).steps[0].command
+    assert isinstance(command, HostCommand)
+    return shlex.join(command.argv)
+
+
+def test_only_what_the_node_has_noted_is_remounted() -> None:
+    """A state from the cluster may name a file system that somebody has mounted read-only on purpose."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can make mount namespaces, with unshare")
+    tag, path = f"foreign-{os.getpid()}", f"/mnt/nodefall-{os.getpid()}"
+    done = ReadOnlyState(path, "tmpfs", "tmpfs", "rw,noatime", tag, 60.0)
+    forged = [
+        msgspec.structs.replace(done, path="/mnt/other"),
+        msgspec.structs.replace(done, tag=f"{tag}-absent"),
+        msgspec.structs.replace(done, options="rw"),
+    ]
+    (inject,) = ACTION.inject(done)
+    assert isinstance(inject, HostCommand)
+    tries = "\n".join(f"{_undo(state)} && exit 9; {_LIST}" for state in forged)
+    script = (
+        "set -e; mount -t tmpfs tmpfs /mnt; mount -t tmpfs tmpfs /run; mkdir /mnt/other " + path + "\n"
+        f"mount -t tmpfs -o noatime tmpfs {path}; mount -t tmpfs -o ro,noatime tmpfs /mnt/other; set +e\n"
+        f"{shlex.join(inject.argv)}; {_LIST}\n{tries}\necho ---; {_undo(done)}; {_LIST}"
+    )
+    before, after = _in_own_namespace(script)
+    assert before.count(f"nodefall-{tag}.read-only\n") == 4
+    assert (before.count(f" {path} ro,noatime "), before.count(" /mnt/other ro,noatime ")) == (4, 4)
+    assert (after.count(f" {path} rw,noatime "), after.count(" /mnt/other ro,noatime ")) == (1, 1)
+    assert "read-only" not in after
+
+
 def test_writes_fail_and_the_options_return(tmp_path: Path) -> None:
     if os.geteuid() != 0 or not shutil.which("unshare"):
         pytest.skip("only root can make mount namespaces, with unshare")
     path = f"/mnt/nodefall-{os.getpid()}"
     state = ReadOnlyState(path, "tmpfs", "tmpfs", "rw,nosuid,noatime", "run-do", 60.0)
     fact = FACT.bind({"path": path})
-    (inject,), (undo,) = ACTION.inject(state), ACTION.undo(state).steps
+    (inject,) = ACTION.inject(state)
     assert isinstance(inject, HostCommand)
-    assert isinstance(undo.command, HostCommand)
     read = shlex.join(fact.command_for({}).argv)
     open_file = f"exec 5> {path}/open"
     script = (
-        f"set -e; mount -t tmpfs tmpfs /mnt; mkdir {path}; mount -t tmpfs -o nosuid,noatime tmpfs {path}\n"
-        f"{read}; echo ---; {shlex.join(inject.argv)}; {read}; echo ---; {shlex.join(undo.command.argv)}; {read}\n"
+        "set -e; mount -t tmpfs tmpfs /mnt; mount -t tmpfs tmpfs /run\n"
+        f"mkdir {path}; mount -t tmpfs -o nosuid,noatime tmpfs {path}\n"
+        f"{read}; echo ---; {shlex.join(inject.argv)}; {read}; echo ---; {_undo(state)}; {read}\n"
         f"echo ---; {open_file}; {shlex.join(inject.argv)} 2>&1 || true; {read}"
     )
     before, during, after, busy = _in_own_namespace(script)

@@ -35,6 +35,7 @@ ip netns exec {NODE} sysctl -qw net.ipv4.ip_forward=1
 for name in {NODE} {POD}; do mkdir -p /etc/netns/$name; echo nameserver 10.9.0.2 > /etc/netns/$name/resolv.conf; done
 """
 LOOKUP = f"env RES_OPTIONS='timeout:1 attempts:1' getent -s dns ahosts {dns_server.NAME}."
+_ASK = """import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(bytes(20), ("10.9.0.1", 53))"""
 NODES: dict[str, dict[str, Any]] = {
     "with": {"metadata": {"name": "n1"}, "spec": {"podCIDRs": ["10.8.0.0/24"]}, "status": {}},
     "without": {"metadata": {"name": "n1"}, "spec": {}, "status": {}},
@@ -44,6 +45,9 @@ FACTS: dict[str, Any] = {
     "nft-rules": False,
     "dns-lookup?name=kubernetes.io": True,
     "ssh-peer": {"address": "10.9.0.2", "port": 22},
+    "black-hole-routes": [],
+    "nft-early-reject": True,
+    "peer-routes": {"10.9.0.2": "v1"},
 }
 
 
@@ -115,3 +119,14 @@ def test_large_packets_vanish_both_ways() -> None:
     assert sizes(POD, "10.8.0.1") == [True, True]
     run(f"ip netns exec {NODE} nft delete table {TABLE}")
     assert [sizes(*way) for way in ways] == [[True, True]] * 4
+
+
+@pytest.mark.usefixtures("_namespaces")
+@pytest.mark.parametrize("networks", sorted(NODES))
+def test_other_nodes_may_ask_a_server_of_this_node(networks: str) -> None:
+    """The interface to them is of the kind of those of pods, as in kind."""
+    load("dns-failure", {"traffic": "pods"}, NODES[networks])
+    for namespace, caught in ((PEER, False), (POD, True)):
+        run(f"ip netns exec {namespace} {sys.executable} -c '{_ASK}'")
+        listed = run(f"ip netns exec {NODE} nft list table {TABLE}")
+        assert ("packets 1 " in listed) is caught

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from chaos.actions._packetfilter import parse_network
+from chaos.actions._params import timer_seconds
 from chaos.actions._partition_params import Params
 from chaos.actions._partition_proof import check_partitioned
 from chaos.actions._peers import (
@@ -36,7 +37,6 @@ from chaos.facts.windows.firewall_rules import find_rules
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.state_types import Tag
 from chaos.model.windows import powershell, quote_words, system_program
@@ -97,7 +97,7 @@ class Partition(Action[Params, PartitionState]):
             directions=("out",) if params.direction == "out" else ("in", "out"),
             reachable=capture_reachability(target),
             tag=target.tag,
-            seconds=parse_duration(params.duration) if params.duration else target.max_duration,
+            seconds=timer_seconds(target, params.duration),
             firewall=firewall,
             clients=tuple(_require_clients(target)),
         )

@@ -10,6 +10,7 @@ import click
 
 from chaos.cli.history_options import complete_run, reports_option, require_reports
 from chaos.cli.lazy import examples
+from chaos.cli.rehearsal_options import jobs_option, out_option, quiet_option, seed_option, snapshot_option
 
 
 @click.command(
@@ -22,12 +23,7 @@ from chaos.cli.lazy import examples
     )
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run)
-@click.option(
-    "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Rehearse the experiment of RUN on copies of this cluster, with the victims that it had.",
-)
+@snapshot_option("Rehearse the experiment of RUN on copies of this cluster, with the victims that it had.")
 @click.option(
     "--with", "other", metavar="RUN", shell_complete=complete_run, help="Compare with this run, or recording."
 )
@@ -40,18 +36,11 @@ from chaos.cli.lazy import examples
 @click.option(
     "--seeds", type=click.IntRange(2, 10_000), default=20, show_default=True, metavar="N", help="Of rehearsals."
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The first one; the others follow.")
+@seed_option
 @click.option("--other-victims", is_flag=True, help="Compare runs although their victims are other nodes.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Write comparison.html, comparison.md and comparison.json.",
-)
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes at a time. [default: one for each core]"
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress: print the result only.")
+@out_option("Write comparison.html, comparison.md and comparison.json.")
+@jobs_option
+@quiet_option
 @reports_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def command(  # noqa: PLR0913, PLR0917 - one per option

@@ -11,6 +11,7 @@ import click
 from chaos.cli.complete import complete_experiment_file
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.lazy import examples
+from chaos.cli.rehearsal_options import jobs_option, out_option, quiet_option, seed_option, snapshot_option
 from chaos.cli.rehearse.completion import complete_change
 
 
@@ -31,11 +32,8 @@ from chaos.cli.rehearse.completion import complete_change
     shell_complete=complete_experiment_file,
     type=click.Path(path_type=Path),
 )
-@click.option(
-    "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The cluster, as nodefall snapshot has copied it. Default: the simulated cluster that the experiment names.",
+@snapshot_option(
+    "The cluster, as nodefall snapshot has copied it. Default: the simulated cluster that the experiment names."
 )
 @click.option(
     "--seeds",
@@ -44,7 +42,7 @@ from chaos.cli.rehearse.completion import complete_change
     help="Number of runs, each with other chance and other targets. [default: 20; 1 with --each-node, --each-zone or "
     "several experiments]",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The first one; the others follow.")
+@seed_option
 @click.option(
     "--what-if",
     "changes",
@@ -57,16 +55,9 @@ from chaos.cli.rehearse.completion import complete_change
 @click.option("--each-node", is_flag=True, help="Let every worker be the victim in turn, and rank them.")
 @click.option("--each-zone", is_flag=True, help="The same with every zone, whose workers are lost together.")
 @inventory_option("Whose limits and protected nodes apply; without one, every node may be a victim.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Write rehearsal.html, rehearsal.md, rehearsal.json, and prediction.json for nodefall compare.",
-)
-@click.option(
-    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes at a time. [default: one for each core]"
-)
-@click.option("--quiet", "-q", is_flag=True, help="No progress: print the result only.")
+@out_option("Write rehearsal.html, rehearsal.md, rehearsal.json, and prediction.json for nodefall compare.")
+@jobs_option
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
 def command(  # noqa: PLR0913, PLR0917 - one per option
     experiments: tuple[Path, ...],

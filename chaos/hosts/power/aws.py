@@ -159,6 +159,10 @@ class AwsControl:
         """``on`` or ``off``; ``off`` while it is pending, ``on`` while it is stopping."""
         return self._state(self._describe())
 
+    def is_stopping(self) -> bool:
+        """Whether a stop that EC2 has accepted is not over."""
+        return self._describe().state.name in ("stopping", "shutting-down")
+
     def identity(self) -> PowerIdentity:
         """The provider ID as the cloud's controller writes it, the private DNS name and the private addresses."""
         found = self._describe()

@@ -114,6 +114,10 @@ class AzureControl:
         """``on`` or ``off``; ``off`` while it is starting, ``on`` while it is stopping."""
         return self._power(self._describe())[1]
 
+    def is_stopping(self) -> bool:
+        """Whether a stop that was accepted is not over."""
+        return self._power(self._describe())[0] in ("stopping", "deallocating")
+
     def identity(self) -> PowerIdentity:
         """The machine's ``vmId``, which is the UUID in its SMBIOS, its computer name and its provider ID."""
         found = self._describe()

@@ -108,6 +108,10 @@ class GcpControl:
         """``on`` or ``off``; ``off`` while it is staging, ``on`` while it is stopping or suspended."""
         return self._state(self._describe())
 
+    def is_stopping(self) -> bool:
+        """Whether a stop that was accepted is not over."""
+        return self._describe().status in ("PENDING_STOP", "STOPPING")
+
     def identity(self) -> PowerIdentity:
         """The provider ID, names and addresses, and the ID that another instance of the same name does not have."""
         found = self._describe()

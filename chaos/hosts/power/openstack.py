@@ -84,6 +84,10 @@ class OpenstackControl:
             raise NodefallError(f"{self._label} has no power state: it is {found.status}", hint="check the server")
         return _STATES[found.status]
 
+    def is_stopping(self) -> bool:
+        """Whether Nova has a task that stops the server."""
+        return self._read().task_state in ("powering-off", "deleting")
+
     def identity(self) -> PowerIdentity:
         """The server's ID, which is also the UUID in its SMBIOS, its name and its addresses."""
         found = self._read()

@@ -102,6 +102,10 @@ class RedfishControl:
             raise NodefallError(f"{self._endpoint} reports PowerState {state!r}", hint="check the machine's BMC")
         return _STATES[state]
 
+    def is_stopping(self) -> bool:
+        """Whether the BMC reports that the machine is powering off."""
+        return self._system().power == "PoweringOff"
+
     def identity(self) -> PowerIdentity:
         """The UUID of the ComputerSystem, which is that of SMBIOS."""
         return PowerIdentity(system_uuid=self._system().uuid or "")

@@ -15,7 +15,7 @@ _SET = r"(?:\{(?P<set>[^{}]+)\}|(?P<one>[^\s{}]+))"
 _MATCH = {
     "address": re.compile(rf"(?P<family>ip6?)\s+(?P<end>saddr|daddr)\s+{_SET}\s*"),
     "port": re.compile(rf"(?P<protocol>tcp|udp)\s+(?P<end>sport|dport)\s+{_SET}\s*"),
-    "interface": re.compile(r"(?:iifname|oifname)\s+\"(?P<name>[^\"]+)\"\s*"),
+    "interface": re.compile(r"(?:iifname|oifname)\s+(?:\"[^\"]+\"|!=\s+\{[^{}]*\})\s*"),
     "kind": re.compile(r"meta\s+iifkind\s+\{[^{}]*\}\s*"),
     "length": re.compile(r"meta\s+length\s+>\s+(?P<bytes>\d+)\s*"),
     "icmp": re.compile(r"icmp(?:v6)?\s+(?:type|code)\s+(?:\{[^{}]*\}|\S+)\s*"),

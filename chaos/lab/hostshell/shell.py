@@ -1,7 +1,7 @@
 """A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``>/dev/null``.
 
-Files in /run can be appended to, by ``>> "$1"``. Other features of a shell (pipes, ``$(...)``, ``if``, other files) are
-rejected with exit code 2.
+Files in /run can be appended to, by ``>> "$1"`` or ``>> "$1.pid"``. Other features of a shell (pipes, ``$(...)``,
+``if``, other files) are rejected with exit code 2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chaos.lab.sim.waits import Job
 
 _TOKEN = re.compile(
     r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
-    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12])|>>[ \t]*"\$\d")
+    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12])|>>[ \t]*"\$\d(?:\.\w+)?")
     |(?P<operator>&&|\|\||[;&\n])
     |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
     re.VERBOSE | re.DOTALL,

@@ -19,7 +19,11 @@ class PendingUndo(Check):
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
         for finding in observations.pending_undo:
-            yield refusal(str(finding), finding.hint)
+            if finding.run and finding.run == observations.lock_run:
+                why = f"run {finding.run} is under way, by {observations.lock_holder}: it has still to undo"
+                yield note(f"{why} {finding.description}", "wait for it to end (nodefall status)")
+            else:
+                yield refusal(str(finding), finding.hint)
         for mark in observations.stale_marks:
             why = f"{mark.node} has the mark of an earlier run ({mark}), but the values from before that step"
             yield note(why, f"the next run removes the mark; or run {mark.removal}")

@@ -207,7 +207,7 @@ def test_the_state_machine(name: str, state: str, sent_by_on: str, sent_by_off: 
         "start_instances": {"InstanceIds": [I1]},
         "stop_instances": {"InstanceIds": [I1], "Force": True, "SkipOsShutdown": True},
     }
-    for verb, sent in (("state", ""), ("on", sent_by_on), ("off", sent_by_off)):
+    for verb, sent in (("state", ""), ("stopping", ""), ("on", sent_by_on), ("off", sent_by_off)):
         ec2 = client("ec2")
         with Stubber(ec2) as stub:
             stub.add_response("describe_instances", instance_answer(name), {"InstanceIds": [I1]})
@@ -219,6 +219,8 @@ def test_the_state_machine(name: str, state: str, sent_by_on: str, sent_by_off: 
                     made.on()
             elif verb == "state":
                 assert made.state() == state
+            elif verb == "stopping":
+                assert made.is_stopping() == (name == "stopping")
             else:
                 getattr(made, verb)()
             stub.assert_no_pending_responses()

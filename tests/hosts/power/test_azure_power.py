@@ -142,6 +142,7 @@ def test_the_state_machine(azure: Azure, resource: str, power: str, state: str, 
     azure.power = power
     made = azure.control(resource)
     assert made.state() == state
+    assert made.is_stopping() == (on == "refused")
     if on == "refused":
         with pytest.raises(Refused, match=f"cannot be started now: it is {power}"):
             made.on()

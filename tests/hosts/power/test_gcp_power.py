@@ -139,6 +139,7 @@ def test_the_state_machine(google: Google, status: str, state: str, on: Any, off
     google.instance = {"status": status, "scheduling": {"skipGuestOsShutdown": True}}
     made = control()
     assert made.state() == state
+    assert made.is_stopping() == (on == "refused")
     if on == "refused":
         with pytest.raises(Refused, match=f"cannot be started now: it is {status}"):
             made.on()

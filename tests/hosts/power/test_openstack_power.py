@@ -159,6 +159,7 @@ def test_the_state_machine(cloud: Cloud, status: str, task: str | None, state: s
     cloud.status, cloud.task = status, task
     made = control()
     assert made.state() == state
+    assert made.is_stopping() == (task in ("powering-off", "deleting"))
     if sent == "refused":
         with pytest.raises(Refused, match=f"cannot be started now: it is {status}"):
             made.on()

@@ -150,6 +150,7 @@ def bmc(pem: tuple[Path, Path]) -> Iterator[Bmc]:
 def test_state(bmc: Bmc, power: str, state: str) -> None:
     bmc.power = power
     assert bmc.control().state() == state
+    assert bmc.control().is_stopping() == (power == "PoweringOff")
 
 
 @pytest.mark.parametrize("power", [None, "", "Broken"])

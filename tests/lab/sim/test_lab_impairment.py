@@ -68,6 +68,18 @@ def test_a_renewal_is_late_and_the_next_one_follows_10_seconds_after_it() -> Non
     assert all(11.9 < gap < 12.6 for gap in gaps[1:])
 
 
+def test_an_answer_that_is_late_delays_the_next_renewal() -> None:
+    cluster, _ = started(spec(dual_stack=False))
+    run(cluster, 15.0)
+    seen = renewals(cluster)
+    cluster.machines[VICTIM].network.impair({}, {"ipv4": Impairment(delay=2.0)})
+    run(cluster, 300.0)
+    gaps = [later - earlier for earlier, later in pairwise(seen)]
+    assert len(gaps) > 20
+    assert all(11.9 < gap < 12.6 for gap in gaps[1:]), gaps
+    assert ready(node(cluster))["status"] == "True"
+
+
 def test_requests_keep_their_order() -> None:
     """TCP delivers in order: a request that is not late waits for one that is."""
     cluster, _ = started(spec(dual_stack=False))

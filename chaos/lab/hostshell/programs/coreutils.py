@@ -148,7 +148,12 @@ def _sudo_stderr(process: Process) -> Callable[[str], None]:
 
 
 async def grep(process: Process, argv: list[str]) -> int:
-    """``grep -hsoE PATTERN FILE...``: what matches a pattern that means the same in Python."""
+    """``grep -hsoE PATTERN FILE...``: what matches a pattern that means the same in Python; ``grep -qxF LINE FILE``."""
+    if len(argv) == 4 and argv[1] == "-qxF":
+        text, why = read_file(process, argv[3])
+        if text is None:
+            return process.fail(f"grep: {argv[3]}: {why}", 2)
+        return 0 if argv[2] in text.splitlines() else 1
     if len(argv) < 4 or argv[1] != "-hsoE" or "\\" in argv[2] or "[:" in argv[2]:
         return process.fail("grep: the lab simulates only grep -hsoE PATTERN FILE...", 2)
     known = [read_file(process, path)[0] for path in argv[3:]]

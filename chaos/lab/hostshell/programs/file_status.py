@@ -11,8 +11,8 @@ from chaos.lab.node.kubelet.client_certificate import FILE, TARGET
 
 
 async def readlink(process: Process, argv: list[str]) -> int:
-    """``readlink FILE``: the kubelet's client certificate is the only symbolic link."""
-    if argv[1:] != [FILE] or process.host.machine.kubelet_identity != "certificate":
+    """``readlink [--canonicalize] FILE``: the kubelet's client certificate is the only symbolic link."""
+    if argv[1:] not in ([FILE], ["--canonicalize", FILE]) or process.host.machine.kubelet_identity != "certificate":
         return 1
     process.out(f"{TARGET}\n")
     return 0

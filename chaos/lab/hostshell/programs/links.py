@@ -14,12 +14,12 @@ _CHANGES = ("link add {0} type ifb", "link set {0} up", "link del {0}")
 
 
 async def ip(process: Process, argv: list[str]) -> int:
-    """``ip [-d] -j link show``, ``ip link add|set|del`` of nodefall's device, ``ip -j -force -batch -`` with routes."""
+    """Lists of links and black holes, ``ip link add|set|del`` of nodefall's device, and ``ip -j -force -batch -``."""
     words = " ".join(argv[1:])
     if words == "-j -force -batch -":
         return await _routes(process)
-    if re.fullmatch(r"(-d )?-j link show", words):
-        process.out(json.dumps(_links(process, is_detailed="-d" in argv)) + "\n")
+    if (rows := _listed(process, words)) is not None:
+        process.out(json.dumps(rows) + "\n")
         return 0
     if words not in [text.format(IFB) for text in _CHANGES]:
         return process.fail("ip: the lab simulates only link show, link add|set|del nodefall0 and route get", 255)
@@ -35,6 +35,13 @@ async def ip(process: Process, argv: list[str]) -> int:
         return process.fail(str(error), 2 if argv[2] == "add" else 1)
     apply_traffic(process.host)
     return 0
+
+
+def _listed(process: Process, words: str) -> list[dict[str, object]] | None:
+    """Rows of what is listed, None for other commands. There are no black holes, as with Calico."""
+    if re.fullmatch(r"(-d )?-j link show", words):
+        return _links(process, is_detailed=words.startswith("-d"))
+    return [] if re.fullmatch(r"-j -[46] route show type blackhole", words) else None
 
 
 def _links(process: Process, *, is_detailed: bool) -> list[dict[str, object]]:

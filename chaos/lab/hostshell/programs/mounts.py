@@ -76,9 +76,9 @@ def _bind(process: Process, words: list[str]) -> int:
 
 
 async def umount(process: Process, argv: list[str]) -> int:
-    """``umount TARGET`` of what is mounted over the kubelet's client certificate."""
-    if len(argv) != 2 or argv[1] != TARGET:
-        return process.fail(f"umount: the lab simulates only umount {TARGET}")
+    """``umount [--lazy] TARGET`` of what is mounted over the kubelet's client certificate."""
+    if argv[1:] not in ([TARGET], ["--lazy", TARGET]):
+        return process.fail(f"umount: the lab simulates only umount [--lazy] {TARGET}")
     if not process.is_root:
         return process.fail(f"umount: {TARGET}: must be superuser to unmount.", _FAILED)
     if not process.host.machine.mounted_certificate:

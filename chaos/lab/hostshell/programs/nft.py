@@ -92,7 +92,9 @@ def _chains(body: str) -> list[tuple[Direction, tuple[NftRule, ...]]]:
 
 
 def apply(host: HostSystem) -> None:
-    """Apply the tables to traffic between this host and the API server."""
+    """Apply the tables to traffic between this host and the API server; in another namespace there is none."""
+    if host.traffic.interface == "lo":
+        return
     network = host.machine.network
     own, servers = network.resolve(host.machine.name), network.server_addresses
     chains = tuple(chain for table in host.tables.values() for chain in table.chains)

@@ -7,6 +7,7 @@ from chaos.lab.hostshell.process import HostSystem, Process, Program
 # Defaults of a Debian 12 kernel; a boot restores them.
 PARAMETERS = {
     "fs.file-max": "9223372036854775807",
+    "net.core.default_qdisc": "pfifo_fast",
     "net.core.somaxconn": "4096",
     "net.ipv4.ip_forward": "1",
     "net.ipv4.tcp_keepalive_time": "7200",

@@ -121,7 +121,7 @@ async def unshare(process: Process, argv: list[str]) -> int:
         return process.fail("unshare: the lab simulates only unshare --net PROGRAM")
     if not process.is_root:
         return process.fail("unshare: unshare failed: Operation not permitted")
-    host = dataclasses.replace(process.host, traffic=Traffic("lo"))
+    host = dataclasses.replace(process.host, traffic=Traffic("lo"), tables={})
     return await execute(process.replace(host=host), argv[2:], "unshare")
 
 

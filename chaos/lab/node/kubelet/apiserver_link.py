@@ -43,6 +43,7 @@ class ApiServerLink:
             Hashable, tuple[Callable[..., Any], tuple[Any, ...]]
         ] = {}  # delayed, the latest of each key
         self._in_order_until = 0.0  # when the last of them arrives
+        self.answer_delay = 0.0  # seconds after which the request that is being made is answered
         self._timer: Timer | None = None
         self.on_up: list[Callable[[], None]] = []
         self._network.on_change.append(self._on_network_change)
@@ -90,17 +91,19 @@ class ApiServerLink:
         else:
             self._in_order_until = arrival
             self._in_flight[key] = (call, args)
-            self._timers.after(arrival - now, self._arrive, key)
+            self._timers.after(arrival - now, self._arrive, key, answer)
         return True
 
-    def _arrive(self, key: Hashable) -> None:
+    def _arrive(self, key: Hashable, answer: float) -> None:
         """Make a delayed request, also while a later one stalls; else queue it, unless a later one of its key is."""
         if key not in self._in_flight:
             return
         call, args = self._in_flight.pop(key)
         if self._family is not None and self._network.can_connect(self._family):
             self._last_read = self._sim.now
+            self.answer_delay = answer
             call(*args)
+            self.answer_delay = 0.0
         else:
             self._queue.setdefault(key, (call, args))
 

@@ -79,14 +79,17 @@ class NodeStatusReporter:
             self._is_starting = self._process.spec.has_breakage("reboot-unready")
 
     def _renew(self) -> None:
-        """Renew the Lease, with retries until it succeeds; the period restarts then."""
+        """Renew the Lease, with retries until it succeeds; the period restarts once that is answered.
+
+        Source: wait.JitterUntil with sliding periods, component-helpers/apimachinery/lease/controller.go.
+        """
         self._process.link.send("lease", self._renew_now)
 
     def _renew_now(self) -> None:
         node = self._registry.store.get("nodes", "", self._process.node)
         if node is not None:
             self._renew_for(node)
-        self._process.after(self._period(), self._renew)
+        self._process.after(self._period() + self._process.link.answer_delay, self._renew)
 
     def _renew_for(self, node: Object) -> None:
         store, sim, name = self._registry.store, self._process.sim, self._process.node
@@ -105,7 +108,7 @@ class NodeStatusReporter:
         if self._give_up_timer is not None:
             self._give_up_timer.cancel()
         self._report()
-        self._process.after(self._period(), self._sync)
+        self._process.after(self._period() + self._process.link.answer_delay, self._sync)
 
     def _give_up(self) -> None:
         """Cancel the attempt; the next comes after a period, even if the API server is back before (recording 07)."""
