@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import Field, field_validator
 
+from chaos.actions._params import timer_seconds
 from chaos.facts._disk_limits import PROPERTIES, limit_files
 from chaos.facts.disk_reads import READ_BYTES
 from chaos.model.action import (
@@ -26,7 +27,6 @@ from chaos.model.action import (
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
 from chaos.model.errors import Unsupported
 from chaos.model.evidence import holds_until, last_reading_before, no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
@@ -202,7 +202,6 @@ class DiskSlow(Action[Params, SlowDiskState]):
             raise Unsupported(f"{target.node} has cgroup v1, which has no io.max", hint="use a host with cgroup v2")
         found = target.require_fact(_limits_fact(params.unit, params.path), "undo restores it")
         _require_limitable(target.node, params, found)
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
         return SlowDiskState(
             unit=params.unit,
             path=params.path,
@@ -212,7 +211,7 @@ class DiskSlow(Action[Params, SlowDiskState]):
             rate=_parse_rate(params.rate),
             iops=params.iops,
             tag=target.tag,
-            seconds=min(seconds, target.max_duration),
+            seconds=timer_seconds(target, params.duration),
         )
 
     def preconditions(self, state: SlowDiskState) -> tuple[FactCheck, ...]:

@@ -98,6 +98,8 @@ def test_a_history_answers_as_a_list(actions: list[str]) -> None:
             assert history.versions == expected
         elif action == "peek":
             assert history.peek() == expected
+            assert history.peek_last() == expected[-1]
+            assert history.is_deleted == expected[-1].is_deleted
         else:
             middle = expected[len(expected) // 2]
             assert history.at(middle.t) == middle == history.version(len(expected) // 2)
