@@ -33,7 +33,7 @@ class KubeletClientCertificate(HostFact):
 
     ``target`` of the symbolic link; the rest of what is read through it. ``mounted``: another file is mounted over the
     target. ``prepared``: the file that certificate-expired mounts exists. ``former-process``: a kubelet still runs that
-    ran when it was mounted.
+    ran when it was mounted, or one may: which did is not noted yet, or certificate-expired was cut off.
     """
 
     name = "kubelet-client-certificate"
@@ -57,15 +57,16 @@ class KubeletClientCertificate(HostFact):
             raise ValueError(f"{CURRENT_FILE} is no symbolic link to a file of the kubelet's")
         if "checked" not in found:
             raise ValueError(f"openssl is not installed, or does not understand {CURRENT_FILE}")
+        is_mounted = file[0] in mounts  # the kernel names it without symbolic links, as of /var/lib/kubelet
         return {
             "target": target,
             "mode": found.get("mode") or "",
             "owner": found.get("owner") or "",
             "sha256": digest,
             "expired": "valid" not in found,
-            "mounted": file[0] in mounts,  # the kernel names it without symbolic links, as of /var/lib/kubelet
+            "mounted": is_mounted,
             "prepared": "prepared" in found,
-            "former-process": not set(processes).isdisjoint(former),
+            "former-process": not set(processes).isdisjoint(former) or (is_mounted and not former),
         }
 
 

@@ -35,7 +35,7 @@ NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re
     ("stdout", "value"),
     [
         (HEAD + VALID + ROOT + TAIL, BASE | {"expired": False, "mounted": False, "prepared": False}),
-        (FAULT + TAIL, BASE | IN_FORCE),
+        (FAULT + TAIL, BASE | IN_FORCE | {"former-process": True}),  # cut off before it was noted which ran
         (HEAD + EXPIRED + ROOT + TAIL, BASE | {"expired": True, "mounted": False, "prepared": False}),
         # A kubelet that ran when it was mounted; later others; and none.
         (f"{FAULT}processes\n812\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE | {"former-process": True}),
@@ -43,7 +43,8 @@ NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re
         (f"{FAULT}processes\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE),
         # /var/lib/kubelet is a symbolic link.
         (
-            FAULT.replace(f" {TARGET} ", " " + REAL.replace(" ", "\\040") + " ") + TAIL.replace(TARGET, REAL),
+            FAULT.replace(f" {TARGET} ", " " + REAL.replace(" ", "\\040") + " ")
+            + f"processes\n900\nformer\n812\nfile\n{REAL}\n",
             BASE | IN_FORCE,
         ),
     ],
