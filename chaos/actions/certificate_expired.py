@@ -70,7 +70,7 @@ class CertificateState(KubeletState, frozen=True):
 
 def _former(state: CertificateState) -> FactCheck:
     value = {"target": state.target, "mode": state.mode, "owner": state.owner, "sha256": state.sha256}
-    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False, "former-process": False})
+    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False})
 
 
 def _restore_argv(state: CertificateState) -> tuple[str, ...]:

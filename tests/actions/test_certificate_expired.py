@@ -17,7 +17,7 @@ from tests.kit.actionkit import ActionDescription, describe
 
 TARGET = "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem"
 FOUND = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": "9f" * 32}
-FORMER = FOUND | {"expired": False, "mounted": False, "prepared": False, "former-process": False}
+FORMER = FOUND | {"expired": False, "mounted": False, "prepared": False}
 CREDENTIALS = {"user": "system:node:n1.example", "rotated-file": True, "bootstrap": "", "renewal-in": 90000}
 
 
