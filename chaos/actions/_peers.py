@@ -103,8 +103,9 @@ def control_plane(target: Target) -> list[str]:
 
 def require_peers(target: Target, found: Iterable[str], whose: str) -> list[str]:
     """Those of ``found`` that are not the target's own, merged. Raises Unsupported if none is left."""
-    own = set(addresses_of(own_node(target)))
-    peers = merge_networks(text for text in found if text not in own and not parse_network(text).is_loopback)
+    own = {parse_network(text) for text in addresses_of(own_node(target))}
+    networks = [parse_network(text) for text in found]
+    peers = merge_networks(str(net) for net in networks if net not in own and not net.is_loopback)
     if not peers:
         raise Unsupported(f"no address of {whose} is known that is not {target.node}'s own", hint="use from: cidr")
     return peers

@@ -37,7 +37,8 @@ _RENEWAL_MARGIN = 3600.0  # seconds: undo may come late
 # Kubelets that run once it is mounted may have read the former one: their process IDs go into a file for the proof.
 # A separate key, so that the kubelet's is not read. req and genpkey give no certificate that has expired already.
 _EXPIRE_SCRIPT = (
-    'umask 077 && openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"'
+    "umask 077 && command -v pgrep > /dev/null"
+    ' && openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"'
     ' && openssl req -x509 -new -key "$1" -subj "$2" -out "$1.crt"'
     ' && openssl x509 -in "$1.crt" -signkey "$1" -days 0 >> "$1" && mount --bind "$1" "$3"'
     ' && pgrep -x kubelet >> "$1.pid" && systemctl restart --no-block "$4"'
@@ -69,7 +70,7 @@ class CertificateState(KubeletState, frozen=True):
 
 def _former(state: CertificateState) -> FactCheck:
     value = {"target": state.target, "mode": state.mode, "owner": state.owner, "sha256": state.sha256}
-    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False, "former-process": False})
+    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False})
 
 
 def _restore_argv(state: CertificateState) -> tuple[str, ...]:

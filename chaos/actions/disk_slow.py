@@ -113,9 +113,14 @@ def _io_max(rate: int, iops: int) -> str:
 
 
 def _former(state: SlowDiskState) -> FactCheck:
-    disk = {"disk": state.disk, "number": state.number, "limits": state.limits}
-    value = {"active": True, "io": True} | disk | {"runtime": False, "stale": False}
+    value = _restored(state).value | {"disk": state.disk, "number": state.number}
     return FactCheck(_limits_fact(state.unit, state.path), value)
+
+
+def _restored(state: SlowDiskState) -> FactCheck:
+    """Whichever name and number the disk has: both may be others after a boot."""
+    value = {"active": True, "io": True, "limits": state.limits, "runtime": False, "stale": False}
+    return FactCheck(str(FactRef("disk-limits", {"unit": state.unit})), value)
 
 
 def _restore_argv(state: SlowDiskState) -> tuple[str, ...]:
@@ -226,9 +231,9 @@ class DiskSlow(Action[Params, SlowDiskState]):
         return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore_argv(state))
 
     def undo(self, state: SlowDiskState) -> Undo:
-        former = _former(state)
-        step = UndoStep(HostCommand(_restore_argv(state)), unless=former)
-        return Undo((step,), (former, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
+        restored = _restored(state)
+        step = UndoStep(HostCommand(_restore_argv(state)), unless=restored)
+        return Undo((step,), (restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
 
 
 def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ DIRECTORIES = ("/run/systemd/system.control", "/run/systemd/transient")
 
 class DiskLimitParams(Model):
     unit: DiskUnit = Field(description="unit whose control group is limited, as kubepods.slice")
-    path: MountPath = Field(description="a path on the disk, as /var/lib/kubelet")
+    path: MountPath | None = Field(None, description="a path on the disk, as /var/lib/kubelet; default: no disk")
 
 
 def cgroup_of(unit: str) -> str:

@@ -10,7 +10,7 @@ _SHOW = "route show type blackhole"
 
 
 class BlackHoleRoutes(HostFact):
-    """List of networks in CIDR: ``["10.244.1.64/26"]``.
+    """List of networks in CIDR: ``["10.244.1.64/26"]``, without the default route.
 
     Calico routes each block of addresses that it has given to pods of this node into a black hole, so that addresses
     without a pod leave the host no more (confd's and Felix' routes with protocol 80 or bird).
@@ -23,7 +23,8 @@ class BlackHoleRoutes(HostFact):
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code:
             raise ValueError("ip did not list the routes (package iproute2)")
-        return [str(row["dst"]) for line in stdout.splitlines() for row in json_rows(line) if "dst" in row]
+        found = [str(row["dst"]) for line in stdout.splitlines() for row in json_rows(line) if "dst" in row]
+        return [network for network in found if network != "default"]
 
 
 FACT = BlackHoleRoutes()

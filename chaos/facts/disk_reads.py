@@ -11,6 +11,7 @@ from pydantic import Field
 from chaos.facts._disk_limits import DiskLimitParams, cgroup_of
 from chaos.model.command import HostCommand
 from chaos.model.fact import FactRef, HostFact
+from chaos.model.field_types import MountPath
 
 READ_BYTES = 16384
 _LIMIT = 20  # seconds after which fewer reads are enough
@@ -22,6 +23,7 @@ _RESULT = re.compile(r"^(\d+) bytes .*copied, ([\d.e+-]+) s,", re.MULTILINE)
 
 
 class DiskReadsParams(DiskLimitParams):
+    path: MountPath = Field(description="a path on the disk, as /var/lib/kubelet")
     count: int = Field(ge=1, le=1000, description="reads of 16 KiB, at most")
 
 

@@ -28,12 +28,11 @@ _LINE = re.compile(
 
 class KubeletClientCertificate(HostFact):
     """Mapping ``{"target": "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem", "mode": "600",
-    "owner": "0:0", "sha256": "9f2c...", "expired": false, "mounted": false, "prepared": false,
-    "former-process": false}``.
+    "owner": "0:0", "sha256": "9f2c...", "expired": true, "mounted": true, "prepared": true, "former-process": false}``.
 
     ``target`` of the symbolic link; the rest of what is read through it. ``mounted``: another file is mounted over the
-    target. ``prepared``: the file that certificate-expired mounts exists. ``former-process``: a kubelet still runs that
-    ran when it was mounted.
+    target. ``prepared``: the file that certificate-expired mounts exists. ``former-process``, only if it is mounted: a
+    kubelet still runs that ran when that was done, or one may: which did is not noted yet, or the action was cut off.
     """
 
     name = "kubelet-client-certificate"
@@ -57,15 +56,17 @@ class KubeletClientCertificate(HostFact):
             raise ValueError(f"{CURRENT_FILE} is no symbolic link to a file of the kubelet's")
         if "checked" not in found:
             raise ValueError(f"openssl is not installed, or does not understand {CURRENT_FILE}")
+        is_mounted = file[0] in mounts  # the kernel names it without symbolic links, as of /var/lib/kubelet
+        may_run = not former or not set(processes).isdisjoint(former)
         return {
             "target": target,
             "mode": found.get("mode") or "",
             "owner": found.get("owner") or "",
             "sha256": digest,
             "expired": "valid" not in found,
-            "mounted": file[0] in mounts,  # the kernel names it without symbolic links, as of /var/lib/kubelet
+            "mounted": is_mounted,
             "prepared": "prepared" in found,
-            "former-process": not set(processes).isdisjoint(former),
+            **({"former-process": may_run} if is_mounted else {}),
         }
 
 

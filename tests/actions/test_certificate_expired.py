@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from chaos.actions.certificate_expired import CertificateState
+from chaos.actions.certificate_expired import _EXPIRE_SCRIPT, CertificateState
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import ActionDescription, describe
 
 TARGET = "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem"
 FOUND = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": "9f" * 32}
-FORMER = FOUND | {"expired": False, "mounted": False, "prepared": False, "former-process": False}
+FORMER = FOUND | {"expired": False, "mounted": False, "prepared": False}
 CREDENTIALS = {"user": "system:node:n1.example", "rotated-file": True, "bootstrap": "", "renewal-in": 90000}
 
 
@@ -95,3 +97,16 @@ def test_a_forged_state_is_not_decoded(forged: dict[str, str]) -> None:
     assert msgspec.convert(good, CertificateState).target == TARGET
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(good | forged, CertificateState)
+
+
+@pytest.mark.parametrize("has_pgrep", [False, True])
+def test_nothing_is_mounted_where_the_kubelets_that_run_cannot_be_noted(has_pgrep: bool, tmp_path: Path) -> None:
+    """On this machine, with programs that only say that they ran."""
+    for name in ("openssl", "mount", "systemctl", *(["pgrep"] if has_pgrep else [])):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name}\n")
+        (tmp_path / name).chmod(0o755)
+    given = (f"{tmp_path}/expired", "/CN=x", TARGET, "kubelet.service")
+    script = ("/bin/sh", "-c", _EXPIRE_SCRIPT, "nodefall", *given)
+    done = subprocess.run(script, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode == 0) is has_pgrep
+    assert ("mount" in done.stdout.split()) is has_pgrep

@@ -64,6 +64,15 @@ def test_other_nodes_and_their_pods() -> None:
     assert "10.0.0.2" not in text
 
 
+@pytest.mark.parametrize("source", ["nodes", "control-plane"])
+def test_an_address_that_others_share_with_this_node_is_no_peer(source: str) -> None:
+    """As an external address behind which all nodes are, or a virtual one."""
+    shared = [node("cp", ["10.0.0.1", "10.0.0.7"], [], plane=True), node("n1", ["10.0.0.2", "10.0.0.7"], [])]
+    text = rules({"from": source}, replace(READY, objects={"/api/v1/nodes": {"items": shared}}))
+    assert "10.0.0.1" in text
+    assert "10.0.0.7" not in text
+
+
 def calico(*blocks: str) -> Target:
     return replace(READY, facts=FACTS | {"black-hole-routes": list(blocks)})
 

@@ -23,8 +23,8 @@ VALID, EXPIRED = "Certificate will not expire\n", "Certificate will expire\n"
 TAIL = f"processes\n812\nformer\nfile\n{TARGET}\n"
 REAL = TARGET.replace("/var/lib/kubelet", "/data disk/kubelet")
 FAULT = f"{HEAD}{EXPIRED}prepared=/run/nodefall-kubelet-client.pem\n{ROOT}{MOUNTED}"
-IN_FORCE = {"expired": True, "mounted": True, "prepared": True}
-BASE = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": DIGEST, "former-process": False}
+IN_FORCE = {"expired": True, "mounted": True, "prepared": True, "former-process": False}
+BASE = {"target": TARGET, "mode": "600", "owner": "0:0", "sha256": DIGEST}
 PATH = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 NOW = "1790000000\n"  # 2026-09-21
 ROTATED = f"client-certificate: {PATH}\nclient-key: {PATH}\n"
@@ -35,7 +35,8 @@ NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re
     ("stdout", "value"),
     [
         (HEAD + VALID + ROOT + TAIL, BASE | {"expired": False, "mounted": False, "prepared": False}),
-        (FAULT + TAIL, BASE | IN_FORCE),
+        (FAULT + TAIL, BASE | IN_FORCE | {"former-process": True}),  # cut off before it was noted which ran
+        # As before former-process: the undo of a run of then compares all of it.
         (HEAD + EXPIRED + ROOT + TAIL, BASE | {"expired": True, "mounted": False, "prepared": False}),
         # A kubelet that ran when it was mounted; later others; and none.
         (f"{FAULT}processes\n812\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE | {"former-process": True}),
@@ -43,7 +44,8 @@ NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re
         (f"{FAULT}processes\nformer\n812\nfile\n{TARGET}\n", BASE | IN_FORCE),
         # /var/lib/kubelet is a symbolic link.
         (
-            FAULT.replace(f" {TARGET} ", " " + REAL.replace(" ", "\\040") + " ") + TAIL.replace(TARGET, REAL),
+            FAULT.replace(f" {TARGET} ", " " + REAL.replace(" ", "\\040") + " ")
+            + f"processes\n900\nformer\n812\nfile\n{REAL}\n",
             BASE | IN_FORCE,
         ),
     ],

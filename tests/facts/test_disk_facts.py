@@ -102,6 +102,15 @@ def test_limits_that_are_not_understood(text: str, code: int, why: str) -> None:
         limits(text, code)
 
 
+def test_limits_without_a_path_need_no_disk() -> None:
+    fact = find_fact(FACTS, str(FactRef("disk-limits", {"unit": "kubepods.slice"})))
+    expected = {name: value for name, value in FREE.items() if name not in ("disk", "number")}
+    assert fact.parse(SHOW + CONTROLLERS + f"8:0 {LIMIT}\n", 0) == expected | {"limits": {"8:0": LIMIT}}
+    assert "lsblk" not in str(fact.command_for({}))
+    with pytest.raises(ValueError, match="path"):
+        find_fact(FACTS, str(FactRef("disk-reads", {"unit": "kubepods.slice", "count": "8"})))
+
+
 def test_the_group_of_a_service_is_in_system_slice() -> None:
     show = SHOW.replace("/kubepods.slice", "/system.slice/k3s.service")
     assert limits(show + device(254, 1) + PARTITIONS + CONTROLLERS, 0, unit="k3s.service") == FREE

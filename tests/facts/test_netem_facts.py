@@ -173,6 +173,10 @@ _BLACK_HOLE = '[{"type":"blackhole","dst":"10.244.1.64/26","protocol":"80","flag
             + '[{"type":"blackhole","dst":"fd00:1::/122","dev":"lo","metric":1024,"flags":[],"pref":"medium"}]\n',
             ["10.244.1.64/26", "fd00:1::/122"],
         ),
+        (
+            '[{"type":"blackhole","dst":"default","flags":[]},{"type":"blackhole","dst":"10.1.2.3","flags":[]}]\n[]\n',
+            ["10.1.2.3"],
+        ),
     ],
 )
 def test_black_holes(stdout: str, value: list[str]) -> None:

@@ -10,7 +10,7 @@ from chaos.model.action import ProofStatus
 from tests.kit.story import Story, experiment, plugin_registry
 
 ACTION, FACT = "certificate-expired", "kubelet-client-certificate"
-VALID = {"expired": False, "mounted": False, "former-process": False}
+VALID = {"expired": False, "mounted": False}
 STOPPING = {"expired": True, "mounted": True, "former-process": True}
 EXPIRED = STOPPING | {"former-process": False}
 METHOD = f"[{{name: do, action: {ACTION}, target: victim}}]"

@@ -540,3 +540,10 @@ def test_contract_of_all_checks() -> None:
         assert check.summary[0].islower() or check.summary.startswith("Windows")
         assert not check.summary.endswith(".")
         assert set(check.facts) <= known, name
+
+
+def test_all_files_of_an_expired_certificate_are_to_be_removed() -> None:
+    """Those of kubelets that ran then would be taken for those of the next run."""
+    left = host(kubelet_client_certificate={"target": "/x.pem", "mounted": True, "prepared": True})
+    (diagnosis,) = diagnoses("leftovers", observed(left))
+    assert diagnosis.hint.endswith("rm /run/nodefall-kubelet-client.pem* on the host")

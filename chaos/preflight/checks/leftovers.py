@@ -59,7 +59,7 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
     unit = host.fact("kubelet-unit") or "kubelet.service"
     certificate = host.fact("kubelet-client-certificate") or {}
     if certificate.get("mounted") or certificate.get("prepared"):
-        remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED} on the host"
+        remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED}* on the host"
         yield "an expired certificate for the kubelet", remedy
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
