@@ -7,6 +7,7 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.event_ttl import EventTtl
 from chaos.lab.apiserver.store.store import Store
 from chaos.lab.controllers import Controllers
+from chaos.lab.node.etcd import CONTAINER, EtcdCluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
 from chaos.lab.objects.accessors import Object
@@ -32,7 +33,19 @@ class Cluster:
             node.name: _machine_class(node)(self.sim, self.registry, spec, index, addresses)
             for index, node in enumerate(spec.nodes)
         }
+        self.etcd = self._make_etcd()
         self.controllers = Controllers(self._controllers_clock(), self.registry, spec)
+
+    def _make_etcd(self) -> EtcdCluster:
+        """The members of etcd, which notice at once when a machine goes down."""
+        members = [m for m in self.machines.values() if any(pod.name == CONTAINER for pod in m.spec.static_pods)]
+        etcd = EtcdCluster(self.sim, self.spec.seed, {machine.name: machine.runtime for machine in members})
+        for machine in self.machines.values() if members else ():
+            machine.etcd = etcd
+            machine.network.server_ready_at = etcd.ready_at
+        for machine in members:
+            machine.on_change.append(etcd.on_machine_change)
+        return etcd
 
     def _controllers_clock(self) -> SimClock:
         return self.sim
