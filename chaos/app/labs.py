@@ -197,7 +197,7 @@ def _winrm(service: dict[str, Any]) -> dict[str, Any]:
 
 
 def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
-    """The LabSpec as JSON: one control plane, and the workers in alternating zones, those with Linux first."""
+    """The LabSpec as JSON: the control planes, and the workers in alternating zones, those with Linux first."""
     common: dict[str, Any] = {
         "shutdownGracePeriod": lab.shutdown_grace_period,
         "shutdownGracePeriodCriticalPods": lab.shutdown_grace_period_critical_pods,
@@ -206,11 +206,10 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         ],
         "systemd": lab.systemd,
     }
-    control_plane = {"name": CONTROL_PLANE, "role": "control-plane", "labels": lab.control_plane_labels}
     taints = [taint.model_dump() for taint in lab.register_with_taints]
     workers = {**common, "role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on}
     workers |= {"swap": lab.swap, "swappedOff": lab.swapped_off}
-    nodes: list[dict[str, Any]] = [{**common, **control_plane}]
+    nodes: list[dict[str, Any]] = [{**common, **item} for item in _control_planes(lab)]
     for index in range(lab.workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
         nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
@@ -231,6 +230,18 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports show the date
     }
+
+
+def _control_planes(lab: Lab) -> Iterator[dict[str, Any]]:
+    """Several have etcd as kubeadm runs it; the only one has none, as nothing can be shown with it."""
+    control_plane = {"role": "control-plane", "labels": lab.control_plane_labels}
+    if lab.control_planes == 1:
+        yield {"name": CONTROL_PLANE, **control_plane}
+        return
+    labels = {"component": "etcd", "tier": "control-plane"}  # kubeadm: app/util/staticpod/utils.go
+    etcd = {"name": "etcd", "labels": labels, "priorityClassName": "system-node-critical"}
+    for number in range(1, lab.control_planes + 1):
+        yield {"name": f"{CONTROL_PLANE}-{number}", **control_plane, "staticPods": [etcd]}
 
 
 def _user(rights: Sequence[Rule]) -> dict[str, Any]:

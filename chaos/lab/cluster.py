@@ -14,6 +14,8 @@ from chaos.lab.objects.accessors import Object
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, NodeSpec
 
+_WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is used
+_ETCD_START = 10.0
 _PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
@@ -61,6 +63,13 @@ class Cluster:
         for machine in self.machines.values():
             machine.boot_at_once()
             machine.kubelet.start()
+
+    def warm_up(self) -> None:
+        """Let time pass after the start: nodes become Ready, and members of etcd run."""
+        self.sim.run_until(self.sim.now + _WARM_UP)
+        end = self.sim.now + _ETCD_START
+        while self.etcd.members and not self.etcd.leader() and self.sim.now < end:
+            self.sim.run_until(self.sim.now + _WARM_UP)
 
     def create_object(self, plural: str, obj: Object) -> Object:
         """Create an object as a client does. Raises InvalidError, ForbiddenError, NotFoundError, ConflictError."""

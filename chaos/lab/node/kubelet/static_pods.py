@@ -36,7 +36,9 @@ def manifest(pod: StaticPod) -> str:
     if pod.priority_class_name:
         spec["priorityClassName"] = pod.priority_class_name
     behaviour = {PREFIX + "stops-after": f"{pod.stops_after:g}", PREFIX + "exit-code": str(pod.exit_code)}
-    metadata = {"name": pod.name, "namespace": pod.namespace, "annotations": behaviour}
+    metadata: Object = {"name": pod.name, "namespace": pod.namespace, "annotations": behaviour}
+    if pod.labels:
+        metadata["labels"] = pod.labels
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}).decode() + "\n"
 
 
