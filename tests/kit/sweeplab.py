@@ -260,7 +260,7 @@ def _object(plural: str, obj: dict[str, Any]) -> Any:
 
 @contextmanager
 def sweep_lab(directory: Path, workload: Path, speed: float, kind: str = "") -> Iterator[SweepLab]:
-    """Up, with its workload available: four nodes with Linux; ``kind``: also with ``windows``, or three with ``etcd``."""
+    """Up, with its workload available: four Linux nodes. ``kind``: ``windows`` nodes too, or three with ``etcd``."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

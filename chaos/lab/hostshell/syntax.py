@@ -63,6 +63,8 @@ def _add(command: SimpleCommand, kind: str | None, text: str) -> None:
             raise ShellSyntaxError(f"{text!r} is not simulated")
         command.words.append(text)
     elif kind == "redirect":
+        if command.loop:
+            raise ShellSyntaxError("a loop with a redirection is not simulated")
         command.redirects.append(text.replace(" ", ""))
 
 
