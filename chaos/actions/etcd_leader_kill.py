@@ -152,8 +152,8 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
 
     Who leads is known only when the run is planned: name the node in the target. It is refused on a node that is not
     the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
-    external etcd, which have no such manifest; and without crictl. An API server of kubeadm has only the etcd of its
-    own node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
+    external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
+    the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
     (ControlPlaneKubeletLocalMode). Proven is that the member has ended; that another one leads is for the experiment
     to find.
     """

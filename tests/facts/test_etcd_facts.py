@@ -15,7 +15,7 @@ FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
 MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
 DIGEST = "9f2c" * 16
 KNOWN = {"runtime-client": "/usr/local/bin/crictl", "runtime-socket": "/run/crio/crio.sock"}
-ONE, TWO, THREE = 10276657743932975437, 9372538179322589801, 18249187646912138824  # more than a float can tell apart
+ONE, TWO, THREE = 10276657743932975437, 9372538179322589801, 18249187646912138824  # floats would be equal
 ROOT = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n"
 MOUNT = f"690 22 0:5 /null {MANIFEST} rw,nosuid,relatime shared:2 - devtmpfs udev rw,size=4009800k,mode=755\n"
 

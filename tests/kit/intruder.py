@@ -23,7 +23,7 @@ OTHER_NAMES = {
     "worker-1": "worker-3",
     "worker-2": "worker-1",
     "worker-3": "worker-1",
-    **{f"control-plane-{number}": f"control-plane-{number % 3 + 1}" for number in (1, 2, 3)},
+    **dict.fromkeys(("control-plane-1", "control-plane-2", "control-plane-3"), "worker-1"),
     "windows-1": "worker-1",
     "windows-2": "worker-1",
     "web": "agent",

@@ -58,7 +58,7 @@ def test_without_a_majority_there_is_no_leader_until_it_is_back() -> None:
     assert lab.etcd.leader() in ("cp-1", "cp-3")
 
 
-def test_a_leader_that_is_asked_to_end_hands_over() -> None:
+def test_a_leader_that_gets_sigterm_hands_over() -> None:
     lab = EtcdLab()
     lab.cluster.machines["cp-1"].hidden_files.add("/etc/kubernetes/manifests/etcd.yaml")
     for _ in range(300):

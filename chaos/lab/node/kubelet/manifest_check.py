@@ -1,6 +1,6 @@
 """Manifests of static pods, listed at the start of a kubelet and then every 20 s.
 
-pkg/kubelet/config/file.go: inotify, which tells of written files, sees no mount.
+pkg/kubelet/config/file.go: inotify, which reports written files, sees no mount.
 """
 
 from __future__ import annotations
