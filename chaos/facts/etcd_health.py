@@ -11,7 +11,7 @@ from chaos.model.fact import HostFact
 
 
 class EtcdHealth(HostFact):
-    """Whether a read that a majority of the members must confirm succeeds through the host's member.
+    """True or false: a read that a majority of the members must confirm succeeds through the host's member.
 
     Of etcd as kubeadm runs it, in a static pod; false where no such container runs.
     """
