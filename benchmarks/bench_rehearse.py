@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench_scale import PODS_PER_NODE, objects
 
-from chaos.app.labs import lab_spec
+from chaos.app.lab_spec import lab_spec
 from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.lab.facade import DirectLab, LabSpec

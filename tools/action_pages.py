@@ -68,6 +68,13 @@ SAMPLE_FACTS: dict[str, Any] = {
         "stale": False,
     },
     "disk": {"root": "/var/lib/kubelet", "total": 100 * GIB, "available": 60 * GIB, "mount": "/"},
+    "etcd-manifest": {"sha256": "9f2c" * 16, "mounted": False},
+    "etcd-members": {
+        "member": "worker-1",
+        "leader": "worker-1",
+        "voters": ["worker-1", "worker-2", "worker-3"],
+        "healthy": ["worker-1", "worker-2", "worker-3"],
+    },
     "inhibitor-kubelet": True,
     "kubelet-client-certificate": {
         "target": "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem",
@@ -114,6 +121,8 @@ SAMPLE_FACTS: dict[str, Any] = {
     "nft-early-reject": True,
     "sysctl?key=net.core.default_qdisc": "fq_codel",
     "qdiscs": {"eth0": [{"kind": "fq_codel", "handle": "0:", "root": True}]},
+    "runtime-client": "/usr/bin/crictl",
+    "runtime-socket": "/run/containerd/containerd.sock",
     "runtime-unit": "containerd.service",
     "scheduled-shutdown": NO_SHUTDOWN_SCHEDULED,
     "server-addresses": ["10.0.0.1", "fd00::1"],

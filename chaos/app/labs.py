@@ -9,7 +9,7 @@ import selectors
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,16 +18,16 @@ from urllib.parse import urlsplit
 
 import chaos
 from chaos.app.interrupts import defer_signals
+from chaos.app.lab_spec import lab_spec
 from chaos.clock import SystemClock
 from chaos.model.errors import Exit, NodefallError, Refused, UsageError
-from chaos.model.inventory import Inventory, Lab, Rule
+from chaos.model.inventory import Inventory, Lab
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1
 _SNAPSHOT_TIMEOUT = 600.0  # to restore thousands of pods
 _STOP_TIMEOUT = 10.0
 _UNAVAILABLE = 69  # exit code of chaos.lab if its port is in use
-CONTROL_PLANE = "control-plane"
 LOG = "lab.log"
 MARK = "NODEFALL_LAB"
 
@@ -194,47 +194,6 @@ def _winrm(service: dict[str, Any]) -> dict[str, Any]:
         "user": service["user"],
         "options": {"password": {"file": service["passwordFile"]}, "caFile": service["caFile"]},
     }
-
-
-def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
-    """The LabSpec as JSON: one control plane, and the workers in alternating zones, those with Linux first."""
-    common: dict[str, Any] = {
-        "shutdownGracePeriod": lab.shutdown_grace_period,
-        "shutdownGracePeriodCriticalPods": lab.shutdown_grace_period_critical_pods,
-        "shutdownGracePeriodByPodPriority": [
-            item.model_dump(by_alias=True) for item in lab.shutdown_grace_period_by_pod_priority
-        ],
-        "systemd": lab.systemd,
-    }
-    control_plane = {"name": CONTROL_PLANE, "role": "control-plane", "labels": lab.control_plane_labels}
-    taints = [taint.model_dump() for taint in lab.register_with_taints]
-    workers = {**common, "role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on}
-    workers |= {"swap": lab.swap, "swappedOff": lab.swapped_off}
-    nodes: list[dict[str, Any]] = [{**common, **control_plane}]
-    for index in range(lab.workers):
-        zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
-        nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
-    windows = {**common, "role": "worker", "taints": taints, "os": "windows", "kubeletService": lab.kubelet_service}
-    windows |= {"preshutdownTimeout": lab.preshutdown_timeout or ""}
-    for index in range(lab.windows_workers):
-        zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
-        nodes.append({**windows, "name": f"windows-{index + 1}", "zone": zone})
-    return {
-        "nodes": nodes,
-        "kubernetes": lab.kubernetes,
-        "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
-        "controllers": {"disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout},
-        "breakages": lab.breakages,
-        "sharedIdentity": lab.shared_identity,
-        "kubeletIdentity": lab.kubelet_identity,
-        "users": [] if lab.rights is None else [_user(lab.rights)],
-        "seed": lab.seed if seed is None else seed,
-        "start": float(int(now)),  # reports show the date
-    }
-
-
-def _user(rights: Sequence[Rule]) -> dict[str, Any]:
-    return {"name": "nodefall", "rules": [rule.model_dump(by_alias=True) for rule in rights]}
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], timeout: float, stderr: IO[bytes]) -> dict[str, Any]:

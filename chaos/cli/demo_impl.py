@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.app.labs import lab_spec
+from chaos.app.lab_spec import lab_spec
 from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.app.run_files import Run

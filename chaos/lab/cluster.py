@@ -7,12 +7,15 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store.event_ttl import EventTtl
 from chaos.lab.apiserver.store.store import Store
 from chaos.lab.controllers import Controllers
+from chaos.lab.node.etcd import CONTAINER, EtcdCluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
 from chaos.lab.objects.accessors import Object
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, NodeSpec
 
+_WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is used
+_ETCD_START = 10.0
 _PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
@@ -32,7 +35,19 @@ class Cluster:
             node.name: _machine_class(node)(self.sim, self.registry, spec, index, addresses)
             for index, node in enumerate(spec.nodes)
         }
+        self.etcd = self._make_etcd()
         self.controllers = Controllers(self._controllers_clock(), self.registry, spec)
+
+    def _make_etcd(self) -> EtcdCluster:
+        """The members of etcd, which notice at once when a machine goes down."""
+        members = [m for m in self.machines.values() if any(pod.name == CONTAINER for pod in m.spec.static_pods)]
+        etcd = EtcdCluster(self.sim, self.spec.seed, {machine.name: machine.runtime for machine in members})
+        for machine in self.machines.values() if members else ():
+            machine.etcd = etcd
+            machine.network.server_ready_at = etcd.ready_at
+        for machine in members:
+            machine.on_change.append(etcd.on_machine_change)
+        return etcd
 
     def _controllers_clock(self) -> SimClock:
         return self.sim
@@ -48,6 +63,13 @@ class Cluster:
         for machine in self.machines.values():
             machine.boot_at_once()
             machine.kubelet.start()
+
+    def warm_up(self) -> None:
+        """Let time pass after the start: nodes become Ready, and members of etcd run."""
+        self.sim.run_until(self.sim.now + _WARM_UP)
+        end = self.sim.now + _ETCD_START
+        while self.etcd.members and not self.etcd.leader() and self.sim.now < end:
+            self.sim.run_until(self.sim.now + _WARM_UP)
 
     def create_object(self, plural: str, obj: Object) -> Object:
         """Create an object as a client does. Raises InvalidError, ForbiddenError, NotFoundError, ConflictError."""

@@ -59,6 +59,7 @@ class StaticPod(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename
 
     name: str
     namespace: str = "kube-system"
+    labels: dict[str, str] = {}
     priority_class_name: str = ""
     termination_grace_period_seconds: int = 30
     stops_after: float = 0.0

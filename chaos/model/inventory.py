@@ -204,6 +204,9 @@ class Lab(Model):
     """A simulated cluster, started for a command and stopped after it."""
 
     workers: StrictInt = Field(3, ge=1, le=1000)
+    control_planes: Literal[1, 3, 5] = Field(
+        1, alias="controlPlanes", description="with more than one: control-plane-1 and so on, with etcd as a static pod"
+    )
     windows_workers: StrictInt = Field(
         0, ge=0, le=100, alias="windowsWorkers", description="besides workers: nodes with kubernetes.io/os: windows"
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.app.labs import lab_spec
+from chaos.app.lab_spec import lab_spec
 from chaos.lab.facade import Copy, DirectLab, LabSpec, Snapshot, SnapshotError, read_snapshot
 from chaos.model.errors import UsageError, bad_input
 from chaos.model.inventory import Lab

@@ -154,6 +154,11 @@ READ_ONLY += ('sh -c \'systemctl show --property=ControlGroup,DropInPaths,NeedDa
 READ_ONLY += (
     'sh -c \'export LC_ALL=C; systemd-run --scope --quiet --slice="$1" -- timeout --signal=INT 20 dd if="$2" ',
 )
+# Of etcdctl only verbs that read: test_etcd_facts.py.
+READ_ONLY += (
+    "sh -c 'sha256sum \"$1\"; cat /proc/self/mountinfo'",
+    'sh -c \'id=$("$1" --runtime-endpoint "unix://$2" ps ',
+)
 KNOWN: dict[str, Any] = {
     "kubelet-cgroup": "/system.slice/kubelet.service",
     "kubelet-flags": {},

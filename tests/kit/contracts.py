@@ -19,7 +19,9 @@ ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 REFUSED = {
     "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and still goes down",
     "clock-skew": "the fact clock-skew is not known",
+    "etcd-leader-kill": "there is no /etc/kubernetes/manifests/etcd.yaml",
 }
+WITH_ETCD = ("etcd-leader-kill",)  # for labs with three control planes, on the leader
 # What must have happened before.
 _CUT = {"name": "first", "action": "power-cut", "target": "victim"}
 FIRST = {"out-of-service": _CUT, "power-on": _CUT}
@@ -31,14 +33,14 @@ WINDOWS_FORMS = sorted(  # of actions on the host
 SCHEDULE = {"name": "schedule", "action": "schedule-shutdown", "target": "victim"}
 
 
-def experiment(directory: Path, action: str, recovery: str = "3m") -> Path:
-    """One step with the parameters of the action's example."""
+def experiment(directory: Path, action: str, recovery: str = "3m", victim: str = "") -> Path:
+    """One step with the parameters of the action's example; ``victim`` is a worker by default."""
     given = yaml.safe_load(ACTIONS[action].example).get("with", {})
     step = {"name": "do", "action": action, "with": given}
     if ACTIONS[action].scope is Scope.NODE:
         step["target"] = "victim"
     # A kubelet keeps the condition and its taint for five minutes after the pressure: that node is not for others.
-    victim = "worker-3" if action.endswith("-pressure") else "worker-2"
+    victim = victim or ("worker-3" if action.endswith("-pressure") else "worker-2")
     path = directory / "contract.yaml"
     document: dict[str, Any] = {
         "apiVersion": "nodefall.dev/v1alpha1",

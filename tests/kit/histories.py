@@ -26,6 +26,7 @@ import yaml
 from chaos.app import labs
 from chaos.app.confirmation import always_confirm
 from chaos.app.connect import connect_cluster, with_lab_cluster
+from chaos.app.lab_spec import lab_spec
 from chaos.app.load import load
 from chaos.app.null_progress import NullProgress
 from chaos.app.registry import load_registry
@@ -110,7 +111,7 @@ def _lab(lab: Lab, log: Path, speed: float) -> Iterator[dict[str, Any]]:
     assert process.stdin
     assert process.stdout
     with process, process.stdin, process.stdout:
-        process.stdin.write(json.dumps(labs.lab_spec(lab, _SEED, _START)).encode() + b"\n")
+        process.stdin.write(json.dumps(lab_spec(lab, _SEED, _START)).encode() + b"\n")
         process.stdin.flush()
         try:
             yield json.loads(process.stdout.readline())

@@ -23,6 +23,7 @@ OTHER_NAMES = {
     "worker-1": "worker-3",
     "worker-2": "worker-1",
     "worker-3": "worker-1",
+    **dict.fromkeys(("control-plane-1", "control-plane-2", "control-plane-3"), "worker-1"),
     "windows-1": "worker-1",
     "windows-2": "worker-1",
     "web": "agent",

@@ -17,7 +17,7 @@ from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.program_run import ReadLine, Write, run_program
 
 
-class _PassingTime(Lockstep):
+class PassingTime(Lockstep):
     """Time passes for whoever waits: no one else uses the host."""
 
     async def wait_until(self, until: float, *, background: bool = False) -> None:
@@ -61,7 +61,7 @@ class Host:
         state: dict[str, Any] = {"services": self._services, "tables": self._tables}
         state |= {"traffic": self._traffic, "run_files": self._run_files, "mount_options": self._mount_options}
         state |= {"ended_fillers": self._ended_fillers, "disk_properties": self._disk_properties}
-        return HostSystem(self.machine, sim, _PassingTime(sim), lambda _: None, PROGRAMS, **state)
+        return HostSystem(self.machine, sim, PassingTime(sim), lambda _: None, PROGRAMS, **state)
 
     def lose_power(self) -> None:
         """Drop the host's state in memory; the machine is not changed."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from chaos.app.judge import JudgedRun
-from chaos.app.labs import lab_spec
+from chaos.app.lab_spec import lab_spec
 from chaos.app.load import LoadedExperiment, load, required_permissions
 from chaos.app.registry import load_registry
 from chaos.lab.facade import LabSpec

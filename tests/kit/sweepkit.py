@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.kit.contracts import MANIFESTS, WINDOWS_VICTIMS, experiment, windows_experiment
+from tests.kit.contracts import MANIFESTS, WINDOWS_VICTIMS, WITH_ETCD, experiment, windows_experiment
 from tests.kit.deaths import DEATHS, Death
 from tests.kit.intruder import OTHER_NAMES
 from tests.kit.strikes import Striker, Terminal
@@ -68,7 +68,7 @@ class Sweep:
         self._stack = ExitStack()
         self._number = 0
         self._lab: SweepLab | None = None
-        self._has_windows = False
+        self._kind = ""  # of the lab
         self._replay: dict[str, str] = {}
         self._clock_shifts: MutableSequence[float] = [0.0, 0.0]
         paths = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), str(Path(__file__).parents[2])]
@@ -82,7 +82,7 @@ class Sweep:
         """
         place, _, later = position.partition("+")
         action, _, transport = subject.partition("@")
-        lab, cwd = self._ready(has_windows=transport in WINDOWS_VICTIMS)
+        lab, cwd = self._ready("windows" if transport in WINDOWS_VICTIMS else "etcd" if action in WITH_ETCD else "")
         if death == "journal-replayed" and not self._replay:
             self._replay = self._journal_of_another_run(lab)
         cpu, before = _cpu_seconds(), lab.snapshot()
@@ -90,7 +90,7 @@ class Sweep:
         if transport in WINDOWS_VICTIMS:
             file = windows_experiment(cwd, action, transport, recovery="20s")
         else:
-            file = experiment(cwd, action, "20s")
+            file = experiment(cwd, action, "20s", lab.leader() if action in WITH_ETCD else "")
         inventory = lab.pod_inventory if transport == "pod" else lab.inventory
         run = self._command(cwd, ["run", str(file), "-i", str(inventory), "--plain"], place, death)
         lab.mend()
@@ -114,13 +114,13 @@ class Sweep:
         self._stack.close()
         self._lab = None
 
-    def _ready(self, *, has_windows: bool) -> tuple[SweepLab, Path]:
+    def _ready(self, kind: str) -> tuple[SweepLab, Path]:
         cwd = self._new_directory()
-        if self._lab is not None and self._has_windows != has_windows:
+        if self._lab is not None and self._kind != kind:
             self.close()
         if self._lab is None:
-            self._has_windows = has_windows
-            lab = sweep_lab(cwd, MANIFESTS / "there.yaml", self._speed, has_windows=has_windows)
+            self._kind = kind
+            lab = sweep_lab(cwd, MANIFESTS / "there.yaml", self._speed, kind)
             self._lab = self._stack.enter_context(lab)
             self._lab.settle(None)
         return self._lab, cwd

@@ -65,6 +65,10 @@ class SweepLab:
         """All that an experiment could have left behind."""
         return self.ask(self._collect)
 
+    def leader(self) -> str:
+        """The node whose etcd member leads."""
+        return self.ask(self._lab.cluster.etcd.leader)
+
     def settle(self, wanted: Snapshot | None) -> Snapshot:
         """Let time pass until everything is as ``wanted``, or nothing has changed for a minute."""
         with self._quickly():
@@ -167,6 +171,8 @@ class SweepLab:
         (directory / "known_hosts").write_text(known)
         changed = facts | {"kubeconfig": str(directory / "kubeconfig"), "knownHosts": str(directory / "known_hosts")}
         document = make_inventory(changed).model_dump(mode="json", by_alias=True, exclude_none=True)
+        if self._lab.cluster.etcd.members:
+            document["protected"] = {"roles": []}
         for host in facts["hosts"]:
             if host["node"] == WINDOWS_VICTIMS["ssh"]:
                 use_ssh(document, host)
@@ -253,8 +259,8 @@ def _object(plural: str, obj: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def sweep_lab(directory: Path, workload: Path, speed: float, *, has_windows: bool = False) -> Iterator[SweepLab]:
-    """Up, with its workload available: four nodes with Linux, and those with Windows if they are wanted."""
+def sweep_lab(directory: Path, workload: Path, speed: float, kind: str = "") -> Iterator[SweepLab]:
+    """Up, with its workload available: four Linux nodes. ``kind``: ``windows`` nodes too, or three with ``etcd``."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -262,9 +268,11 @@ def sweep_lab(directory: Path, workload: Path, speed: float, *, has_windows: boo
 
     async def begin() -> tuple[Lab, dict[str, Any]]:
         common = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s", "systemd": 252}
-        nodes = [{**common, "name": "control-plane", "role": "control-plane"}]
+        nodes: list[dict[str, Any]] = [{**common, "name": "control-plane", "role": "control-plane"}]
+        if kind == "etcd":
+            nodes = [{**nodes[0], "name": f"control-plane-{n}", "staticPods": [{"name": "etcd"}]} for n in (1, 2, 3)]
         nodes += [{**common, "name": f"worker-{number}", "role": "worker"} for number in (1, 2, 3)]
-        if has_windows:
+        if kind == "windows":
             nodes += [{**common, "name": name, "role": "worker", "os": "windows"} for name in WINDOWS_VICTIMS.values()]
         spec = LabSpec.from_json(json.dumps({"nodes": nodes, "seed": 1, "start": 1_790_000_000.0}).encode())
         lab = Lab(spec, ServeOptions(speed=speed), directory / "lab")

@@ -18,8 +18,8 @@ TABLE = {
     ),
     "reporting": (
         "bandwidth certificate-expired clock-skew cpu-stress disk-pressure disk-read-only disk-slow dns-failure "
-        "kubelet-freeze kubelet-restart kubelet-slow kubelet-start kubelet-stop latency mtu packet-corrupt "
-        "packet-duplicate packet-loss partition runtime-stop"
+        "etcd-leader-kill kubelet-freeze kubelet-restart kubelet-slow kubelet-start kubelet-stop latency mtu "
+        "packet-corrupt packet-duplicate packet-loss partition runtime-stop"
     ),
     "evictions": "evict-pod mark-disruption",
     "object": "create-node",

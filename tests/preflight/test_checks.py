@@ -210,6 +210,12 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ),
     (
         "leftovers",
+        observed(host(etcd_manifest={"sha256": "9f", "mounted": True})),
+        "refusal",
+        "n1 has a manifest of etcd over which something is mounted",
+    ),
+    (
+        "leftovers",
         observed(host(disk_limit_files=[SLOW_DISK])),
         "refusal",
         f"n1 has limits of a disk that were set at run time ({SLOW_DISK})",
@@ -434,6 +440,7 @@ NO_FINDING = [
     ("leftovers", observed(host(without="nft-rules"))),
     ("leftovers", observed(host(netem=False))),
     ("leftovers", observed(host(disk_limit_files=[]))),
+    ("leftovers", observed(host(etcd_manifest={"sha256": "9f", "mounted": False}))),
     ("leftovers", observed(host(pid_filler="failed"))),
     ("quorum", observed(host("a"), nodes=planes("a", "b", "c"))),
     ("quorum", observed(host("a"), host("b"), nodes=planes("a", "b", "c"))),

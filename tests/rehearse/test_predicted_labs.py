@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.app.labs import lab_spec
+from chaos.app.lab_spec import lab_spec
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.experiment_runs import BUNDLED, part

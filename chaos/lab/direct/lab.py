@@ -25,7 +25,6 @@ from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec
 
 SSH_USER, BMC_USER, _BMC_PASSWORD = "chaos", "ops", "simulated"
-_WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is used
 _WATCH_CACHE = 1000  # changes per resource, for lists at an earlier version
 _FROZEN_POLL = 0.1  # simulated seconds between two looks at a kubelet that does not respond
 _SHOWN = {resource.plural: resource for resource in RESOURCES.values()}
@@ -58,7 +57,7 @@ class DirectLab:
     def start(self, start: Callable[[Cluster], None] = Cluster.start) -> None:
         """Start the cluster, by ``start``, and let it settle."""
         start(self.cluster)
-        self.sim.run_until(self.sim.now + _WARM_UP)
+        self.cluster.warm_up()
 
     @property
     def token(self) -> str:

@@ -1,7 +1,7 @@
-"""A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``>/dev/null``.
+"""A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``$(...)``, ``while``.
 
-Files in /run can be appended to, by ``>> "$1"`` or ``>> "$1.pid"``. Other features of a shell (pipes, ``$(...)``,
-``if``, other files) are rejected with exit code 2.
+Files in /run can be appended to, by ``>> "$1"`` or ``>> "$1.pid"``. Other features of a shell (pipes, ``if``, other
+files) are rejected with exit code 2.
 """
 
 from __future__ import annotations
@@ -9,80 +9,21 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
 from chaos.lab.hostshell.streams import discard
+from chaos.lab.hostshell.syntax import ShellSyntaxError, SimpleCommand, parse
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.waits import Job
 
-_TOKEN = re.compile(
-    r"""(?P<space>[ \t]+|\\\n|(?<![^\s;&|])\#[^\n]*)
-    |(?P<redirect>[012]?(?:>>?|<)[ \t]*(?:/dev/null|/proc/sysrq-trigger|&[12])|>>[ \t]*"\$\d(?:\.\w+)?")
-    |(?P<operator>&&|\|\||[;&\n])
-    |(?P<word>(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
-    re.VERBOSE | re.DOTALL,
-)
 _PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
 _VARIABLE = re.compile(r"\\([$`\"\\\n])|\$(?:\{(\w+|[@*#?])\}|(\d|[A-Za-z_]\w*|[@*#?]))")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_RESERVED = frozenset(
-    ["if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!"]
-)
+_SUBSTITUTION = re.compile(r"'[^']*'|\$\(([^()]*)\)")
 _DIRECTORIES = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 _SYSRQ = "/proc/sysrq-trigger"
 SYNTAX_ERROR, NOT_FOUND = 2, 127
-
-
-class ShellSyntaxError(ValueError):
-    """The script is invalid, or needs a feature that is not simulated."""
-
-
-@dataclass(slots=True)
-class SimpleCommand:
-    """One command, with the operator before it; ``words`` are still quoted."""
-
-    operator: str
-    words: list[str] = field(default_factory=list)
-    redirects: list[str] = field(default_factory=list)
-    background: bool = False
-
-
-def parse(script: str) -> list[SimpleCommand]:
-    """Parse the commands of a script. Raises ShellSyntaxError."""
-    commands: list[SimpleCommand] = []
-    current, position = SimpleCommand(";"), 0
-    while position < len(script):
-        match = _TOKEN.match(script, position)
-        if not match:
-            raise ShellSyntaxError(f"{script[position]!r} is not simulated")
-        position = match.end()
-        if match.lastgroup == "word":
-            if not current.words and match[0] in _RESERVED:
-                raise ShellSyntaxError(f"{match[0]!r} is not simulated")
-            current.words.append(match[0])
-        elif match.lastgroup == "redirect":
-            current.redirects.append(match[0].replace(" ", ""))
-        elif match.lastgroup == "operator":
-            current = _end_command(commands, current, match[0])
-    if current.words:
-        commands.append(current)
-    elif current.operator != ";":
-        raise ShellSyntaxError("end of file unexpected")
-    return commands
-
-
-def _end_command(commands: list[SimpleCommand], current: SimpleCommand, operator: str) -> SimpleCommand:
-    """End the current command, and return the next one."""
-    if current.words:
-        commands.append(current)
-    elif operator != "\n":
-        raise ShellSyntaxError(f'"{operator}" unexpected')
-    current.background = operator == "&"
-    if current.background and current.operator != ";":
-        raise ShellSyntaxError("a list in the background is not simulated")
-    return SimpleCommand(";" if operator in "\n&" else operator) if current.words else current
 
 
 class Shell:
@@ -91,7 +32,7 @@ class Shell:
     def __init__(self, process: Process, arguments: list[str], *, bash: bool = False) -> None:
         self._process, self._arguments, self._bash = process, list(arguments), bash
         self._variables: dict[str, str] = {}
-        self._last_exit_code = 0
+        self._last_exit_code = self._substituted = 0  # the second: of the last $(...) of a command
         self._jobs: list[Job] = []
 
     async def run(self, script: str) -> int:
@@ -115,7 +56,11 @@ class Shell:
                 command.operator == "||" and not self._last_exit_code
             ):
                 continue
-            words = [word for text in command.words for word in self._expand(text)]
+            if command.loop:
+                await self._loop(*command.loop)
+                continue
+            self._substituted = 0
+            words = [word for text in command.words for word in self._expand(await self._run_substitutions(text))]
             redirects = [self._substitute(text).replace('"', "") for text in command.redirects]
             if refused := _refused_target(self._process, redirects):
                 self._process.err(f"{self._arguments[0]}: 1: cannot create {refused}: Permission denied\n")
@@ -129,6 +74,34 @@ class Shell:
             self._last_exit_code = await self._command(words, process)
             if is_last and words != ["exec"]:
                 break
+
+    async def _loop(self, condition: list[SimpleCommand], body: list[SimpleCommand]) -> None:
+        """while: the exit code is the body's last one, or 0."""
+        code = 0
+        while True:
+            await self._commands(condition)
+            if self._last_exit_code:
+                break
+            await self._commands(body)
+            code = self._last_exit_code
+        self._last_exit_code = code
+
+    async def _run_substitutions(self, text: str) -> str:
+        """Replace each ``$(...)`` of a word by a variable that has what its commands print."""
+        pieces: list[str] = []
+        position = 0
+        for match in _SUBSTITUTION.finditer(text):
+            if match[1] is None:
+                continue
+            printed: list[str] = []
+            shell = Shell(self._process.replace(out=printed.append), self._arguments, bash=self._bash)
+            shell._variables = dict(self._variables)
+            self._substituted = await shell.run(match[1])
+            name = f"_{len(pieces)}"
+            self._variables[name] = "".join(printed).rstrip("\n")
+            pieces += [text[position : match.start()], f"${{{name}}}"]
+            position = match.end()
+        return "".join([*pieces, text[position:]])
 
     def _start_job(self, words: list[str], process: Process) -> None:
         """Start a command in the background, in a subshell: its variables are lost."""
@@ -155,7 +128,7 @@ class Shell:
             words = words[1:]
         if not words:
             self._variables |= local
-            return 0
+            return self._substituted
         name, *rest = words
         if name in ("read", "wait"):
             return await (self._read(rest, process) if name == "read" else self._wait())
@@ -181,12 +154,15 @@ class Shell:
         if text in ('"$@"', '"${@}"'):
             return self._arguments[1:]
         words, started = [""], False
+        is_assignment = _ASSIGNMENT.fullmatch(text) is not None  # of which no part is split
         for single, double, escaped, bare in _PIECE.findall(text):
             if bare:
-                parts = self._substitute(bare).split() if "$" in bare else [bare]
+                parts = (
+                    self._substitute(bare).split() if "$" in bare and not is_assignment else [self._substitute(bare)]
+                )
                 words[-1] += parts[0] if parts else ""
                 words += parts[1:]
-                started = started or bool(parts)
+                started = started or bool(parts and parts[0])
             else:
                 words[-1] += single or escaped or self._substitute(double)
                 started = True
@@ -223,6 +199,8 @@ def _builtin(process: Process, words: list[str]) -> bool | None:
             return True
         case ["command", "-v", name]:
             return _find_program(process, name) is not None
+        case ["test", "-c", path]:
+            return path in process.host.machine.hidden_files
         case ["test", "-n" | "-z" as empty, text]:
             return bool(text) == (empty == "-n")
     return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
+from chaos.lab.node.etcd import EtcdCluster
 from chaos.lab.node.journal import Journal
 from chaos.lab.node.kubelet.client_certificate import FILE as CERTIFICATE
 from chaos.lab.node.kubelet.client_certificate import has_expired
@@ -77,6 +78,8 @@ class Machine:
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
         self.mounted_certificate = ""  # over the kubelet's client certificate, until the next boot
+        self.hidden_files: set[str] = set()  # over which /dev/null is mounted, until the next boot
+        self.etcd = EtcdCluster(sim, spec.seed, {})  # the cluster's
         self.pressure: set[Resource] = set()
         self._sim, self._registry = sim, registry
         self._timers: list[Timer] = []
@@ -152,6 +155,7 @@ class Machine:
         self.network.impair({})
         self.pressure &= {"disk"}
         self.mounted_certificate = ""
+        self.hidden_files.clear()
         if self._registry.spec.has_breakage("state-file-lost"):
             self.files.pop(STATE_FILE, None)
         self._call_listeners()

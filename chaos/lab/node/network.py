@@ -39,6 +39,7 @@ class Network:
         self.families, self.server = families, server
         self._names = names
         self.on_change: list[Callable[[], None]] = []
+        self.server_ready_at: Callable[[], float | None] | None = None  # of writes, None: with the request, or never
         self._drops: set[tuple[Family, Direction]] = set()
         self._kubelet_drops: set[tuple[Family, Direction]] | None = None
         self._impairments: dict[Family, Impairment] = {}  # of packets to the API server

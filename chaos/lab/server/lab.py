@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from chaos.lab.server.windows_hosts import WindowsHosts
 
 SSH_USER, BMC_USER = "chaos", "ops"
-_WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is served
 _KEEP_ALIVE = 30.0  # wall seconds between two bookmarks to all watches
 _SHUTDOWN_TIMEOUT = 0.2  # wall seconds for open requests at the end of the lab
 
@@ -115,7 +114,7 @@ class Lab:
     async def start(self) -> dict[str, Any]:
         """Start all servers. Returns the content of the ready line."""
         self._start_cluster(self.cluster)
-        self.cluster.sim.run_until(self.cluster.sim.now + _WARM_UP)
+        self.cluster.warm_up()
         api_port = await self._serve(self._api.app(), self._tls, self._options.port)
         redfish_port = await self._serve(self._redfish.app(), self._tls)
         metrics_port = await self._serve(self._controller_manager.app(), self._tls)

@@ -9,6 +9,7 @@ from chaos.preflight.observations import ClusterObservations, HostObservations, 
 
 _FILLERS = ("cpu", "disk", "memory", "pid")
 _EXPIRED = "/run/nodefall-kubelet-client.pem"
+_ETCD = "/etc/kubernetes/manifests/etcd.yaml"
 _ROOT, _IFB = "4e0f:", "nodefall0"  # of the fact netem
 _IDLE = ("inactive", "failed")  # states of a unit that holds nothing
 
@@ -20,13 +21,14 @@ class Leftovers(Check):
 
     name = "leftovers"
     summary = (
-        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, limit of the disk, "
-        "stopped or slow kubelet of an earlier run is left on the host"
+        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, hidden manifest, "
+        "limit of the disk, stopped or slow kubelet of an earlier run is left on the host"
     )
     facts = (
         *("nft-rules", "firewall-rules", "netem"),
         *(f"{kind}-filler" for kind in _FILLERS),
-        *("clock-skew", "disk-limit-files", "kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
+        *("clock-skew", "disk-limit-files", "etcd-manifest"),
+        *("kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
     )
     is_final = True
 
@@ -61,6 +63,8 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
     if certificate.get("mounted") or certificate.get("prepared"):
         remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED}* on the host"
         yield "an expired certificate for the kubelet", remedy
+    if (host.fact("etcd-manifest") or {}).get("mounted"):
+        yield "a manifest of etcd over which something is mounted", f"run umount {_ETCD} on the host"
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
 

@@ -109,10 +109,27 @@ def test_expansion(script: str, words: list[str]) -> None:
         ("echo 'open", 2, ""),
         ("echo `date`", 2, ""),
         ("for x in 1; do echo; done", 2, ""),
+        ('x=$(echo a b) && echo "$x" c', 0, "a b c\n"),
+        ("echo $(echo a; echo b) '$(echo c)'", 0, "a b $(echo c)\n"),
+        ("x=$(sh -c 'exit 3'); echo $?", 0, "3\n"),
+        ("x=$(false) && echo never", 1, ""),
+        ("x=1; echo $(echo $x; x=2) $x", 0, "1 1\n"),
+        ('x=; test -z "$x" && echo empty', 0, "empty\n"),
+        ("echo $(echo $(echo a))", 2, ""),
+        ("x=$(nosuch); echo $?", 0, "127\n"),
+        ("while read x; do echo $x; done; echo $?", 0, "1\n2\n0\n"),
+        ("while false; do echo never; done; echo $?", 0, "0\n"),
+        ('while read x && test -n "$x"; do false; done || echo ended', 0, "ended\n"),
+        ("false && while true; do echo never; done", 1, ""),
+        ("while true; do exit; done", 2, ""),
+        ("while true; echo", 2, ""),
+        ("while read x; do echo $x; done > /dev/null", 2, ""),
+        ("while read x; do while read y; do echo $y; done; done", 2, ""),
+        ("done", 2, ""),
     ],
 )
 def test_control(script: str, code: int, out: str) -> None:
-    assert run(script)[:2] == (code, out)
+    assert run(script, stdin="1\n2\n" if "while" in script else "")[:2] == (code, out)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.sim.waits import Waits
 
 _PUBLIC_PATHS = ("/version", "/healthz", "/livez", "/readyz")
+_ETCD_TIMEOUT = 7.0  # etcd: ServerConfig.ReqTimeout, 5 s and two election timeouts
+_ETCD_POLL = 0.5  # of a majority that may come back
 _NO_RESOURCE = "the server could not find the requested resource"
 ResourceHandler = Callable[[Request, RequestInfo], Awaitable[web.StreamResponse]]
 
@@ -111,6 +113,8 @@ class ApiServer:
             try:
                 if "rest" not in request.match_info:
                     self._access.authorize(self._user(request), Attributes(request.method.lower(), path=request.path))
+                if _needs_etcd(request):
+                    await self._await_leader(request)
                 before, after = (0.0, 0.0) if _is_watch(request) else self.fault_injector.next_latency()
                 await self._delay(request, before)
                 response = await handle()
@@ -124,6 +128,14 @@ class ApiServer:
                     error.status, message, "" if error.status == 404 else error.reason.replace(" ", "")
                 )
                 return json_response(api_error.status(), api_error.code)
+
+    async def _await_leader(self, request: Request) -> None:
+        """Wait while etcd has no leader. Raises ApiError after etcd's own time-out."""
+        end = self._cluster.sim.now + _ETCD_TIMEOUT
+        while (when := self._cluster.etcd.ready_at()) is None or when > self._cluster.sim.now:
+            if self._cluster.sim.now >= end:
+                raise ApiError(500, "etcdserver: request timed out")
+            await self._delay(request, min(_ETCD_POLL if when is None else when - self._cluster.sim.now, _ETCD_TIMEOUT))
 
     async def _delay(self, request: Request, seconds: float) -> None:
         """Wait in simulated time."""
@@ -181,6 +193,12 @@ class ApiServer:
         if handler is None:
             raise ApiError(405, "the server does not allow this method on the requested resource")
         return handler
+
+
+def _needs_etcd(request: Request) -> bool:
+    """Whether etcd's members must agree: not for watches and for what the API server's cache answers."""
+    is_cached = request.method == "GET" and request.query.get("resourceVersion") == "0"
+    return "rest" in request.match_info and not is_cached and not _is_watch(request)
 
 
 def _is_watch(request: Request) -> bool:

@@ -64,5 +64,7 @@ def read_file(process: Process, path: str) -> tuple[str | None, str]:
         return None, "Permission denied"
     known = _FILES.get(path)
     host = process.host
+    if path in host.machine.hidden_files:
+        return "", ""  # /dev/null
     text = known(host) if known else host.run_files.get(path, host.machine.files.get(path))
     return text, "" if text is not None else "No such file or directory"

@@ -15,7 +15,7 @@ async def find(process: Process, argv: list[str]) -> int:
     paths = [word for word in argv[1:] if word.startswith("/")]
     if argv[1 + len(paths) : -1] == ["-name"]:
         return _find_by_name(process, paths, argv[-1])
-    existing = (SOCKET,) if "-type" in argv else (SOCKET, _CLIENT)
+    existing = {SOCKET} if "-type" in argv else {SOCKET, _CLIENT, *process.host.machine.files}
     if argv[1 + len(paths) :] not in (["-maxdepth", "0", "-type", "s"], ["-maxdepth", "0"]):
         return process.fail("find: the lab simulates only find PATH... -maxdepth 0 [-type s], find PATH... -name NAME")
     missing = [path for path in paths if path not in existing]

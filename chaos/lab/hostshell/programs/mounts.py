@@ -1,12 +1,13 @@
 """Mounted file systems: /, a data disk on which no pod has files, and /run; what remounts and attempts to write do.
 
-A file of /run can be mounted over the kubelet's client certificate.
+A file of /run can be mounted over the kubelet's client certificate, and /dev/null over a manifest of a static pod.
 """
 
 from __future__ import annotations
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
 from chaos.lab.node.kubelet.client_certificate import TARGET
+from chaos.lab.node.kubelet.static_pods import MANIFESTS
 
 _MOUNTS = {  # device number, source, type, options after a boot
     "/": ("254:1", "/dev/vda1", "ext4", "rw,relatime"),
@@ -43,6 +44,8 @@ def mountinfo(host: HostSystem) -> str:
     if host.machine.mounted_certificate:
         device, source, kind, options = _MOUNTS["/run"]
         rows.append(f"40 22 {device} /nodefall.pem {TARGET} {options} shared:23 - {kind} {source} rw\n")
+    for number, path in enumerate(sorted(host.machine.hidden_files), start=41):
+        rows.append(f"{number} 22 0:5 /null {path} rw,nosuid,relatime shared:2 - devtmpfs udev rw,size=4096k\n")
     return "".join(rows)
 
 
@@ -65,6 +68,8 @@ async def mount(process: Process, argv: list[str]) -> int:
 
 
 def _bind(process: Process, words: list[str]) -> int:
+    if len(words) == 2 and words[0] == "/dev/null" and words[1].startswith(MANIFESTS):
+        return _hide(process, words[1])
     if len(words) != 2 or words[1] != TARGET or not words[0].startswith("/run/"):
         return process.fail(f"mount: the lab simulates only mount --bind of a file of /run at {TARGET}")
     if not process.is_root:
@@ -75,8 +80,25 @@ def _bind(process: Process, words: list[str]) -> int:
     return 0
 
 
+def _hide(process: Process, path: str) -> int:
+    """Mount /dev/null over the manifest."""
+    if not process.is_root:
+        return process.fail(f"mount: {path}: must be superuser to use mount.")
+    if path not in process.host.machine.files:
+        return process.fail(f"mount: {path}: mount point does not exist.", _FAILED)
+    process.host.machine.hidden_files.add(path)
+    return 0
+
+
 async def umount(process: Process, argv: list[str]) -> int:
-    """``umount [--lazy] TARGET`` of what is mounted over the kubelet's client certificate."""
+    """``umount [--lazy] TARGET`` of what is mounted over the kubelet's client certificate, or over a manifest."""
+    hidden = process.host.machine.hidden_files
+    if process.is_root and len(argv) == 2 and argv[1] in hidden:
+        hidden.remove(argv[1])
+        return 0
+    if len(argv) == 2 and argv[1].startswith(MANIFESTS):
+        why = "not mounted" if process.is_root else "must be superuser to unmount"
+        return process.fail(f"umount: {argv[1]}: {why}.", _FAILED)
     if argv[1:] not in ([TARGET], ["--lazy", TARGET]):
         return process.fail(f"umount: the lab simulates only umount [--lazy] {TARGET}")
     if not process.is_root:

@@ -5,6 +5,7 @@ Checked against recordings 07 and 12: a gap of 45.0 s in the Lease, then the oth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
@@ -73,7 +74,8 @@ class ApiServerLink:
 
     def _is_delayed(self, key: Hashable, call: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether the request arrives later; TCP keeps the order, and one that would be too late stalls the rest."""
-        if not self._in_flight and not self._network.is_impaired and self._in_order_until <= self._sim.now:
+        waits = self._server_wait()
+        if not waits and not (self._in_flight or self._network.is_impaired or self._in_order_until > self._sim.now):
             return False
         if key in self._in_flight:
             self._in_flight[key] = (call, args)
@@ -83,7 +85,7 @@ class ApiServerLink:
         if self._family:
             lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now)
             answer = self._network.answer_lateness(self._family, self._sim.rng, limit - now)
-        arrival = max(now + lateness, self._in_order_until)
+        arrival = max(now + lateness + waits, self._in_order_until)
         if arrival <= now and answer <= 0.0:
             return False
         if arrival + answer >= limit:
@@ -93,6 +95,13 @@ class ApiServerLink:
             self._in_flight[key] = (call, args)
             self._timers.after(arrival - now, self._arrive, key, answer)
         return True
+
+    def _server_wait(self) -> float:
+        """Seconds until the API server can write, inf while its etcd has no majority."""
+        if self._network.server_ready_at is None:
+            return 0.0
+        when = self._network.server_ready_at()
+        return math.inf if when is None else when - self._sim.now
 
     def _arrive(self, key: Hashable, answer: float) -> None:
         """Make a delayed request, also while a later one stalls; else queue it, unless a later one of its key is."""

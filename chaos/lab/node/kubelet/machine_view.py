@@ -14,7 +14,8 @@ Resource = Literal["cpu", "memory", "disk", "pid"]
 
 
 class MachineView(Protocol):
-    """``index``: position in the LabSpec. ``files``: contents by path. ``swap``: active swap in bytes.
+    """``index``: position in the LabSpec. ``files``: contents by path, ``hidden_files``: those
+    over which /dev/null is mounted. ``swap``: active swap in bytes.
 
     ``is_stopping``: PID 1 stops the units and starts none.
     ``pressure``: resources that are short for a reason outside Kubernetes.
@@ -33,6 +34,7 @@ class MachineView(Protocol):
     state: Literal["on", "off"]
     is_stopping: bool
     files: dict[str, str]
+    hidden_files: set[str]
     pressure: set[Resource]
     network: Network
     logind: Logind

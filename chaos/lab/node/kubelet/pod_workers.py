@@ -8,11 +8,12 @@ from functools import partial
 from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
 from chaos.lab.node.kubelet.admission import Admission
 from chaos.lab.node.kubelet.container_start import RETRY, SETTLE, ContainerStarter
+from chaos.lab.node.kubelet.manifest_check import ManifestCheck
 from chaos.lab.node.kubelet.pod_status import PodStatuses
 from chaos.lab.node.kubelet.pod_worker import Cause, State, Worker
 from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.static_pods import MirrorPods, is_mirror, read_manifests
+from chaos.lab.node.kubelet.static_pods import MirrorPods, is_mirror
 from chaos.lab.node.kubelet.status import PREEMPTED, SHUTDOWN, disruption_target
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.objects.accessors import (
@@ -29,9 +30,7 @@ from chaos.lab.objects.accessors import (
 _WATCH = (0.003, 0.012)  # change to reaction
 _CLEANUP = (0.3, 0.8)  # terminal status to the kubelet's DELETE
 _RECONCILE = 10.0  # SM syncPeriod
-_REMOVED_GRACE = 1
-_EVICTION_GRACE = 1.0
-_DEFAULT_GRACE = 30
+_REMOVED_GRACE, _EVICTION_GRACE, _DEFAULT_GRACE = 1, 1.0, 30
 _LATE = 5.0  # of the breakage disruption-target-late
 
 
@@ -45,18 +44,21 @@ class PodWorkers:
         self._statuses = PodStatuses(process)
         self._starter = ContainerStarter(process, self._statuses, volumes, self._on_stop)
         self._mirrors = MirrorPods(process, self._statuses.write)
+        self._manifests = ManifestCheck(process, self._workers, self._mirrors, self._start_static, self._stop)
         self._is_synced = False
 
     def start(self) -> None:
         """Start static pods at once, other pods with the first list of the API server."""
         self._runtime.finish_lost_containers(self._process.start_time)
-        for pod in read_manifests(self._process.machine.files, self._process.node):
-            worker = self._new_worker(pod, "starting")
-            worker.is_static = True
-            self._process.after_jitter(0.2, 0.3, self._mirrors.ensure, worker)
-            has_containers = self._runtime.containers(worker.uid)
-            self._process.after_jitter(0.3, 0.6, self._starter.resume if has_containers else self._admit, worker)
+        self._manifests.begin()
         self._process.link.send("list", self._list)
+
+    def _start_static(self, pod: Object) -> None:
+        worker = self._new_worker(pod, "starting")
+        worker.is_static = True
+        self._process.after_jitter(0.2, 0.3, self._mirrors.ensure, worker)
+        has_containers = self._runtime.containers(worker.uid)
+        self._process.after_jitter(0.3, 0.6, self._starter.resume if has_containers else self._admit, worker)
 
     def _list(self) -> None:
         """Handle the first list: adopt running and ended pods, start new ones, kill unknown ones."""
@@ -139,8 +141,7 @@ class PodWorkers:
         pod = self._store.get("pods", namespace, name)
         if pod is None or uid_of(pod) != uid:
             return
-        worker = self._workers.get(uid)
-        if worker is None:
+        if (worker := self._workers.get(uid)) is None:
             self._add(pod)
         elif is_deleting(pod) and worker.state in ("starting", "running"):
             self._stop(worker, float(pod["metadata"]["deletionGracePeriodSeconds"]))
@@ -245,8 +246,7 @@ class PodWorkers:
             return  # deleted by another client
 
     def _on_pod_removal(self, pod: Object) -> None:
-        worker = self._workers.get(uid_of(pod))
-        if worker is not None:
+        if (worker := self._workers.get(uid_of(pod))) is not None:
             self._release_worker(worker)
 
     def _release_worker(self, worker: Worker) -> None:

@@ -7,7 +7,7 @@ restarts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,13 +36,19 @@ def manifest(pod: StaticPod) -> str:
     if pod.priority_class_name:
         spec["priorityClassName"] = pod.priority_class_name
     behaviour = {PREFIX + "stops-after": f"{pod.stops_after:g}", PREFIX + "exit-code": str(pod.exit_code)}
-    metadata = {"name": pod.name, "namespace": pod.namespace, "annotations": behaviour}
+    metadata: Object = {"name": pod.name, "namespace": pod.namespace, "annotations": behaviour}
+    if pod.labels:
+        metadata["labels"] = pod.labels
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}).decode() + "\n"
 
 
-def read_manifests(files: dict[str, str], node: str) -> list[Object]:
-    """Static pods of a machine, with the kubelet's names; the uid is a hash of the file and the node."""
-    return [_static_pod(text, node) for path, text in sorted(files.items()) if path.startswith(MANIFESTS)]
+def read_manifests(files: dict[str, str], node: str, hidden: Collection[str] = ()) -> list[Object]:
+    """Static pods of a machine, with the kubelet's names; the uid is a hash of the file and the node.
+
+    Without ``hidden`` paths: pkg/kubelet/config/file.go extractFromDir takes neither devices nor what it cannot parse.
+    """
+    paths = sorted(path for path in files if path.startswith(MANIFESTS) and path not in hidden)
+    return [_static_pod(files[path], node) for path in paths]
 
 
 def _static_pod(text: str, node: str) -> Object:
@@ -86,11 +92,20 @@ class MirrorPods:
         """Create the mirror; replace one of another pod or version."""
         self._process.link.send(("mirror", worker.uid), self._ensure_now, worker)
 
+    def remove(self, worker: Worker) -> None:
+        """Delete the mirror of a pod whose manifest is gone."""
+        self._process.link.send(("mirror", worker.uid), self._remove_now, worker)
+
     def on_change(self, mirror: Object, workers: Iterable[Worker]) -> None:
         """Restore a deleted mirror, without an effect on the containers."""
         for worker in list(workers):
             if worker.is_static and (worker.namespace, worker.name) == (namespace_of(mirror), name_of(mirror)):
                 self.ensure(worker)
+
+    def _remove_now(self, worker: Worker) -> None:
+        found = self._registry.store.get("pods", worker.namespace, worker.name)
+        if found is not None and is_mirror(found) and is_mirror_of(found, worker.pod):
+            self._registry.delete("pods", worker.namespace, worker.name, 0)
 
     def _ensure_now(self, worker: Worker) -> None:
         store, node = self._registry.store, self._process.node
