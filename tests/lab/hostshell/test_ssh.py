@@ -45,7 +45,7 @@ NOTHING = '(st) "" 18446744073709551615'
         ("whoami; sudo -n whoami; sudo -n -u root -- /usr/bin/whoami", 0, "chaos\nroot\nroot\n", ""),
         ("sh -c 'echo $0 $1 $#; exec echo \"$@\"; echo never' name 'a b' c", 0, "name a b 2\na b c\n", ""),
         ("ls | wc", 2, "", "bash: 1: Syntax error: '|' is not simulated\n"),
-        ("echo $(date)", 2, "", "bash: 1: Syntax error: '(' is not simulated\n"),
+        ("echo (date)", 2, "", "bash: 1: Syntax error: '(' is not simulated\n"),
         ("if true; then echo; fi", 2, "", "bash: 1: Syntax error: 'if' is not simulated\n"),
         ("sysctl -n vm.swappiness; sudo -n sysctl -w vm.swappiness=10", 0, "60\nvm.swappiness = 10\n", ""),
         ("sysctl vm.swappiness; cat /proc/sys/vm/swappiness", 0, "vm.swappiness = 10\n10\n", ""),
