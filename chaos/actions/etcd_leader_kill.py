@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from pydantic import Field, field_validator
 
+from chaos.actions._params import timer_seconds
 from chaos.facts._etcd import CONTAINER, MANIFEST, NAMESPACE
 from chaos.facts.runtime_client import PATHS
 from chaos.facts.runtime_socket import SOCKETS
@@ -160,7 +161,7 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
 
     name = "etcd-leader-kill"
     summary = "kill the etcd member that is the leader, and keep it from starting for a while"
-    example = "{name: leader-lost, action: etcd-leader-kill, target: leader, with: {duration: 90s}}"
+    example = "{name: leader-lost, action: etcd-leader-kill, target: victim, with: {duration: 90s}}"
     params = Params
     state = LeaderState
     undo_kind = UndoKind.RESTORES
@@ -179,7 +180,6 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
         members = target.require_fact(_MEMBERS, "the member must be the leader, and a majority must remain")
         _require_leader(target.node, members)
         _require_majority(target.node, members)
-        seconds = parse_duration(params.duration) if params.duration else target.max_duration
         return LeaderState(
             node=target.node,
             sha256=manifest["sha256"],
@@ -188,7 +188,7 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
             client=target.require_fact("runtime-client", "it kills the container"),
             socket=target.require_fact("runtime-socket", "it kills the container"),
             tag=target.tag,
-            seconds=min(seconds, target.max_duration),
+            seconds=timer_seconds(target, params.duration),
         )
 
     def preconditions(self, state: LeaderState) -> tuple[FactCheck, ...]:

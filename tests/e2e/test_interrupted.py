@@ -165,11 +165,11 @@ def test_a_power_off_needs_a_power_control(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None:
-    """Files are limited to 8 KiB: enough for the plan, not for the recording."""
+    """Files are limited to 16 KiB: enough for the plan, not for the recording."""
     arguments = ["run", str(EXPERIMENTS / "lock-after-cancel.yaml"), "-i", str(LAB), "--seed", "1", "--plain"]
     command = shlex.join([sys.executable, "-m", "chaos", *arguments])
     # The lab inherits the limit, but writes no file of that size.
-    limited = ["bash", "-c", f"ulimit -f 8; exec {command}"]
+    limited = ["bash", "-c", f"ulimit -f 16; exec {command}"]
     done = subprocess.run(
         limited, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=WALL, check=False
     )
