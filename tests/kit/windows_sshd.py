@@ -55,6 +55,8 @@ def serving_windows(folder: Path, shell: WindowsShell) -> Iterator[WindowsSshd]:
         found[0].on_start()
         while found[0].hangs:
             await asyncio.sleep(0.05)
+        if process.is_closing():  # an error of writing to it would end the whole connection
+            return
         stdin = await process.stdin.read()
         process.stdout.write(f"{json.dumps(found[0].started[-1][1:])}\r\n{stdin}")
         process.stderr.write("A system shutdown has already been scheduled.(1190)\n")
