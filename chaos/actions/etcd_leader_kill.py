@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from pydantic import Field, field_validator
 
 from chaos.actions._params import timer_seconds
-from chaos.facts._etcd import CONTAINER, MANIFEST, NAMESPACE
+from chaos.facts._etcd import CONTAINER, CRICTL, MANIFEST, NAMESPACE
 from chaos.facts.runtime_client import PATHS
 from chaos.facts.runtime_socket import SOCKETS
 from chaos.model.action import (
@@ -39,16 +39,15 @@ from chaos.model.timeline import Timeline
 _MANIFEST_FACT, _MEMBERS, _HEALTH, _CONTAINERS = "etcd-manifest", "etcd-members", "etcd-health", "containers"
 _SHORTEST = 60.0  # seconds: the kubelet lets go of the pod within 20 s, and takes as long to start it again
 _TIMEOUT = 60.0
+_OF_POD = f'--label io.kubernetes.pod.namespace={NAMESPACE} --label "io.kubernetes.pod.name={CONTAINER}-$4"'
 # SIGKILL, as a leader that gets SIGTERM hands over. The kubelet starts the container again until it lists the manifests
 # (fileCheckFrequency, 20 s), so it is killed again. The loop ends with the mount at the latest.
 _KILL_SCRIPT = (
     'mount --bind /dev/null "$3" && '
-    'while test -c "$3" && pod=$("$1" --runtime-endpoint "unix://$2" pods --quiet --state Ready '
-    f'--label io.kubernetes.pod.namespace={NAMESPACE} --label "io.kubernetes.pod.name={CONTAINER}-$4") && '
+    f'while test -c "$3" && pod=$({CRICTL} pods --quiet --state Ready {_OF_POD}) && '
     'test -n "$pod"; do '
-    'id=$("$1" --runtime-endpoint "unix://$2" ps --quiet --state Running '
-    f'--label io.kubernetes.pod.namespace={NAMESPACE} --label "io.kubernetes.pod.name={CONTAINER}-$4"); '
-    'test -z "$id" || "$1" --runtime-endpoint "unix://$2" stop --timeout 0 $id; sleep 0.2; done'
+    f"id=$({CRICTL} ps --quiet --state Running {_OF_POD}); "
+    f'test -z "$id" || {CRICTL} stop --timeout 0 $id; sleep 0.2; done'
 )
 
 

@@ -9,15 +9,16 @@ from chaos.model.command import HostCommand
 
 MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
 NAMESPACE, CONTAINER = "kube-system", "etcd"
+CRICTL = '"$1" --runtime-endpoint "unix://$2"'  # in scripts: client and socket of the runtime are the first words
 _PKI = "/etc/kubernetes/pki/etcd"  # on the host and in the container: cmd/kubeadm/app/phases/etcd/local.go
 # The image has no shell. CRI labels: pkg/kubelet/types/labels.go.
 _FIND = (
-    'id=$("$1" --runtime-endpoint "unix://$2" ps --quiet --state Running '
+    f"id=$({CRICTL} ps --quiet --state Running "
     f"--label io.kubernetes.container.name={CONTAINER} --label io.kubernetes.pod.namespace={NAMESPACE}) && "
     'test -n "$id"'
 )
 _ETCDCTL = (
-    '"$1" --runtime-endpoint "unix://$2" exec --sync "$id" etcdctl --endpoints=https://127.0.0.1:2379 '
+    f'{CRICTL} exec --sync "$id" etcdctl --endpoints=https://127.0.0.1:2379 '
     f"--cacert={_PKI}/ca.crt --cert={_PKI}/healthcheck-client.crt --key={_PKI}/healthcheck-client.key"
 )
 NEEDS = ("runtime-socket", "runtime-client")
