@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("suite", deadline=None)  # machines differ
+# Machines differ: no deadlines. Every run tries the same examples; .ci/nightly draws new ones.
+settings.register_profile("suite", deadline=None, derandomize=True)
+settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("suite")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose processes inherit it
