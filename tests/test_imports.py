@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Callable
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -115,13 +117,30 @@ def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0] if path.parent != ROOT else ""
 
 
+@functools.cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _every_module(*rooms: str) -> pytest.MarkDecorator:
+def _every_module(*rooms: str) -> Callable[[Callable[[Path], None]], Callable[[str], None]]:
+    """One test for each room, of a check of one module. Every module that fails it is named."""
     paths = [path for path in MODULES if not rooms or room_of(path) in rooms]
-    return pytest.mark.parametrize("path", paths, ids=lambda p: str(p.relative_to(ROOT)))
+
+    def decorate(check: Callable[[Path], None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("room", sorted({room_of(path) for path in paths}))
+        def test(room: str) -> None:
+            wrong = []
+            for path in paths:
+                if room_of(path) == room:
+                    try:
+                        check(path)
+                    except AssertionError as error:
+                        wrong.append(f"{path.relative_to(ROOT)}: {error}")
+            assert not wrong, "\n".join(wrong)
+
+        return test
+
+    return decorate
 
 
 @_every_module()
