@@ -37,6 +37,7 @@ def test_the_calendar_is_shown_in_both_zones(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_as_json(tmp_path: Path) -> None:
     document = plan(DATA / "gameday.yaml", "--at", "2026-11-23T00:00Z", "--seed", "7", cwd=tmp_path)
     assert (document["name"], document["seed"], document["clusters"]) == ("monthly", 7, ["east", "west"])

@@ -28,7 +28,7 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize("action", others_nightly(ACCEPTED, ACCEPTED[::4]))
+@pytest.mark.parametrize("action", others_nightly(ACCEPTED, ACCEPTED[::8]))
 def test_an_action_is_proven_and_undone(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -92,6 +92,7 @@ def elsewhere(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[
     return nodefall("undo", *arguments, "--reports", cwd / "elsewhere", cwd=cwd)
 
 
+@pytest.mark.nightly
 def test_an_unsigned_journal_is_printed_and_confirmed(inventory: Path, tmp_path: Path) -> None:
     run = killed(inventory, tmp_path)
     unconfirmed = elsewhere(run, "-i", inventory, cwd=tmp_path)
@@ -108,6 +109,7 @@ def test_an_unsigned_journal_is_printed_and_confirmed(inventory: Path, tmp_path:
     assert nodefall("undo", "last", cwd=tmp_path).returncode == 0  # the machine of the run: nothing is left to undo
 
 
+@pytest.mark.nightly
 def test_a_signed_journal_needs_no_confirmation(inventory: Path, tmp_path: Path) -> None:
     named = signed(inventory, tmp_path)
     run = killed(named, tmp_path)
@@ -172,6 +174,7 @@ def test_commands_from_the_cluster_are_never_sent(inventory: Path, tmp_path: Pat
     assert [c["status"] for c in ready if c["type"] == "Ready"] == ["True"]
 
 
+@pytest.mark.nightly
 def test_only_nodes_of_the_plan_are_undone(inventory: Path, tmp_path: Path) -> None:
     run = killed(inventory, tmp_path)
 
@@ -218,6 +221,7 @@ def test_a_damaged_journal_is_rebuilt(inventory: Path, tmp_path: Path, case: str
     assert "undone" not in again.stderr
 
 
+@pytest.mark.nightly
 def test_an_empty_journal_is_rebuilt_from_the_copy(inventory: Path, tmp_path: Path) -> None:
     """An empty one alone is a run that died before its first operation."""
     killed(inventory, tmp_path)
@@ -229,6 +233,7 @@ def test_an_empty_journal_is_rebuilt_from_the_copy(inventory: Path, tmp_path: Pa
     assert not maps(inventory)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("plan", ["there", "lost"])
 def test_a_journal_that_lost_its_end_is_completed_from_the_copy(inventory: Path, tmp_path: Path, plan: str) -> None:
     """Each of its lines is intact, so only the copy shows that the last operation is missing."""
@@ -257,6 +262,7 @@ def test_a_journal_that_lost_its_end_is_completed_from_the_copy(inventory: Path,
     assert not maps(inventory)
 
 
+@pytest.mark.nightly
 def test_a_damaged_journal_and_a_forged_copy(inventory: Path, tmp_path: Path) -> None:
     """The plan on this machine is the authority: what it does not have is not undone."""
     killed(inventory, tmp_path)

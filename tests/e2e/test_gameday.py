@@ -65,7 +65,7 @@ def test_a_day_of_two_runs_each_once_and_a_finished_day_is_only_reported(tmp_pat
     [
         pytest.param("is running: 2 pending", "held", marks=SLOW),
         pytest.param("phase: plan", "held", marks=SLOW),
-        (STEADY, "held"),
+        pytest.param(STEADY, "held", marks=SLOW),
         ("step cordon on", "interrupted"),
         pytest.param("phase: roll back", "interrupted", marks=SLOW),
         pytest.param("entry one (1) is held", "held", marks=SLOW),
@@ -87,7 +87,8 @@ def test_killed_the_same_command_goes_on(tmp_path: Path, text: str, first: str) 
         assert state["epoch"] == 2
 
 
-@pytest.mark.parametrize(("number", "code"), [pytest.param(signal.SIGINT, 130, marks=SLOW), (signal.SIGTERM, 143)])
+@pytest.mark.nightly
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_stopped_by_a_signal_it_undoes_and_the_same_command_goes_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -110,14 +111,15 @@ def test_stopped_by_a_signal_it_undoes_and_the_same_command_goes_on(
         assert faults(tmp_path) == {"one": 1}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("text", "first", "code"),
     [
-        pytest.param("phase: plan", "pending", 0, marks=SLOW),
-        pytest.param(STEADY, "pending", 0, marks=SLOW),
+        ("phase: plan", "pending", 0),
+        (STEADY, "pending", 0),
         ("step cordon on", "interrupted", 2),
-        pytest.param("phase: recovery", "held", 0, marks=SLOW),
-        pytest.param("waiting for the pause", "held", 0, marks=SLOW),
+        ("phase: recovery", "held", 0),
+        ("waiting for the pause", "held", 0),
     ],
 )
 def test_halted_in_every_phase_and_resumed(tmp_path: Path, text: str, first: str, code: int) -> None:
@@ -152,6 +154,7 @@ def test_halted_in_every_phase_and_resumed(tmp_path: Path, text: str, first: str
         assert faults(tmp_path) == {"one": 1, "two": 1}
 
 
+@pytest.mark.nightly
 @pytest.mark.root
 def test_ended_for_good_from_another_machine(tmp_path: Path) -> None:
     """The undo follows the halt, which waits for it, and nothing begins any more."""
@@ -212,6 +215,7 @@ def approve(inventory: Path, cwd: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.nightly
 def test_an_approval_of_another_plan_does_not_count(tmp_path: Path) -> None:
     write_day(tmp_path, ["one"], gates=APPROVAL)
     with lab(tmp_path, speed=10) as inventory:
@@ -276,6 +280,7 @@ def test_another_machine_goes_on(tmp_path: Path) -> None:
         assert left_behind(inventory, tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_a_changed_plan_does_not_go_on_with_a_day_that_has_begun(tmp_path: Path) -> None:
     write_day(tmp_path, TWO)
     with lab(tmp_path) as inventory:

@@ -64,6 +64,7 @@ def test_after_sigkill_undo_restores_the_lab_and_a_second_undo_finds_nothing(tmp
         assert nodefall("run", POWEROFF, "-i", inventory, "--seed", "1", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.nightly
 def test_after_sigkill_the_labs_of_a_command_wait_for_undo(tmp_path: Path) -> None:
     run = start("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
     wait_for(run, "was off")
@@ -103,6 +104,7 @@ def test_an_abort_condition_ends_the_run_and_undoes(tmp_path: Path) -> None:
     assert 0 <= until_undone(next(tmp_path.glob("reports/*/*/recording.jsonl.gz"))) < 5
 
 
+@pytest.mark.nightly
 def test_max_duration_ends_the_run_and_undoes(tmp_path: Path) -> None:
     done = nodefall("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", "--max-duration", "40s", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
@@ -110,6 +112,7 @@ def test_max_duration_ends_the_run_and_undoes(tmp_path: Path) -> None:
     assert "undone: machine is on" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_killed_lab_leaves_a_pending_undo_and_no_traceback(tmp_path: Path) -> None:
     run = start("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
     wait_for(run, "proven: worker")
@@ -124,6 +127,7 @@ def test_a_killed_lab_leaves_a_pending_undo_and_no_traceback(tmp_path: Path) -> 
     assert "no longer exists" in undone.stderr
 
 
+@pytest.mark.nightly
 def test_other_commands_during_a_run(tmp_path: Path) -> None:
     """A second run, and an undo of the active run, are refused; a closed pipe and late signals do not stop the undo.
 
@@ -193,6 +197,7 @@ spec:
 """
 
 
+@pytest.mark.nightly
 def test_the_failsafe_timer_is_armed_when_the_step_is_due(tmp_path: Path) -> None:
     """Armed any earlier, it would elapse before the shutdown is scheduled, and the node would power off."""
     (tmp_path / "late.yaml").write_text(LATE)

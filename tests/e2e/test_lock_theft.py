@@ -105,6 +105,7 @@ def undone(inventory: Path, cwd: Path) -> bool:
     return not pending and nodefall("undo", "--list", cwd=cwd).returncode == 0
 
 
+@pytest.mark.nightly
 def test_the_lock_of_a_living_run_is_not_taken(inventory: Path, tmp_path: Path) -> None:
     """From another name of the server, another TMPDIR, other lock files and another PID namespace."""
     other = tmp_path / "other"
@@ -142,7 +143,7 @@ def test_the_lock_of_a_killed_run_is_taken_at_once_where_its_end_is_proven(
     assert undone(inventory, tmp_path)
 
 
-@pytest.mark.parametrize("phase", others_nightly(PHASES, ("inject", "recovery")))
+@pytest.mark.parametrize("phase", others_nightly(PHASES, ("inject",)))
 def test_a_run_whose_lock_is_stolen_undoes_and_is_inconclusive(inventory: Path, tmp_path: Path, phase: str) -> None:
     run, lines = begin(inventory, tmp_path, PHASES[phase])
     run.send_signal(signal.SIGSTOP)  # or it would be over before the Lease is written
@@ -179,6 +180,7 @@ def test_a_run_whose_lock_is_deleted_undoes_at_once(inventory: Path, tmp_path: P
     assert undone(inventory, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_run_whose_lock_another_process_renews_undoes_nothing(inventory: Path, tmp_path: Path) -> None:
     """The other may be undoing just that. Ended here after 3 s instead of 5 min; the undo is finished later."""
     patched = tmp_path / "patched.py"

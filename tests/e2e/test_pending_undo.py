@@ -164,6 +164,7 @@ def test_with_the_copy_in_the_cluster_alone(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 def test_with_the_mark_alone(killed: Killed) -> None:
     killed.lose_directory()
     killed.lose_copy()
@@ -176,6 +177,7 @@ def test_with_the_mark_alone(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 def test_with_a_damaged_journal_and_no_copy(killed: Killed) -> None:
     killed.lose_copy()
     killed.damage_journal()
@@ -186,6 +188,7 @@ def test_with_a_damaged_journal_and_no_copy(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 def test_with_a_damaged_journal_and_neither_copy_nor_plan(killed: Killed) -> None:
     """Only the Node still shows what is to be undone."""
     killed.lose_copy()
@@ -211,6 +214,7 @@ def test_with_a_damaged_journal_and_the_copy(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 def test_with_a_journal_that_says_undone_and_the_copy(killed: Killed) -> None:
     """``undo RUN`` would read that journal, and find nothing to undo."""
     (killed.directory / "journal.jsonl").write_bytes(b"")
@@ -220,6 +224,7 @@ def test_with_a_journal_that_says_undone_and_the_copy(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("damage", ["half", "lost"])
 def test_with_a_damaged_run_json(killed: Killed, damage: str) -> None:
     """The plan names the run, so an inventory is all that is missing."""
@@ -268,6 +273,7 @@ def test_marks_of_other_actions(tmp_path: Path, cluster: tuple[Path, Kubectl]) -
     assert "nodefall-nowhere" not in kubectl("get", "nodes", "-o", "name")
 
 
+@pytest.mark.nightly
 def test_a_mark_of_what_an_admin_has_undone_is_removed_by_the_next_run(killed: Killed) -> None:
     killed.lose_directory()
     killed.lose_copy()
@@ -279,6 +285,7 @@ def test_a_mark_of_what_an_admin_has_undone_is_removed_by_the_next_run(killed: K
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 def test_undo_removes_the_mark_of_what_an_admin_has_undone(killed: Killed) -> None:
     killed.kubectl("uncordon", NODE)
     assert nodefall("undo", "last", cwd=killed.cwd).returncode == 0

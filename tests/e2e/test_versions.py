@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.kit.experiment_runs import verdict_of
+from tests.kit.nightly import others_nightly
 from tests.kit.processes import nodefall, result_of, write_experiment
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
@@ -34,7 +35,9 @@ def _inventory(directory: Path, version: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("version", "verdict"), [("v1.31", "violated"), ("v1.36", "held")])
+@pytest.mark.parametrize(
+    ("version", "verdict"), [("v1.31", "violated"), pytest.param("v1.36", "held", marks=pytest.mark.nightly)]
+)
 def test_the_verdict_is_that_of_the_version(tmp_path: Path, version: str, verdict: str) -> None:
     path = write_experiment(tmp_path / "swap.yaml", SPEC)
     done = nodefall("run", path, "-i", _inventory(tmp_path, version), "--json", cwd=tmp_path)
@@ -42,6 +45,7 @@ def test_the_verdict_is_that_of_the_version(tmp_path: Path, version: str, verdic
     assert (verdict_of(result), result["kubernetes"]) == (verdict, f"{version}.0"), done.stderr
 
 
+@pytest.mark.nightly
 def test_a_version_outside_the_range_is_refused_before_a_node_is_touched(tmp_path: Path) -> None:
     path = write_experiment(tmp_path / "swap.yaml", SPEC | {"kubernetes": ">=v1.33"})
     old, new = _inventory(tmp_path, "v1.31"), _inventory(tmp_path, "v1.33")
@@ -63,7 +67,7 @@ def test_an_invalid_range_is_an_error_with_its_place(tmp_path: Path) -> None:
     assert re.search(r"swap.yaml:1:\d+: '1.33\+' is no range of versions; write it like '>=v1.32'", done.stderr)
 
 
-@pytest.mark.parametrize("version", ["v1.30", "1.36", "v1.37.0", "newest"])
+@pytest.mark.parametrize("version", others_nightly(["v1.30", "1.36", "v1.37.0", "newest"], ("v1.30", "newest")))
 def test_a_lab_of_another_version_is_refused(tmp_path: Path, version: str) -> None:
     done = nodefall("lab", "up", "--kubernetes", version, cwd=tmp_path)
     assert done.returncode == 64

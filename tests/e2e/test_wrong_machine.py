@@ -51,15 +51,23 @@ def no_host(hosts: dict[str, Any]) -> None:
     del hosts["worker-1"]
 
 
-CASES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
+CASES = [
     (
         swap_ssh,
         "host worker-1 is not the machine of the Node worker-1: the kubelet's client certificate on the host is",
     ),
     (swap_power, "the power control of host worker-1 is not that of worker-1: the machine's system UUID is"),
-    (power_of_control_plane, "(that of control-plane)"),
-    (unknown_host, "host worker-9 of the inventory: the cluster has no Node worker-9"),
-    (one_power, "the hosts worker-1 and worker-2 of the inventory have the same power control"),
+    pytest.param(power_of_control_plane, "(that of control-plane)", marks=pytest.mark.nightly),
+    pytest.param(
+        unknown_host,
+        "host worker-9 of the inventory: the cluster has no Node worker-9",
+        marks=pytest.mark.nightly,
+    ),
+    pytest.param(
+        one_power,
+        "the hosts worker-1 and worker-2 of the inventory have the same power control",
+        marks=pytest.mark.nightly,
+    ),
 ]
 
 
@@ -79,6 +87,7 @@ def test_another_machine_is_refused(
     assert boots(inventory) == before, "no machine went down"
 
 
+@pytest.mark.nightly
 def test_a_host_outside_of_the_inventory_is_not_guessed(inventory: Path, tmp_path: Path) -> None:
     done = nodefall("plan", only_worker_1(tmp_path), "-i", write(inventory, tmp_path, no_host), cwd=tmp_path)
     assert done.returncode == 4, done.stderr
@@ -97,6 +106,7 @@ def test_the_true_inventory_is_planned_with_its_identity(inventory: Path, tmp_pa
     assert values["kubelet-user"] == "system:node:worker-1"
 
 
+@pytest.mark.nightly
 def test_a_power_control_without_identity_is_a_warning(inventory: Path, tmp_path: Path) -> None:
     def use_programs(hosts: dict[str, Any]) -> None:
         hosts["worker-1"]["power"] = PROGRAMS

@@ -24,7 +24,9 @@ from tests.kit.story import HELD, INCONCLUSIVE, RECORDINGS, VIOLATED, plugin_reg
 from tools import sentence_pages
 from tools.sentence_pages import CASES, Case, cases
 
-ASSERTIONS = plugin_registry().assertions
+REGISTRY = plugin_registry()
+ASSERTIONS = REGISTRY.assertions
+ALL_CASES = list(cases())
 FREE_TEXT = {"reason", "message", "name", "component", "who", "key", "value", "query", "probe", "volume", "waiting"}
 WORDS = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
     ["one two three four five six seven eight", "ends.", "node.kubernetes.io/unreachable", "a" * 300, "x\n\ty"]
@@ -74,7 +76,7 @@ def check(text: str) -> None:
     assert text[0] == text[0].upper(), text
 
 
-@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.expectation.title)
+@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.expectation.title)
 def test_held_violated_and_inconclusive_differ(case: Case) -> None:
     sentences = [case.sentence(status) for status in (HELD, VIOLATED, INCONCLUSIVE)]
     assert len(set(sentences)) == 3
@@ -95,7 +97,7 @@ def _with_words(value: Any, words: Iterator[str]) -> Any:
 
 @st.composite
 def expectations(draw: st.DrawFn) -> Expectation:
-    case = draw(st.sampled_from(list(cases())))
+    case = draw(st.sampled_from(ALL_CASES))
     fields = case.expectation.model_dump(by_alias=True, exclude_unset=True)
     if "order" in fields:
         return Expectation(order=draw(st.lists(WORDS, min_size=2, max_size=9)))
@@ -131,7 +133,7 @@ TARGETS = st.fixed_dictionaries({name: st.lists(NAME, max_size=4) for name in ("
 def test_every_sentence_is_short(
     expectation: Expectation, verdict: Verdict, targets: dict[str, list[str]], part: Part
 ) -> None:
-    text = sentence(expectation, verdict, plugin_registry(), targets, part)
+    text = sentence(expectation, verdict, REGISTRY, targets, part)
     assert 2 <= len(text.split()) <= MAX_WORDS
     assert not text.endswith(".")
     assert text == " ".join(text.split())

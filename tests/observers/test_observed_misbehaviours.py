@@ -18,6 +18,7 @@ from chaos.model.currency_log import CurrencyLog
 from chaos.model.recording import Currency
 from chaos.model.resources import RESOURCES
 from chaos.observers import reflector
+from tests.kit.nightly import others_nightly
 from tests.kit.observed_lab import KINDS, EmittedVersion, ObservedLab, observed_lab, repeated
 
 pytestmark = pytest.mark.lab
@@ -35,7 +36,9 @@ CASES: list[list[ApiMisbehaviour]] = [
 ]
 
 
-@pytest.mark.parametrize("switches", CASES, ids=lambda switches: "+".join(switches) or "none")
+@pytest.mark.parametrize(
+    "switches", others_nightly(CASES, ([], ["gone"], *CASES[-3:])), ids=lambda switches: "+".join(switches) or "none"
+)
 def test_nothing_is_lost_or_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switches: list[ApiMisbehaviour]
 ) -> None:

@@ -82,6 +82,7 @@ def test_it_is_proven_and_undone_on_the_lab(python: Path, tmp_path: Path) -> Non
     assert nodefall(python, "undo", "last", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_after_the_fault_is_undone(python: Path, tmp_path: Path) -> None:
     """The lab of a killed run stays for the undo; a second undo finds nothing to do."""
     run = subprocess.Popen(
@@ -113,6 +114,7 @@ def test_the_schema_has_the_action(python: Path, tmp_path: Path) -> None:
     assert "its value during the step" in nodefall(python, "schema", cwd=tmp_path).stdout
 
 
+@pytest.mark.nightly
 def test_a_unit_that_the_host_does_not_run_is_refused(python: Path, tmp_path: Path) -> None:
     text = (TEMPLATE / "experiment.yaml").read_text().replace("cron.service", "nosuch.service")
     (tmp_path / "nosuch.yaml").write_text(text)

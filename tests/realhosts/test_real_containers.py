@@ -9,6 +9,7 @@ import pytest
 
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
+from tests.kit.nightly import others_nightly
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 POLICY = "{{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}}"
@@ -23,7 +24,9 @@ def kind(three: list[RealHost]) -> Iterator[RealHost]:
     host.docker("update", "--restart=no", host.name)
 
 
-@pytest.mark.parametrize("action", ["poweroff", "power-cut", "kubelet-freeze"])
+@pytest.mark.parametrize(
+    "action", others_nightly(["poweroff", "power-cut", "kubelet-freeze"], ("poweroff", "kubelet-freeze"))
+)
 def test_actions_by_docker_alone(kind: RealHost, tmp_path: Path, action: str) -> None:
     seen: list[str] = []
 

@@ -14,6 +14,7 @@ import pytest
 from tests.kit import dns_server
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
+from tests.kit.nightly import others_nightly
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 NAME = dns_server.NAME
@@ -74,7 +75,7 @@ def is_found(host: RealHost, script: str) -> bool:
     return dns_server.ADDRESS in host.run(script, check=False)
 
 
-@pytest.mark.parametrize("given", [{}, {"how": "reject"}, {"traffic": "host"}])
+@pytest.mark.parametrize("given", others_nightly([{}, {"how": "reject"}, {"traffic": "host"}], ({},)))
 def test_names_are_not_found_and_afterwards_they_are(node: RealHost, tmp_path: Path, given: dict[str, Any]) -> None:
     scripts = (LOOKUP, POD_LOOKUP)
     assert [is_found(node, script) for script in scripts] == [True, True]

@@ -116,6 +116,7 @@ def test_only_the_selected_traffic(
     assert [undo.proven for undo in result.undo] == [True], result.leftovers
 
 
+@pytest.mark.nightly
 def test_a_node_in_the_network_that_is_cut_still_reaches_itself(
     pair: tuple[RealHost, RealHost], tmp_path: Path
 ) -> None:

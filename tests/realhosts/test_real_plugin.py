@@ -36,7 +36,9 @@ def timers(host: RealHost) -> str:
     return host.run("systemctl list-units --all --plain --no-legend 'nodefall-*.timer'")
 
 
-@pytest.mark.parametrize(("key", "value"), [(FORWARD, "0"), (PORTS, "40000 40100")])
+@pytest.mark.parametrize(
+    ("key", "value"), [(FORWARD, "0"), pytest.param(PORTS, "40000 40100", marks=pytest.mark.nightly)]
+)
 def test_it_is_proven_undone_and_leaves_nothing(host: RealHost, tmp_path: Path, key: str, value: str) -> None:
     former, seen = read(host, key), []
     result = drive(
@@ -55,6 +57,7 @@ def test_it_is_proven_undone_and_leaves_nothing(host: RealHost, tmp_path: Path, 
     assert not timers(host)
 
 
+@pytest.mark.nightly
 def test_the_timer_restores_the_value_and_the_step_is_no_longer_proven(host: RealHost, tmp_path: Path) -> None:
     former, seen = read(host, PORTS), []
 

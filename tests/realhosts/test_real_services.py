@@ -9,6 +9,7 @@ import pytest
 from chaos.model.errors import Refused
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
+from tests.kit.nightly import others_nightly
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 ACTIONS = [
@@ -22,11 +23,12 @@ ACTIONS = [
 STATE = "systemctl is-active kubelet containerd; systemd-inhibit --list --no-legend | grep -c kubelet"
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", others_nightly(ACTIONS, ("kubelet-stop", "kubelet-freeze", "logind-restart")))
 def test_it_is_proven_undone_and_leaves_nothing(three: list[RealHost], tmp_path: Path, action: str) -> None:
     check_action(three[0], action, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_reboot_is_for_containers_that_start_again(three: list[RealHost], tmp_path: Path) -> None:
     host = three[0]
     with pytest.raises(Refused, match="would stay off: its restart policy is no"):

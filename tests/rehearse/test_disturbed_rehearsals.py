@@ -21,7 +21,7 @@ from tests.kit.disturbed_rows import KINDS, LATE, NAMES, STARVED
 
 COUNT = int(os.environ.get("NODEFALL_DISTURBED", "0"))
 FIGURES = os.environ.get("NODEFALL_DISTURBED_FIGURES")
-SEEDS = {LATE: range(COUNT or 12), STARVED: range(COUNT or 3)}  # the latter take four times as long
+SEEDS = {LATE: range(COUNT or 6), STARVED: range(COUNT or 2)}  # the latter take four times as long
 SLOW_STEP = (STARVED, 38)  # the taint is set 27 s after the begin of its step
 RUNS = list(dict.fromkeys([*((kind, seed) for kind in KINDS for seed in SEEDS[kind]), SLOW_STEP]))
 
@@ -59,8 +59,8 @@ def test_a_node_that_the_undo_removes_as_its_watch_notices_is_not_missed() -> No
     ("name", "seed"),
     [
         ("announced-again", 1),
-        ("drain-example", 1),
-        ("evictions-at-once", 4),
+        pytest.param("drain-example", 1, marks=pytest.mark.nightly),
+        pytest.param("evictions-at-once", 4, marks=pytest.mark.nightly),
         ("no-execute-removed-in-time", 1),
         ("stale-disruption-target", 1),
         ("total-outage", 1),

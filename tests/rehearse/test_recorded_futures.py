@@ -16,6 +16,7 @@ from chaos.compare.side import side_of
 from chaos.outcome.acceptance import Standing
 from chaos.rehearse.futures import expected_of_recording
 from chaos.store.recording import build_timeline, read_recording
+from tests.kit.nightly import others_nightly
 from tests.kit.processes import ROOT
 
 RECORDINGS = sorted((ROOT / "tests" / "recordings").glob("*.jsonl.gz"))
@@ -43,7 +44,9 @@ def _compared(path: Path, seeds: int = 20) -> Comparison:
     return compare(side, expected_of_recording(side, entries, range(1, seeds + 1)))
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+@pytest.mark.parametrize(
+    "path", others_nightly(RECORDINGS, RECORDINGS[::3]), ids=lambda path: path.name.removesuffix(".jsonl.gz")
+)
 def test_every_measure_lies_in_its_band(path: Path) -> None:
     name = path.name.removesuffix(".jsonl.gz")
     comparison = _compared(path)
