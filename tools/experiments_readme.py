@@ -14,6 +14,7 @@ import yaml
 from chaos.lab.breakages import BREAKAGES
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PREFIX = "nodefall.dev/"
 REQUIRED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
 OPTIONAL = ("really", "undecided-by")
@@ -93,7 +94,7 @@ def bundled_experiments() -> list[BundledExperiment]:
 
 def _read(path: Path) -> BundledExperiment:
     text = path.read_text(encoding="utf-8")
-    metadata = yaml.safe_load(text)["metadata"]
+    metadata = yaml.load(text, Loader=_LOADER)["metadata"]  # noqa: S506 - a safe one
     notes = {key.removeprefix(PREFIX): value for key, value in metadata.get("annotations", {}).items()}
     first, second = text.splitlines()[:2]
     return BundledExperiment(path, metadata["labels"]["family"], notes, (first, second))
