@@ -36,7 +36,8 @@ pending undo does not count: the next run takes it over. Further conditions:
 something behind. A case took {cpu:.1f} CPU seconds, the lab included.
 {partial}
 
-`action@winrm` and `action@ssh` are Windows forms, on a Windows node reached over WinRM (HTTPS) or over SSH.
+`action@winrm` and `action@ssh` are Windows forms, on a Windows node reached over WinRM (HTTPS) or over SSH;
+`action@pod` is an action on a Linux node reached over transport pod.
 
 `.ci/nightly` tries all of them and prints this page. `NODEFALL_SWEEP_ACTIONS` selects actions; those that are in the
 file that `NODEFALL_SWEEP_FIGURES` names are skipped, so a sweep can be continued and divided.
@@ -48,7 +49,8 @@ file that `NODEFALL_SWEEP_FIGURES` names are skipped, so a sweep can be continue
 """
 TWICE = {"SIGKILL twice": "the run ends at once when its operation has returned, and so does its undo"}
 KEYS = ("tried", "hit", "cpu")
-HOSTS = {"": "Linux, SSH", "winrm": "Windows, WinRM", "ssh": "Windows, SSH"}  # by what follows the action's name
+# By what follows the action's name.
+HOSTS = {"": "Linux, SSH", "pod": "Linux, pods", "winrm": "Windows, WinRM", "ssh": "Windows, SSH"}
 
 
 def page(rows: list[dict[str, Any]]) -> str:

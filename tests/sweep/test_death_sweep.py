@@ -4,13 +4,15 @@ Every action, at every position of its journal (see ``tripwire``), hit by every 
 over WinRM and SSH (``action@winrm``, ``action@ssh``), and some actions over transport pod (``action@pod``): all with
 NODEFALL_SWEEP=all (``.ci/nightly``), of NODEFALL_SWEEP_ACTIONS="action ..." only where that is set. Figures are
 appended to the file NODEFALL_SWEEP_FIGURES, action by action; those that are in it already are skipped, so that a
-sweep can be continued. Without NODEFALL_SWEEP, the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are
+sweep can be continued. NODEFALL_SWEEP_SHARE=0.25 tries a quarter of the positions for each death, drawn by
+NODEFALL_SWEEP_SEED. Without NODEFALL_SWEEP, the cases of NODEFALL_SWEEP_POSITIONS="action:position:death ..." are
 tried where that is set, else a few chosen by NODEFALL_SWEEP_SEED. NODEFALL_SWEEP_STOP: see ``strikes``.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 from collections.abc import Iterator
@@ -34,6 +36,8 @@ BY_PODS = [f"{name}@pod" for name in ("poweroff", "power-button", "reboot", "par
 ALL = os.environ.get("NODEFALL_SWEEP") == "all"
 CHOSEN = os.environ.get("NODEFALL_SWEEP_ACTIONS", "").split() or [*SWEPT, *WINDOWS, *BY_PODS]
 FIGURES = os.environ.get("NODEFALL_SWEEP_FIGURES")
+SHARE = float(os.environ.get("NODEFALL_SWEEP_SHARE", "1"))
+SEED = int(os.environ.get("NODEFALL_SWEEP_SEED", "7"))
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def chosen() -> list[str]:
     """The cases to try, by name."""
     if named := os.environ.get("NODEFALL_SWEEP_POSITIONS"):
         return named.split()
-    dice = random.Random(int(os.environ.get("NODEFALL_SWEEP_SEED", "7")))  # noqa: S311 - the same every time
+    dice = random.Random(SEED)  # noqa: S311 - the same every time
     few = []
     for action, death in zip(dice.sample(SWEPT, len(DEATHS)), DEATHS, strict=True):
         few.append(f"{action}:{dice.choice(REPLICATED if DEATHS[death].needs_replica else COMMON)}:{death}")
@@ -77,8 +81,7 @@ def test_every_position(sweep: Sweep, action: str) -> None:
     assert not whole.wrong, "\n".join(whole.wrong)
     assert whole.places
     cases = {
-        name: [sweep.case(action, place, name) for place in (whole.replicated if death.needs_replica else whole.places)]
-        for name, death in DEATHS.items()
+        name: [sweep.case(action, place, name) for place in places] for name, places in drawn(action, whole).items()
     }
     if "unmirror" in whole.places:
         cases["SIGKILL twice"] = [sweep.case(action, place, "SIGKILL") for place in IN_UNDO]
@@ -93,6 +96,13 @@ def test_every_position(sweep: Sweep, action: str) -> None:
         with Path(FIGURES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
     check(tried)
+
+
+def drawn(action: str, whole: Case) -> dict[str, list[str]]:
+    """The positions to try for each death: all of the run, or a share of them."""
+    dice = random.Random(f"{SEED} {action}")  # noqa: S311 - the same every time
+    every = {name: whole.replicated if death.needs_replica else whole.places for name, death in DEATHS.items()}
+    return {name: dice.sample(places, math.ceil(len(places) * SHARE)) for name, places in every.items()}
 
 
 def figures_of(cases: list[Case]) -> dict[str, float]:
