@@ -215,5 +215,5 @@ def to_epoch(text: str) -> float:
     """Convert an RFC 3339 time to epoch seconds. Raises ReplayError."""
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ReplayError(f"invalid RFC 3339 time: {text!r}") from error
