@@ -76,7 +76,7 @@ class AttachDetach:
     def _on_change(self, change: Change) -> None:
         """Schedule a pass, and record the volumes in use that a node reports; they outlive the node."""
         if change.plural != "nodes":
-            if change.plural != "pods" or claims_of(change.object):
+            if not self._is_due and (change.plural != "pods" or claims_of(change.object)):
                 self._set_due()
         elif change.type != "DELETED":
             if change.type == "ADDED":
