@@ -1,6 +1,6 @@
 """When recorded changes were made, as far as the recording itself shows: a watch that stalls delivers them late.
 
-Three things tell that a change was made before it came. The API server notes, in whole seconds, when it creates or
+Three things show that a change was made before it came. The API server notes, in whole seconds, when it creates or
 deletes an object and when it grants an eviction. A request that was answered was carried out before. And etcd numbers
 all writes of a cluster in order (resourceVersion): each was made before those with a greater number. Pure.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import takewhile
 
 from chaos.lab.objects.accessors import Object, condition, is_deleting, uid_of
 from chaos.lab.replay.recording import Observation, to_epoch
@@ -33,10 +33,7 @@ def at_their_moments(observations: _Observations, requests: Iterable[Request]) -
         return observations
     limits = _limits(observations, list(requests))
     return {
-        plural: items
-        if plural in _WITH_TIMES
-        else _in_order([_corrected(*change, limits) for change in changes(items)])
-        for plural, items in observations.items()
+        plural: items if plural in _WITH_TIMES else _corrected(items, limits) for plural, items in observations.items()
     }
 
 
@@ -67,11 +64,11 @@ def changes(items: list[Observation]) -> Iterator[_Change]:
 
 
 def _is_ordered(observations: _Observations) -> bool:
-    """Whether resourceVersions grow in each watch, as they do not across a restored etcd."""
+    """Whether the resourceVersion of each object grows, as it does not across a restored etcd."""
     for items in observations.values():
-        versions = [_version(item, before) for item, before in changes(items) if item.type != "LIST"]
-        if any(after < before for before, after in pairwise(filter(None, versions))):
-            return False
+        for item, before in changes(items):
+            if before is not None and 0 < _version(item, before) < _number(before):
+                return False
     return True
 
 
@@ -105,29 +102,33 @@ def _clock_offset(observations: _Observations) -> float | None:
     return min(delays, default=None)
 
 
-def _corrected(item: Observation, before: Object | None, limits: dict[int, float]) -> Observation:
-    limit = limits.get(_version(item, before), item.t)
-    return replace(item, t=limit) if item.type != "LIST" and item.t - limit > _LATE else item
-
-
-def _in_order(items: list[Observation]) -> list[Observation]:
-    """The same, none later than the next: a watch is in order."""
-    result, last = [], float("inf")
-    for item in reversed(items):
-        if item.type != "LIST":
-            last = min(last, item.t)
-        result.append(item if item.t <= last else replace(item, t=last))
-    return result[::-1]
+def _corrected(items: list[Observation], limits: dict[int, float]) -> list[Observation]:
+    """Changes of one kind at their moments and in the order of these; the first list stays first."""
+    versions = [_version(item, before) if item.type != "LIST" else 0 for item, before in changes(items)]
+    moments, last = dict[int, float](), float("inf")
+    for version, item in sorted(zip(versions, items, strict=True), key=lambda pair: pair[0], reverse=True):
+        limit = limits.get(version, item.t)
+        last = min(last, limit if item.t - limit > _LATE else item.t)
+        moments[version] = last
+    moments.pop(0, None)
+    moved = [replace(item, t=moments.get(version, item.t)) for version, item in zip(versions, items, strict=True)]
+    first = len(list(takewhile(lambda item: item.type == "LIST", items)))
+    return items if moved == items else [*moved[:first], *sorted(moved[first:], key=lambda item: item.t)]
 
 
 def _version(item: Observation, before: Object | None) -> int:
     """Number of the write; 0 for an unknown one, as of a deletion that only the next list showed."""
-    text, old = (str(it["metadata"].get("resourceVersion", "")) if it else "" for it in (item.object, before))
-    return int(text) if text.isdecimal() and not (item.type == "DELETED" and text == old) else 0
+    number = _number(item.object)
+    return 0 if item.type == "DELETED" and before is not None and number == _number(before) else number
+
+
+def _number(obj: Object) -> int:
+    text = str(obj["metadata"].get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0
 
 
 def _is_untouched(obj: Object) -> bool:
-    """Whether it is as it was created: neither bound nor seen by a controller."""
+    """Whether nothing has changed it since it was created: neither bound nor seen by a controller."""
     status, spec = obj.get("status") or {}, obj.get("spec") or {}
     return not status.get("conditions") and not status.get("observedGeneration") and not spec.get("nodeName")
 

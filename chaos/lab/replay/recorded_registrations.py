@@ -16,7 +16,7 @@ def follow_registrations(cluster: Cluster, recording: Recording) -> None:
 
 
 def registrations(recording: Recording, node: str) -> list[Registration | None]:
-    """Registrations of the node in order; None for one that shows no state of its own."""
+    """Registrations of the node in order; None for one too short to be a state."""
     items = [item for item in recording.observations["nodes"] if name_of(item.object) == node]
     return [_registration(items[index:]) for index, item in enumerate(items) if item.type == "ADDED"]
 

@@ -108,6 +108,19 @@ def test_the_clock_of_the_api_server_may_differ(skew: float) -> None:
     assert _moved({"pods": pods, "jobs": _seen((5, "ADDED", job))}) == [0, 21]
 
 
+def test_a_list_after_a_gap_is_not_in_the_order_of_writes() -> None:
+    """Objects come by name: what is listed later was not made later."""
+    new, old = _pod(30, phase="Failed"), _pod(10, deleted=20)
+    new["metadata"] |= {"name": "a", "uid": "a"}
+    pods = _seen(FIRST, (1, "ADDED", {**_pod(2), "metadata": {**new["metadata"], "resourceVersion": "2"}}))
+    gap = _seen((50, "MODIFIED", new), (50, "MODIFIED", old))
+    created = Observation(BASE + 5, "ADDED", _pod(4, created=5, node=""))
+    found = at_their_moments({"pods": [*pods, *gap], "jobs": [created]}, [])["pods"]
+    assert [(item.t - BASE, item.object["metadata"]["name"]) for item in found] == [
+        (0, "one"), (1, "a"), (21, "one"), (50, "a"),
+    ]  # fmt: skip
+
+
 def test_another_watch_bounds_a_change_by_its_receipt() -> None:
     pods = _seen(FIRST, (50, "MODIFIED", _pod(10, phase="Succeeded")))
     lease = {"metadata": {"name": "n1", "uid": "l", "resourceVersion": "11"}, "spec": {}}

@@ -44,7 +44,7 @@ OLD, GONE, READY = (0, "LIST", _node("True")), (5, "DELETED", _node("True")), _n
             [OLD, (20, "ADDED", _node("False", BOTH)), (21, "MODIFIED", _node("False", BOTH)), (25, "MODIFIED", READY)],
             [(BOTH, 5)],
         ),
-        ([OLD, (20, "ADDED", _node("False", UNCHECKED)), (20.7, "MODIFIED", READY)], [None]),  # no state of its own
+        ([OLD, (20, "ADDED", _node("False", UNCHECKED)), (20.7, "MODIFIED", READY)], [None]),  # too short to be a state
         ([OLD, (20, "ADDED", _node("False", UNCHECKED))], [None]),
         ([OLD, (20, "ADDED", _node("False", "no network")), (25, "MODIFIED", READY)], [None]),  # a fault, not chance
         ([OLD, (20, "ADDED", READY)], [None]),

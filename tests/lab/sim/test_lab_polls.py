@@ -97,7 +97,7 @@ def test_a_poll_may_give_work_to_the_one_before() -> None:
     assert seen == [1.0]
 
 
-def test_nobody_wakes_polls_that_are_not_there() -> None:
+def test_without_a_poll_nothing_is_due() -> None:
     sim = SimClock(START, 1)
     Polls(sim, 0.1).wake()
     assert sim.next_due() is None
