@@ -20,19 +20,23 @@ from chaos.lab.controllers.stale_disruption import StaleDisruption
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
 from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.polls import Polls
 from chaos.lab.spec import LabSpec
+
+_POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconciler of volumes
 
 
 class Controllers:
     """All controllers, started together."""
 
     def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec) -> None:
-        self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers)
+        polls = Polls(sim, _POLL)
+        self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers, polls)
         self.taint_eviction = TaintEviction(sim, registry)
         self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
         self.daemon_sets = DaemonSets(sim, registry)
         self.jobs = Jobs(sim, registry)
-        self.attach_detach = AttachDetach(sim, registry, spec.controllers)
+        self.attach_detach = AttachDetach(sim, registry, spec.controllers, polls)
         self.scheduler = Scheduler(sim, registry)
         self._others = (
             self.scheduler,

@@ -25,9 +25,9 @@ from chaos.lab.objects.events import Recorder
 from chaos.lab.objects.storage import is_attachable, may_attach_to_many
 from chaos.lab.objects.volumes import attachment_name, driver_of, needs_volumes, unique_name, volumes_of
 from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.polls import Polls
 from chaos.lab.spec import ControllerSpec
 
-_PERIOD = 0.1
 _MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
 _CSI = (0.02, 0.3)  # seconds that the external attacher and the driver take (recordings 31 and 33)
 _CHECK = (0.5, 0.55)  # until it first looks: initBackoff, jitter 0.1 (csi_attacher.go waitForVolumeAttachDetachStatus)
@@ -37,7 +37,8 @@ AttachmentKey = tuple[str, str]  # volume, node
 class AttachDetach:
     """``forced_detaches`` by reason: ``timeout``, also on nodes out of service, and ``out-of-service``."""
 
-    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec, polls: Polls) -> None:
+        self._polls = polls
         self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
         self._recorder = Recorder(sim, registry.store, "attachdetach-controller")
         self._unneeded_since: dict[AttachmentKey, float] = {}
@@ -50,7 +51,7 @@ class AttachDetach:
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "nodes", "pods", "persistentvolumeclaims", "volumeattachments")
-        self._sim.after(_PERIOD, self._loop)
+        self._polls.add(self._loop)
 
     def restart(self) -> None:
         """Start a new process: the 6 min restart; volumes of deleted nodes count as mounted until reported."""
@@ -59,7 +60,7 @@ class AttachDetach:
         self._process += 1
         self._multi_attach_errors.clear()
         self.forced_detaches.clear()
-        self._is_due = True
+        self._set_due()
         self._resume_attaches()
         self._in_use = {name_of(node): _volumes_in_use(node) for node in self._store.list("nodes")}
 
@@ -75,17 +76,23 @@ class AttachDetach:
     def _on_change(self, change: Change) -> None:
         """Schedule a pass, and record the volumes in use that a node reports; they outlive the node."""
         if change.plural != "nodes":
-            self._is_due = self._is_due or change.plural != "pods" or bool(claims_of(change.object))
+            if not self._is_due and (change.plural != "pods" or claims_of(change.object)):
+                self._set_due()
         elif change.type != "DELETED":
-            self._is_due = self._is_due or change.type == "ADDED"
+            if change.type == "ADDED":
+                self._set_due()
             self._in_use[name_of(change.object)] = _volumes_in_use(change.object)
 
-    def _loop(self) -> None:
+    def _set_due(self) -> None:
+        self._is_due = True
+        self._polls.wake()
+
+    def _loop(self) -> bool:
         """Reconcile if due, or in every period while a detach is pending."""
         if self._is_due or self._unneeded_since:
             self._is_due = False
             self._reconcile()
-        self._sim.after(_PERIOD, self._loop)
+        return self._is_due or bool(self._unneeded_since)
 
     def _reconcile(self) -> None:
         """Detach and then attach volumes."""
@@ -148,7 +155,7 @@ class AttachDetach:
         if process != self._process:
             return
         self._pending[operation] -= 1
-        self._is_due = True
+        self._set_due()
         if attachment:
             self._report_attached(attachment, *key)
 

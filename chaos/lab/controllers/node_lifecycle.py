@@ -26,9 +26,9 @@ from chaos.lab.objects.accessors import (
 )
 from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim.polls import Polls
 from chaos.lab.spec import ControllerSpec
 
-_POLL = 0.1
 _PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass
 _STATUS_UNKNOWN = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 _NEVER_UPDATED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
@@ -43,8 +43,9 @@ class NodeLifecycle:
     ``evictions``: NoExecute taints by zone. ``zones``: number of Ready and unready nodes at the last pass.
     """
 
-    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec, polls: Polls) -> None:
         self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
+        self._polls = polls
         self._recorder = Recorder(sim, registry.store, "node-controller")
         self._taints = NodeTaints(sim, registry)
         self._health: dict[str, Health] = {}
@@ -61,7 +62,7 @@ class NodeLifecycle:
     def start(self) -> None:
         self._store.subscribe(self._on_change, "nodes")
         self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._monitor)
-        self._sim.after(_POLL, self._drain)
+        self._polls.add(self._drain)
 
     def restart(self) -> None:
         """Start a new process: every node is registered and observed now; the rate limiters are full."""
@@ -210,8 +211,10 @@ class NodeLifecycle:
             if not has_taint(node, taint, "NoExecute"):
                 zone.remove(name)
             zone.add(name)
+            if zone.queue:
+                self._polls.wake()
 
-    def _drain(self) -> None:
+    def _drain(self) -> bool:
         """Taint queued nodes every 100 ms; a token is taken before a node is evaluated."""
         for zone in self._zones.values():
             while zone.queue and (zone.limiter.take(self._sim.now) or self._spec.has_breakage("limiter-missing")):
@@ -221,7 +224,7 @@ class NodeLifecycle:
                     self._sim.after(late, self._taint, name)
                 elif not self._spec.has_breakage("no-execute-taint-missing"):
                     self._taint(name)
-        self._sim.after(_POLL, self._drain)
+        return any(zone.queue for zone in self._zones.values())
 
     def _taint(self, name: str) -> None:
         node = self._store.get("nodes", "", name)

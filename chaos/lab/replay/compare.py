@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from chaos.lab.replay.assignment import assign
-from chaos.lab.replay.recording import Observation, Recording
-from chaos.lab.replay.stalls import StalledClock, find_stalls
+from chaos.lab.replay.recording import Observation, Recording, Stall
+from chaos.lab.replay.stalls import StalledClock, find_wakes
 from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
 from chaos.lab.replay.tolerances import Tolerances
 from chaos.lab.replay.volumes import volume_histories
@@ -49,14 +49,14 @@ class Result:
 
 def count_states(recording: Recording) -> int:
     """Number of states to match; needs no lab."""
-    observations = StalledClock(find_stalls(recording)).observations(recording.observations)
+    observations = StalledClock(recording.stalls).observations(recording.observations)
     return sum(len(history.stable_transitions()) for history in _histories(observations).values())
 
 
 def compare(recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> Result:
     """Compare with ``lab``: the observations of nodes, pods and volumes in the lab, at the recording's times.
 
-    In stalls that the recording shows, the time of neither goes on.
+    In stalls that the recording shows, the time of neither goes on; in their wakes, differences do not count.
     """
     return _Comparison(recording, lab, settings).run()
 
@@ -76,7 +76,9 @@ class _Pair:
 
 class _Comparison:
     def __init__(self, recording: Recording, lab: dict[str, list[Observation]], settings: ControllerSpec) -> None:
-        self._clock = StalledClock(find_stalls(recording))
+        self._clock = StalledClock(recording.stalls)
+        wakes = [Stall(*map(self._clock.time, (wake.begin, wake.end))) for wake in find_wakes(recording)]
+        self._wake_clock = StalledClock(wakes)
         self._result = Result(count_states(recording))
         self._zero = recording.first_operation_time()
         recording, lab = self._clock.recording(recording), self._clock.observations(lab)
@@ -202,7 +204,8 @@ class _Comparison:
         if recorded <= self._first_operation_time:
             return lab <= self._first_operation_time + _MIN_TOLERANCE
         relative = _RELATIVE_TOLERANCE * (recorded - self._cause_time(recorded))
-        return abs(recorded - lab) <= max(_MIN_TOLERANCE, relative, width)
+        difference = abs(self._wake_clock.time(recorded) - self._wake_clock.time(lab))
+        return difference <= max(_MIN_TOLERANCE, relative, width)
 
     def _cause_time(self, t: float) -> float:
         """Start of the last operation before ``t``; of the recording without one."""

@@ -9,7 +9,10 @@ from chaos.lab.replay.behaviour import INFERRED, inferred_behaviour
 from chaos.lab.replay.external_writes import find_user_operations
 from chaos.lab.replay.implied import implied_exits, implied_heals, implied_starts
 from chaos.lab.replay.inferred_requests import inferred_requests
+from chaos.lab.replay.moments import at_their_moments
 from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording
+from chaos.lab.replay.requests import Requests
+from chaos.lab.replay.stalls import answers, find_stalls
 from chaos.lab.replay.verbs import UNDO, verb_of
 
 _INHIBITORS = ("inhibitor-locks", "inhibitors")  # the latter in recordings of 0.1.0
@@ -21,22 +24,24 @@ def parse(entries: Iterable[dict[str, Any]]) -> Recording:
     """Parse entries, JSON objects {t, kind, type, object, node}. Raises NotARecordingError."""
     recording: Recording | None = None
     steps: dict[str, str] = {}
+    requests = Requests()
     for number, entry in enumerate(entries, 1):
         try:
             if recording is None:
                 recording = Recording(entry["t"], entry["t"], entry["object"] if entry["kind"] == "meta" else {})
             recording.end = entry["t"]
             _add_entry(recording, entry, steps)
+            if entry["kind"] == "action":
+                requests.add(entry, recording.meta)
         except (KeyError, TypeError, AttributeError) as error:
             raise NotARecordingError(f"line {number}: not an entry of a recording: {error!r}") from error
     if recording is None:
         raise NotARecordingError("the recording is empty")
     if not recording.initial_objects("nodes"):
         raise NotARecordingError("the recording does not start with a list of nodes")
+    _order_changes(recording, requests)
     if not recording.meta.get("behaviour"):
         recording.meta = {**recording.meta, "behaviour": inferred_behaviour(recording), INFERRED: True}
-    if recording.meta.get("nodefall") and recording.operations:
-        _skip_setup(recording)
     recording.operations += [*implied_heals(recording), *implied_exits(recording), *find_user_operations(recording)]
     recording.operations += implied_starts(recording)
     recording.operations.sort(key=lambda item: item.t)
@@ -44,17 +49,33 @@ def parse(entries: Iterable[dict[str, Any]]) -> Recording:
     return recording
 
 
-def _skip_setup(recording: Recording) -> None:
-    """Begin just before the first action: a run of nodefall applies its workload first, as slowly as images come."""
-    start = min(item.t for item in recording.operations) - _SETUP_LEAD
-    recording.start = max(recording.start, start)
-    for plural, observations in recording.observations.items():
-        last: dict[str, Observation] = {}
-        for item in observations:
-            if item.t <= start:
-                last[str(item.object["metadata"].get("uid"))] = item
-        first = [Observation(start, "LIST", item.object) for item in last.values() if item.type != "DELETED"]
-        recording.observations[plural] = [*first, *(item for item in observations if item.t > start)]
+def _order_changes(recording: Recording, requests: Requests) -> None:
+    """Find stalls, then have changes at their moments.
+
+    A run of nodefall begins just before its first action: it applies its workload first, as slowly as images come.
+    """
+    received, start = recording.observations, float("-inf")
+    if recording.meta.get("nodefall") and recording.operations:
+        start = min(item.t for item in recording.operations) - _SETUP_LEAD
+        recording.start = max(recording.start, start)
+    recording.observations = _since(received, start)
+    recording.stalls = find_stalls(recording)
+    recording.answers = answers(received["leases"])
+    recording.observations = _since(at_their_moments(received, requests), start)
+
+
+def _since(observations: dict[str, list[Observation]], start: float) -> dict[str, list[Observation]]:
+    """Observations as they are for one who begins at ``start``, with a list."""
+    return {plural: _list_at(items, start) for plural, items in observations.items()}
+
+
+def _list_at(items: list[Observation], start: float) -> list[Observation]:
+    last: dict[str, Observation] = {}
+    for item in items:
+        if item.t <= start:
+            last[str(item.object["metadata"].get("uid"))] = item
+    first = [Observation(start, "LIST", item.object) for item in last.values() if item.type != "DELETED"]
+    return [*first, *(item for item in items if item.t > start)]
 
 
 def _add_entry(recording: Recording, entry: dict[str, Any], steps: dict[str, str]) -> None:

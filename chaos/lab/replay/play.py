@@ -5,10 +5,12 @@ from __future__ import annotations
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.replay import build, locks, operations, recorded_choices
+from chaos.lab.replay.controller_writes import controller_writes
 from chaos.lab.replay.recorded_containers import follow_containers
+from chaos.lab.replay.recorded_registrations import follow_registrations
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.session import ReplaySession, StallingCluster
-from chaos.lab.replay.stalls import find_stalls, still_times
+from chaos.lab.replay.stalls import still_times
 from chaos.lab.replay.user_operations import apply_user_fields
 from chaos.lab.replay.volumes import VOLUME_KINDS
 
@@ -29,17 +31,20 @@ def play(recording: Recording, seed: int = 1) -> dict[str, list[Observation]]:
         period = spec.controllers.node_monitor_period + _PASS_DURATION
         first = _first_pass(recording, seed)
         spec.start -= (first - monitor) % period
-    for stall in find_stalls(recording):
+    for stall in recording.stalls:
         begin, end = (t - recording.first_operation_time() for t in (stall.begin, stall.end))
         recording.add_finding(
             f"the API server stood still from {begin:.1f} to {end:.1f} s: times within are not compared"
         )
     stalls = still_times(recording)
-    session = ReplaySession(StallingCluster(spec, stalls) if stalls else Cluster(spec), recording)
+    session = ReplaySession(
+        StallingCluster(spec, stalls, controller_writes(recording)) if stalls else Cluster(spec), recording
+    )
     cluster = session.cluster
     cluster.start()
     cluster.sim.run_until(spec.start + REGISTRATION_TIME)
     follow_containers(cluster, recording)
+    follow_registrations(cluster, recording)
     build.load_objects(cluster, recording)
     for node in recording.initial_objects("nodes"):
         apply_user_fields(session, node)
@@ -81,7 +86,8 @@ def _align_heartbeats(cluster: Cluster, recording: Recording) -> None:
         if not before:
             machine.kubelet.restart()  # it reads the manifests of its static pods
         else:
-            at = before[-1] - _FIRST_RENEWAL_DELAY - _RENEWAL_PERIOD
+            done = recording.answers.get((name, before[-1]), before[-1])
+            at = done - _FIRST_RENEWAL_DELAY - _RENEWAL_PERIOD
             while at > recording.start - _RENEWAL_PERIOD:
                 at -= _RENEWAL_PERIOD
             cluster.sim.at(at, machine.kubelet.restart)

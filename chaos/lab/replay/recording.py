@@ -8,15 +8,18 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects.accessors import NOT_READY, UNREACHABLE, Object, condition_status, has_taint, name_of
+from chaos.lab.objects.accessors import NOT_READY, UNREACHABLE, Object, condition, condition_status, has_taint, name_of
 
 PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs",
     "nodes", "pods", "leases", "events", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 )  # fmt: skip
 _HALF_SECOND = 0.5
+_BOOT = 2.0  # seconds; as short as that of a container, so that the kubelet can start as soon as it did
 _LATE_EVENT = 2.0  # seconds from an event to its receipt
+_LATE_PASS = 1.0  # seconds from a pass to the receipt of what it wrote
 _QUEUE_DELAY = 0.05  # seconds; mean delay of a node in the NoExecute queue
+_CENSUS = ("RegisteredNode", "RemovingNode")
 _ON_NODE = re.compile(r"on node (\S+),")
 
 
@@ -56,13 +59,22 @@ class Operation:
     is_inferred: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A span of epoch seconds: from the last change that came in time to the end of the late batch."""
+
+    begin: float
+    end: float
+
+
 @dataclass
 class Recording:
     """Observations by plural, operations, and host data of one recording.
 
     ``start`` and ``end`` are the times of the first and last entry, in epoch seconds. ``inhibitor_samples``: time,
     node, and whether the kubelet held an inhibitor. ``configs``: kubelet configuration by node. ``findings``: what
-    cannot be replayed, and why. ``cpu_requests``: inferred ones, by the uid of a pod.
+    cannot be replayed, and why. ``cpu_requests``: inferred ones, by the uid of a pod. ``stalls``: in order.
+    ``answers``: when a renewal came, by node and renew time.
     """
 
     start: float
@@ -74,6 +86,8 @@ class Recording:
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     findings: list[str] = field(default_factory=list)
     cpu_requests: dict[str, str] = field(default_factory=dict)
+    stalls: list[Stall] = field(default_factory=list)
+    answers: dict[tuple[str, float], float] = field(default_factory=dict)
 
     def add_finding(self, text: str) -> None:
         """Add what the lab cannot replay, with the reason, once."""
@@ -125,7 +139,7 @@ class Recording:
     def boot_seconds(self, node: str) -> float:
         """Seconds from power-on to kubelet start, of the quickest boot; 0 without one.
 
-        A machine that is still running ignores a power-on.
+        A machine that is still running ignores a power-on. When a reboot powers it on is not recorded.
         """
         durations = []
         for operation in self.operations:
@@ -133,7 +147,8 @@ class Recording:
                 later = [at for at in self.kubelet_starts(node) if at > operation.t]
                 later += [at for at in self.renewals(node) if at > operation.t and operation.action == "power-on"]
                 durations += [min(later) - operation.t] if later else []
-        return min(durations, default=0.0)
+        is_rebooted = any(item.action == "reboot" and item.node == node for item in self.operations)
+        return min(durations, default=_BOOT if is_rebooted and self.kubelet_starts(node) else 0.0)
 
     def node_at(self, name: str, t: float) -> Object | None:
         """The Node at time ``t``; None if there was none."""
@@ -144,18 +159,28 @@ class Recording:
         """Time of a pass of the node lifecycle controller; None if the recording shows none.
 
         Only its passes make a node Unknown or remove NoExecute taints (facts 5.2, 5.4). The next best sign is a taint
-        added to a node that is not Ready, delayed by a queue that is polled every 100 ms.
+        added to a node that is not Ready, delayed by a queue that is polled every 100 ms. Else it is the event of a
+        node that came or went.
         """
         before: dict[str, Object] = {}
         queued: float | None = None
         for item in self.observations["nodes"]:
             new, old = item.object, before.get(name_of(item.object))
             if old is not None and _is_monitor_write(old, new):
-                return item.t
+                return _pass_time(item)
             if old is not None and queued is None and _has_no_execute_taint(new) and not _has_no_execute_taint(old):
                 queued = item.t - _QUEUE_DELAY
             before[name_of(new)] = new
-        return queued
+        return queued if queued is not None else self._first_census()
+
+    def _first_census(self) -> float | None:
+        """Time of the first pass that found a node new or gone; None if none was."""
+        changed = {name_of(item.object) for item in self.observations["nodes"] if item.type in ("ADDED", "DELETED")}
+        for item in self.observations["events"]:
+            about = item.object.get("involvedObject") or {}
+            if item.type == "ADDED" and item.object.get("reason") in _CENSUS and about.get("name") in changed:
+                return event_time(item)
+        return None
 
 
 def event_time(event: Observation) -> float:
@@ -163,6 +188,15 @@ def event_time(event: Observation) -> float:
     at = event.object.get("lastTimestamp") or event.object.get("firstTimestamp")
     own = to_epoch(at) + _HALF_SECOND if at else event.t
     return own if event.t - own > _LATE_EVENT else event.t
+
+
+def _pass_time(item: Observation) -> float:
+    """Time of the pass that wrote this: of receipt, or that which the pass itself wrote, if it came late."""
+    ready = condition(item.object, "Ready") or {}
+    if ready.get("status") != "Unknown" or not ready.get("lastTransitionTime"):
+        return item.t
+    own = to_epoch(ready["lastTransitionTime"]) + _HALF_SECOND
+    return own if item.t - own > _LATE_PASS else item.t
 
 
 def _is_monitor_write(old: Object, new: Object) -> bool:
@@ -181,5 +215,5 @@ def to_epoch(text: str) -> float:
     """Convert an RFC 3339 time to epoch seconds. Raises ReplayError."""
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ReplayError(f"invalid RFC 3339 time: {text!r}") from error

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
-from chaos.lab.replay.recording import Operation, Recording
-from chaos.lab.replay.stalls import Stall
+from chaos.lab.replay.recording import Operation, Recording, Stall
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.stalling import StallingClock
 from chaos.lab.spec import LabSpec
 
 
 class StallingCluster(Cluster):
-    """A cluster whose control plane stands still at these times."""
+    """A cluster whose control plane stands still at these times, and then does only what is due at ``steps``."""
 
-    def __init__(self, spec: LabSpec, stalls: list[Stall]) -> None:
+    def __init__(self, spec: LabSpec, stalls: list[Stall], steps: list[float]) -> None:
         super().__init__(spec)
+        for at in steps:
+            if any(stall.begin < at < stall.end for stall in stalls):
+                self.sim.at(at, self._clock.step)
         for stall in stalls:
             self.sim.at(stall.begin, self._clock.stall)
             if stall.end < math.inf:

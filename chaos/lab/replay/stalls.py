@@ -11,36 +11,32 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from chaos.lab.objects.accessors import name_of, uid_of
-from chaos.lab.replay.recording import Observation, Recording, to_epoch
+from chaos.lab.replay.controller_writes import controller_writes
+from chaos.lab.replay.recording import Observation, Recording, Stall, to_epoch
 
 _LATE = 5.0  # seconds; a renewal comes within a second, on a busy machine within three
 _IN_TIME = 1.0
 _BATCH = 1.0  # seconds at most between two late changes of a batch
 _RENEWED = 20.0  # seconds in which every node that lives has renewed its Lease (facts 5.1)
 _RENEW_DEADLINE = 10.0
+_CACHES = 15.0  # seconds from the registration of nodes until all caches are filled, on a busy machine
 _MANAGER = "kube-controller-manager"
 _TIMES = ("creationTimestamp", "lastTransitionTime", "lastHeartbeatTime", "startedAt", "finishedAt")
 _FOLLOWED = ("nodes", "pods", "persistentvolumes", "persistentvolumeclaims", "volumeattachments")
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
-    """A span of epoch seconds: from the last change that came in time to the end of the late batch."""
-
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Renewal:
-    """A renewal of a Lease: when it came, and when it was sent by the clock of whoever recorded."""
+    """A renewal of a Lease: when it came, when it was sent by the clock of whoever recorded, and by the node's."""
 
     at: float
     node: str
     sent: float
+    renewed: float
 
     @property
     def is_late(self) -> bool:
@@ -93,19 +89,35 @@ def find_stalls(recording: Recording) -> list[Stall]:
     )
 
 
+def find_wakes(recording: Recording) -> list[Stall]:
+    """Times just after stalls in which requests still took seconds: until a renewal came in time."""
+    renewals, wakes = _renewals(recording.observations["leases"]), []
+    for stall in recording.stalls:
+        later = [item for item in renewals if stall.end < item.at <= stall.end + _RENEWED]
+        late = takewhile(lambda item: not item.is_in_time, later)
+        wakes.append(Stall(stall.end, max((item.at for item in late), default=stall.end)))
+    return _merged(wakes)
+
+
+def answers(leases: list[Observation]) -> dict[tuple[str, float], float]:
+    """When renewals that were slow were done, by node and renew time of its clock: the next one is a period later."""
+    return {(it.node, it.renewed): it.at + it.renewed - it.sent for it in _renewals(leases) if not it.is_in_time}
+
+
 def still_times(recording: Recording) -> list[Stall]:
-    """When the controllers do nothing: in stalls, and from an end of their manager until it has registered the nodes.
+    """When the controllers do nothing: in stalls, and from an end of their manager until the next one works.
 
     A manager ends that could not renew its lease for ten seconds (--leader-elect-renew-deadline), as in a stall; the
-    next one registers all nodes once its caches are filled (facts 5.6).
+    next one registers all nodes once the caches for that are filled (facts 5.6). Other controllers wait for theirs;
+    the first change that any of them makes soon after shows for how long.
     """
-    stalls = find_stalls(recording)
+    stalls = recording.stalls
     exits = [
         at
         for at in _manager_exits(recording)
         if any(stall.begin <= at <= stall.end + 2 * _RENEW_DEADLINE for stall in stalls)
     ]
-    return _merged([*stalls, *(Stall(at - _RENEW_DEADLINE, _next_registration(recording, at)) for at in exits)])
+    return _merged([*stalls, *(Stall(at - _RENEW_DEADLINE, _next_work(recording, at)) for at in exits)])
 
 
 def _late_batches(recording: Recording) -> list[Stall]:
@@ -137,10 +149,11 @@ def _manager_exits(recording: Recording) -> list[float]:
     return [item.t for item in operations if item.params["pod"][1].startswith(f"{_MANAGER}-")]
 
 
-def _next_registration(recording: Recording, t: float) -> float:
-    """When a node was registered after ``t``; infinity if none was."""
+def _next_work(recording: Recording, t: float) -> float:
+    """When the controllers worked again after ``t``; infinity if no node was registered."""
     events = [item for item in recording.observations["events"] if item.object.get("reason") == "RegisteredNode"]
-    return min((item.t for item in events if item.type != "LIST" and item.t > t), default=float("inf"))
+    registered = min((item.t for item in events if item.type != "LIST" and item.t > t), default=float("inf"))
+    return next((at for at in controller_writes(recording) if registered < at <= registered + _CACHES), registered)
 
 
 def _renewals(leases: list[Observation]) -> list[_Renewal]:
@@ -151,7 +164,7 @@ def _renewals(leases: list[Observation]) -> list[_Renewal]:
     offsets: dict[str, float] = {}
     for at, node, renewed in seen:
         offsets[node] = min(offsets.get(node, at - renewed), at - renewed)
-    return [_Renewal(at, node, renewed + offsets[node]) for at, node, renewed in seen]
+    return [_Renewal(at, node, renewed + offsets[node], renewed) for at, node, renewed in seen]
 
 
 def _batches(renewals: list[_Renewal]) -> Iterator[tuple[list[_Renewal], float]]:

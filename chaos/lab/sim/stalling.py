@@ -44,6 +44,12 @@ class StallingClock(SimClock):
         for timer in due:
             self._base.at(self._base.now, timer.run)
 
+    def step(self) -> None:
+        """Run what was due; what that leads to waits for the next step, or for the end of the stall."""
+        if self._is_stalled:
+            self.resume()
+            self._base.at(self._base.now, self.stall)
+
     def _may_run(self, timer: Timer) -> bool:
         if self._is_stalled:
             self._due.append(timer)

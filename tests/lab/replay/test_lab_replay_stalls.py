@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from chaos.lab.replay.controller_writes import controller_writes
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.recording import Observation, Operation, Recording
-from chaos.lab.replay.stalls import Stall, StalledClock, find_stalls, still_times
+from chaos.lab.replay.recording import Observation, Operation, Recording, Stall
+from chaos.lab.replay.stalls import StalledClock, find_stalls, find_wakes, still_times
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.stalling import StallingClock
 
@@ -30,10 +31,15 @@ def _node(name: str, type_: str, came: float, heartbeat: str = "00:00") -> Entry
     return {"t": BASE + came, "kind": "nodes", "type": type_, "object": body}
 
 
+_HEAD = [
+    {"t": BASE, "kind": "meta", "type": "recording", "object": {}},
+    *(_node(name, "LIST", 0) for name in NODES),
+]
+
+
 def _recording(*late: Entry, cut: tuple[str, ...] = NODES, skew: float = 0.0) -> Recording:
     """Nodes that renew each 10 s; the renewals after 30 s of ``cut`` come 15 s late. n1's clock is ``skew`` ahead."""
-    entries = [{"t": BASE, "kind": "meta", "type": "recording", "object": {}}]
-    entries += [_node(name, "LIST", 0) for name in NODES]
+    entries = list(_HEAD)
     for sent in range(0, 100, 10):
         for node in NODES:
             came = 45.0 if node in cut and 30 <= sent < 45 else sent + 0.1
@@ -62,7 +68,7 @@ def _seconds(stalls: list[Stall]) -> list[tuple[float, float]]:
 def test_a_stall_is_seen_by_late_renewals_of_most_nodes(
     recording: Recording, expected: list[tuple[float, float]]
 ) -> None:
-    assert _seconds(find_stalls(recording)) == expected
+    assert _seconds(recording.stalls) == expected
 
 
 def _many(*stalls: tuple[float, float]) -> Recording:
@@ -93,20 +99,31 @@ def _many(*stalls: tuple[float, float]) -> Recording:
 def test_a_stall_of_many_nodes_ends_though_changes_follow_without_a_pause(
     stalls: tuple[tuple[float, float], ...], expected: list[tuple[float, float]]
 ) -> None:
-    assert _seconds(find_stalls(_many(*stalls))) == expected
+    assert _seconds(_many(*stalls).stalls) == expected
 
 
 def test_a_recording_without_leases_shows_no_stall() -> None:
     recording = _recording()
     recording.observations["leases"] = []
-    assert find_stalls(recording) == still_times(recording) == []
+    assert find_stalls(recording) == []
 
 
-def _with_exit(at: float, *registered: float, cut: tuple[str, ...] = NODES) -> Recording:
+def _owned(name: str, *, deleted: bool = False, kind: str = "StatefulSet", reason: str = "") -> dict[str, Any]:
+    owners = [{"kind": kind, "name": "db", "uid": "o", "controller": True}] if kind else []
+    metadata = {"name": name, "namespace": "demo", "uid": name, "ownerReferences": owners}
+    target = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    dates = {"deletionTimestamp": "2026-11-21T00:01:00Z"} if deleted else {}
+    return {"metadata": {**metadata, **dates}, "spec": {}, "status": {"conditions": [target] if reason else []}}
+
+
+def _with_exit(
+    at: float, *registered: float, cut: tuple[str, ...] = NODES, writes: tuple[float, ...] = ()
+) -> Recording:
     recording = _recording(cut=cut)
     pod = ("kube-system", "kube-controller-manager-n1")
     recording.operations.append(Operation(BASE + at, "container-exit", "n1", {"pod": pod, "code": 1}))
     event = {"reason": "RegisteredNode", "metadata": {"name": "e"}}
+    recording.observations["pods"] = [Observation(BASE + t, "ADDED", _owned(str(t))) for t in writes]
     recording.observations["events"] = [Observation(BASE + t, "ADDED", event) for t in registered]
     return recording
 
@@ -116,6 +133,8 @@ def _with_exit(at: float, *registered: float, cut: tuple[str, ...] = NODES) -> R
     [
         (_with_exit(50, 10, 70, 90), [(20.1, 70.0)]),
         (_with_exit(50), [(20.1, float("inf"))]),  # the next one never worked
+        (_with_exit(50, 70, writes=(60, 74, 76)), [(20.1, 74.05)]),  # then the other caches were filled
+        (_with_exit(50, 70, writes=(86,)), [(20.1, 70.0)]),
         (_with_exit(90, 95), [(20.1, 45.0)]),  # long after the stall: someone ended it
         (_with_exit(50, 70, cut=()), []),
     ],
@@ -124,6 +143,59 @@ def test_controllers_stand_still_until_nodes_are_registered(
     recording: Recording, expected: list[tuple[float, float]]
 ) -> None:
     assert _seconds(still_times(recording)) == expected
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        ((), []),
+        ((_lease("n1", 48, 51),), [(45.0, 51.0)]),
+        ((_lease("n1", 48, 51), _lease("n2", 49, 53.1)), [(45.0, 53.1)]),
+        ((_lease("n1", 48, 51), _lease("n2", 51.5, 52), _lease("n3", 51, 53)), [(45.0, 51.0)]),  # n2 is in time
+        ((_lease("n1", 46, 46.5), _lease("n2", 48, 51)), []),
+    ],
+)
+def test_a_wake_lasts_until_a_renewal_comes_in_time(
+    late: tuple[Entry, ...], expected: list[tuple[float, float]]
+) -> None:
+    recording = _recording(*late)
+    leases = recording.observations["leases"]
+    recording.observations["leases"] = [item for item in leases if not 48 <= item.t - BASE < 50.5]
+    assert _seconds(recording.stalls) == [(20.1, 45.0)]
+    assert _seconds(find_wakes(recording)) == expected
+
+
+def test_a_wake_of_a_machine_that_stays_slow_ends() -> None:
+    slow = [_lease("n1", at - 1.5, at) for at in range(46, 90)]
+    recording = _recording()
+    leases = [item for item in recording.observations["leases"] if item.t - BASE <= 45]
+    recording.observations["leases"] = [*leases, *parse([*_HEAD, *slow]).observations["leases"]]
+    assert _seconds(find_wakes(recording)) == [(45.0, 65.0)]
+
+
+def test_the_answers_of_slow_renewals_are_known() -> None:
+    seen = {(node, at - BASE): round(t - BASE, 2) for (node, at), t in _recording().answers.items()}
+    assert seen == {(node, at): 44.9 for node in NODES for at in (30.0, 40.0)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("ADDED", _owned("a"))], [1.05]),
+        ([("ADDED", _owned("a", kind=""))], []),  # a user's
+        ([("LIST", _owned("a")), ("MODIFIED", _owned("a"))], []),
+        ([("LIST", _owned("a")), ("MODIFIED", _owned("a", deleted=True))], [2.05]),
+        ([("LIST", _owned("a", deleted=True)), ("MODIFIED", _owned("a", deleted=True))], []),
+        ([("LIST", _owned("a")), ("MODIFIED", _owned("a", deleted=True, reason="DeletionByTaintManager"))], []),
+        ([("LIST", _owned("u")), ("MODIFIED", _owned("u", deleted=True))], []),  # deleted by a user
+        ([("LIST", _owned("a")), ("DELETED", _owned("a", deleted=True))], []),  # the kubelet's
+    ],
+)
+def test_writes_of_controllers_are_known(changes: list[tuple[str, dict[str, Any]]], expected: list[float]) -> None:
+    recording = Recording(0.0, 100.0, {})
+    recording.observations["pods"] = [Observation(float(t), *change) for t, change in enumerate(changes, 1)]
+    recording.operations = [Operation(1.0, "user-delete", "", {"plural": "pods", "object": _owned("u")})]
+    assert controller_writes(recording) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,3 +226,22 @@ def test_timers_of_a_stalled_clock_wait_in_their_order() -> None:
     base.run_until(10)
     assert seen == [("before", 1.0), ("others", 4.0), ("first", 6.0), ("second", 6.0), ("after", 9.0)]
     assert clock.rng is base.rng
+
+
+def test_a_step_runs_what_was_due_and_nothing_that_follows() -> None:
+    base = SimClock(0.0, 1)
+    clock, seen = StallingClock(base), list[tuple[str, float]]()
+
+    def note(name: str) -> None:
+        seen.append((name, clock.now))
+        if name == "cause":
+            clock.after(0.1, note, "effect")
+            clock.after(0, note, "effect at once")
+
+    clock.at(3, note, "cause")
+    clock.at(5, note, "later")
+    for due, call in ((2, clock.stall), (4, clock.step), (6, clock.step), (8, clock.resume), (9, clock.step)):
+        base.at(due, call)
+    clock.at(10, note, "after")
+    base.run_until(11)
+    assert seen == [("cause", 4.0), ("effect at once", 6.0), ("effect", 6.0), ("later", 6.0), ("after", 10.0)]

@@ -17,6 +17,7 @@ from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
 from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.registration import Registration
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import Family
 from chaos.lab.objects.accessors import Object
@@ -54,6 +55,7 @@ class Kubelet:
         self._pressure: Pressure | None = None
         self._reporter: NodeStatusReporter | None = None
         self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # replaced by a replay
+        self.registrations: list[Registration | None] = []  # filled by a replay
         self._pids = 0
         self._should_run = False
         registry.store.subscribe_node(machine.name, self._on_change)
@@ -91,6 +93,7 @@ class Kubelet:
         pressure = self._pressure = Pressure(process, self.eviction_rank)
         volumes = VolumeMounts(process)
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
+        reporter.registrations = self.registrations
         self._process, self._workers = process, PodWorkers(process, pressure, volumes)
         pressure.start(self._workers)
         self._manager = self._make_manager(process, reporter, self._workers)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
 from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.registration import RUNTIME_UNCHECKED, Registration
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.objects.accessors import Object, condition_status
 from chaos.lab.sim.clock import Timer
@@ -16,7 +17,6 @@ _REPORT = 300.0  # nodeStatusReportFrequency
 _RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five attempts, each with the update frequency as timeout
 _RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
 _PLEG_DOWN = 180.0
-_STARTING = "container runtime status check may not have completed yet"
 WINDOWS_BUILD = "10.0.20348"  # Windows Server 2022
 _SYSTEMS = {
     "linux": {"kernelVersion": "6.1.0-lab", "osImage": "nodefall lab (simulated)"},
@@ -35,9 +35,14 @@ class _Inputs(NamedTuple):
 
 
 class NodeStatusReporter:
-    """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long."""
+    """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long.
+
+    ``registrations``: those to come that are slow, from a replay; None for one that is not.
+    """
 
     def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:
+        self.registrations: list[Registration | None] = []
+        self._registration = Registration(RUNTIME_UNCHECKED, 0.0)
         self._process, self._pressure, self._volumes = process, pressure, volumes
         self._was_schedulable = True
         self._registry = process.registry
@@ -48,6 +53,7 @@ class NodeStatusReporter:
         self._unchanged_node: Object | None = None  # whose status equals one of these inputs, but for heartbeats
         self._unchanged_inputs: _Inputs | None = None
         self._has_offset = process.spec.has_feature("report-offset")
+        self._ready_at = 0.0
         self._is_starting = False  # set by the breakage reboot-unready: the first status after a reboot is not ready
 
     def start(self) -> None:
@@ -57,8 +63,7 @@ class NodeStatusReporter:
         process.after_jitter(0.1, 0.15, self._renew)
         process.after_jitter(0.15, 0.3, self._sync)
         process.after(_RUNTIME_CHECK, self._check_runtime)
-        resume = self._resume_runtime_checks
-        process.machine.runtime.on_stop = process.cpu.on_limit = process.on_freeze = resume
+        process.machine.runtime.on_stop = process.cpu.on_limit = process.on_freeze = self._resume_runtime_checks
 
     def report_now(self) -> None:
         """Schedule one sync outside the period, for the shutdown manager (facts 1.4)."""
@@ -72,11 +77,18 @@ class NodeStatusReporter:
         machine = self._process.machine
         node = self._registry.store.get("nodes", "", machine.name)
         if node is None:
-            self._registry.create("nodes", self._new_node())
+            self._create_node()
         elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
             message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
             self._process.emit_node("Rebooted", message, type_="Warning")
             self._is_starting = self._process.spec.has_breakage("reboot-unready")
+
+    def _create_node(self) -> None:
+        registration = self.registrations.pop(0) if self.registrations else None
+        if registration is not None:
+            self._registration, self._ready_at = registration, self._process.sim.now + registration.seconds
+            self._process.at(self._ready_at, self._process.link.send, "status now", self._report)
+        self._registry.create("nodes", self._new_node())
 
     def _renew(self) -> None:
         """Renew the Lease, with retries until it succeeds; the period restarts once that is answered.
@@ -135,8 +147,10 @@ class NodeStatusReporter:
     def _errors(self) -> list[str]:
         """Reasons why the node is not ready, in the order of SET ReadyCondition."""
         errors, now, runtime = [], self._process.sim.now, self._process.machine.runtime
+        if now < self._ready_at:
+            errors.append(self._registration.message)
         if self._is_starting:
-            errors.append(_STARTING)
+            errors.append(RUNTIME_UNCHECKED)
             self._is_starting = False
         if self._checks_runtime and now - self._runtime_seen_at > _RUNTIME_DOWN:
             errors.append("container runtime is down")
@@ -267,8 +281,7 @@ class NodeStatusReporter:
             metadata["annotations"] = dict(spec.annotations)
         ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
         now = self._process.sim.timestamp()
-        ready |= {"message": _STARTING}
-        ready |= {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        ready |= {"message": self._registration.message, "lastHeartbeatTime": now, "lastTransitionTime": now}
         status = {"conditions": [ready], **self._static_status()}
         if self._process.spec.has_breakage("capacity-missing"):
             del status["capacity"], status["allocatable"]

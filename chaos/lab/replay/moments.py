@@ -1,0 +1,143 @@
+"""When recorded changes were made, as far as the recording itself shows: a watch that stalls delivers them late.
+
+Three things show that a change was made before it came. The API server notes, in whole seconds, when it creates or
+deletes an object and when it grants an eviction. A request that was answered was carried out before. And etcd numbers
+all writes of a cluster in order (resourceVersion): each was made before those with a greater number. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import takewhile
+
+from chaos.lab.objects.accessors import Object, condition, is_deleting, uid_of
+from chaos.lab.replay.recording import Observation, to_epoch
+from chaos.lab.replay.requests import Request
+
+_SECOND = 1.0  # metav1.Time has whole seconds
+_LATE = 1.0  # seconds; what came sooner was received when it was made
+_DATED = ("pods", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "poddisruptionbudgets")
+_WITH_TIMES = ("leases", "events")  # of their own
+_EVICTED = "EvictionByEvictionAPI"
+_Observations = dict[str, list[Observation]]
+_Change = tuple[Observation, Object | None]
+
+
+def at_their_moments(observations: _Observations, requests: Iterable[Request]) -> _Observations:
+    """The same observations; those that came late are at the last moment at which they can have been made.
+
+    Leases and Events stay as they came: they have times of their own.
+    """
+    if not _is_ordered(observations):
+        return observations
+    limits = _limits(observations, list(requests))
+    return {
+        plural: items if plural in _WITH_TIMES else _corrected(items, limits) for plural, items in observations.items()
+    }
+
+
+def made_by_server(item: Observation, before: Object | None) -> float | None:
+    """The API server's own time, in whole epoch seconds, of a write that shows it; None if it does not.
+
+    ``before`` is the object before. A version that has more in it than this one write shows only when that began.
+    """
+    obj = item.object
+    if before is None:
+        created = obj["metadata"].get("creationTimestamp")
+        return to_epoch(created) if item.type == "ADDED" and created and _is_untouched(obj) else None
+    if is_deleting(obj) and _grace(obj) != _grace(before) and obj.get("status") == before.get("status"):
+        if is_deleting(before) and _grace(obj):
+            return None  # a shorter grace period counts from the first deletion (rest.BeforeDelete)
+        return to_epoch(obj["metadata"]["deletionTimestamp"]) - (_grace(obj) or 0)
+    target, old = (condition(it, "DisruptionTarget") or {} for it in (obj, before))
+    is_evicted = target.get("reason") == _EVICTED != old.get("reason") and not is_deleting(obj)
+    return to_epoch(target["lastTransitionTime"]) if is_evicted and _is_only_condition(obj, before) else None
+
+
+def changes(items: list[Observation]) -> Iterator[_Change]:
+    """Each observation with the object before; None for a new one."""
+    before: dict[str, Object] = {}
+    for item in items:
+        yield item, before.get(uid_of(item.object))
+        before[uid_of(item.object)] = item.object
+
+
+def _is_ordered(observations: _Observations) -> bool:
+    """Whether the resourceVersion of each object grows, as it does not across a restored etcd."""
+    for items in observations.values():
+        for item, before in changes(items):
+            if before is not None and 0 < _version(item, before) < _number(before):
+                return False
+    return True
+
+
+def _limits(observations: _Observations, requests: list[Request]) -> dict[int, float]:
+    """The last moment at which each resourceVersion can have been written."""
+    offset = _clock_offset(observations)
+    bounds: dict[int, float] = {}
+    for plural, items in observations.items():
+        for item, before in changes(items):
+            version, limit = _version(item, before), item.t
+            if offset is not None and plural in _DATED and (own := made_by_server(item, before)) is not None:
+                limit = min(limit, own + _SECOND + offset)
+            answers = [it.answered for it in requests if it.answered is not None and it.wrote(item, before, plural)]
+            bounds[version] = min(bounds.get(version, limit), limit, *answers)
+    limits: dict[int, float] = {}
+    last = float("inf")
+    for version in sorted(bounds, reverse=True):
+        last = limits[version] = min(last, bounds[version])
+    limits.pop(0, None)
+    return limits
+
+
+def _clock_offset(observations: _Observations) -> float | None:
+    """Seconds that the API server's clock is behind: the least delay of what it dated."""
+    delays = [
+        item.t - own
+        for plural in _DATED
+        for item, before in changes(observations.get(plural, []))
+        if item.type != "LIST" and (own := made_by_server(item, before)) is not None
+    ]
+    return min(delays, default=None)
+
+
+def _corrected(items: list[Observation], limits: dict[int, float]) -> list[Observation]:
+    """Changes of one kind at their moments and in the order of these; the first list stays first."""
+    versions = [_version(item, before) if item.type != "LIST" else 0 for item, before in changes(items)]
+    moments, last = dict[int, float](), float("inf")
+    for version, item in sorted(zip(versions, items, strict=True), key=lambda pair: pair[0], reverse=True):
+        limit = limits.get(version, item.t)
+        last = min(last, limit if item.t - limit > _LATE else item.t)
+        moments[version] = last
+    moments.pop(0, None)
+    moved = [replace(item, t=moments.get(version, item.t)) for version, item in zip(versions, items, strict=True)]
+    first = len(list(takewhile(lambda item: item.type == "LIST", items)))
+    return items if moved == items else [*moved[:first], *sorted(moved[first:], key=lambda item: item.t)]
+
+
+def _version(item: Observation, before: Object | None) -> int:
+    """Number of the write; 0 for an unknown one, as of a deletion that only the next list showed."""
+    number = _number(item.object)
+    return 0 if item.type == "DELETED" and before is not None and number == _number(before) else number
+
+
+def _number(obj: Object) -> int:
+    text = str(obj["metadata"].get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_untouched(obj: Object) -> bool:
+    """Whether nothing has changed it since it was created: neither bound nor seen by a controller."""
+    status, spec = obj.get("status") or {}, obj.get("spec") or {}
+    return not status.get("conditions") and not status.get("observedGeneration") and not spec.get("nodeName")
+
+
+def _grace(obj: Object) -> int | None:
+    return obj["metadata"].get("deletionGracePeriodSeconds") if is_deleting(obj) else None
+
+
+def _is_only_condition(obj: Object, before: Object) -> bool:
+    """Whether nothing but conditions of the status changed."""
+    new, old = ({**(it.get("status") or {}), "conditions": None} for it in (obj, before))
+    return new == old
