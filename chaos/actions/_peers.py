@@ -17,14 +17,20 @@ _Network = IPv4Network | IPv6Network
 _LARGEST_BLOCK = {4: 20, 6: 116}  # prefix, by version: blockSize of Calico's IPPool
 
 
+def all_nodes(target: Target) -> list[dict[str, Any]]:
+    """All Nodes, the target's among them."""
+    nodes = target.objects.get(NODES) or {}
+    return list(nodes.get("items") or [])
+
+
 def own_node(target: Target) -> list[dict[str, Any]]:
     """The target's Node, if it is known."""
-    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] == target.node]
+    return [node for node in all_nodes(target) if node["metadata"]["name"] == target.node]
 
 
 def other_nodes(target: Target) -> list[dict[str, Any]]:
     """The other Nodes."""
-    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] != target.node]
+    return [node for node in all_nodes(target) if node["metadata"]["name"] != target.node]
 
 
 def addresses_of(nodes: Iterable[dict[str, Any]]) -> list[str]:
@@ -48,11 +54,14 @@ def own_networks(target: Target) -> list[str]:
 
     Where such a block is within the podCIDRs of any node, pods have no addresses of podCIDRs as such.
     """
-    blocks = _blocks(target)
-    within = [parse_network(text) for text in pod_networks(_cluster_nodes(target))]
-    if any(_is_within(block, network) for block in blocks for network in within):
-        return [str(block) for block in blocks]
-    return [*pod_networks(own_node(target)), *(str(block) for block in blocks)]
+    blocks = [str(block) for block in _blocks(target)]
+    return blocks if has_own_blocks(target) else [*pod_networks(own_node(target)), *blocks]
+
+
+def has_own_blocks(target: Target) -> bool:
+    """Whether Calico has given the target a block within podCIDRs, which say nothing then. Raises ValueError."""
+    within = [parse_network(text) for text in pod_networks(all_nodes(target))]
+    return any(_is_within(block, network) for block in _blocks(target) for network in within)
 
 
 def node_networks(target: Target) -> list[str]:
@@ -122,8 +131,3 @@ def capture_reachability(target: Target) -> dict[str, bool]:
         why = f"{target.node} runs the API server that it uses, and no packet filter can block that"
         raise Unsupported(why, hint="choose a node without a control plane, or from: nodes")
     return reachable
-
-
-def _cluster_nodes(target: Target) -> list[dict[str, Any]]:
-    nodes = target.objects.get(NODES) or {}
-    return list(nodes.get("items") or [])
