@@ -91,6 +91,11 @@ def _without(network: _Network, block: _Network) -> list[_Network]:
     return [*network.address_exclude(block)] if _is_within(block, network) else [network]  # type: ignore[arg-type]
 
 
+def control_planes(nodes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the Nodes that run a part of the control plane, by their labels."""
+    return [node for node in nodes if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)]
+
+
 def known_servers(target: Target) -> list[str]:
     """Addresses of the API server, by its name and by the kubelet's connections. Raises Unsupported."""
     why = "the control plane must be found"
@@ -102,11 +107,7 @@ def known_servers(target: Target) -> list[str]:
 
 def control_plane(target: Target) -> list[str]:
     """Addresses of the control plane besides the target's own. Raises Unsupported where none is known."""
-    planes = [
-        node
-        for node in other_nodes(target)
-        if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)
-    ]
+    planes = control_planes(other_nodes(target))
     return require_peers(target, [*known_servers(target), *addresses_of(planes)], "the control plane")
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from chaos.actions._packetfilter import merge_networks, parse_network
 from chaos.actions._peers import (
     addresses_of,
+    all_nodes,
+    control_planes,
     has_own_blocks,
     known_servers,
     other_nodes,
@@ -23,10 +25,14 @@ from chaos.model.labels import ZONE_LABEL
 
 
 def zone_addresses(target: Target) -> list[str]:
-    """Addresses of nodes in other zones, merged, without the target's own. Raises ValueError, Unsupported."""
+    """Addresses of nodes in other zones, merged, without the target's own. Raises ValueError, Unsupported.
+
+    And all that the API server has, of a load balancer too, if each control plane is in another zone.
+    """
     far, near = _sides(target)
-    _require_apart(target, addresses_of(far), addresses_of(near))
-    return require_peers(target, addresses_of(far), "a node in another zone")
+    found = [*addresses_of(far), *(known_servers(target) if _has_all_control_planes(target, far) else ())]
+    _require_apart(target, found, addresses_of(near))
+    return require_peers(target, found, "a node in another zone")
 
 
 def zone_pod_networks(target: Target) -> list[str]:
@@ -62,6 +68,11 @@ def servers_are_in_other_zones(target: Target) -> bool:
         any(server.version == net.version and server.subnet_of(net) for net in far)  # type: ignore[arg-type]
         for server in servers
     )
+
+
+def _has_all_control_planes(target: Target, far: list[dict[str, Any]]) -> bool:
+    """Those of a managed cluster are no Nodes: their zones are not known."""
+    return 0 < len(control_planes(far)) == len(control_planes(all_nodes(target)))
 
 
 def _sides(target: Target) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

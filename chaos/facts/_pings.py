@@ -18,7 +18,6 @@ from chaos.model.labels import HOSTNAME_LABEL, ZONE_LABEL
 
 _OWN_LABELS = labels_fact((HOSTNAME_LABEL, ZONE_LABEL))
 _PEERS = ("server-addresses", "api-peers", NODES)
-_PEERS_BY_ZONE = (NODES, _OWN_LABELS)
 _COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) (?:packets )?received(?:, \+(\d+) duplicates)?")
 _TIMES = re.compile(r"= [\d.]+/([\d.]+)/([\d.]+)")
 
@@ -53,7 +52,7 @@ class PingParams(PeersParams):
 
 def peer_facts(options: PeersParams | None) -> tuple[str, ...]:
     """References of the facts that the peers are known by."""
-    return _PEERS_BY_ZONE if options and options.by else _PEERS
+    return (*_PEERS, _OWN_LABELS) if options and options.by else _PEERS
 
 
 def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict[str, list[str]]:
@@ -63,7 +62,7 @@ def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict
     """
     if options and options.by:
         return _peers_by_zone(known[NODES] or [], known[_OWN_LABELS] or {})
-    servers = [*known["server-addresses"], *(address for address, _ in known["api-peers"])]
+    servers = server_addresses(known)
     nodes = node_addresses(known[NODES])
     if not options or not options.networks:
         return {"control-plane": servers, "nodes": nodes}
@@ -72,6 +71,11 @@ def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict
         found += [address for address in (*servers, *nodes) if ipaddress.ip_address(address) in network]
         found.append(str(network[0] if network.num_addresses == 1 else network[1]))
     return {"cidr": found}
+
+
+def server_addresses(known: Mapping[str, Any]) -> list[str]:
+    """Addresses of API servers."""
+    return [*known["server-addresses"], *(address for address, _ in known["api-peers"])]
 
 
 def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str]) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any, Self
 
-from chaos.facts._pings import PeersParams, peer_facts, peers_by_kind
+from chaos.facts._pings import PeersParams, peer_facts, peers_by_kind, server_addresses
 from chaos.facts._rows import json_rows
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
@@ -28,7 +28,8 @@ class PeerRoutes(HostFact):
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
         peers = peers_by_kind(known, self.options)
-        found = sorted({address for addresses in peers.values() for address in addresses})
+        servers = server_addresses(known) if self.options and self.options.by else []
+        found = sorted({address for addresses in (*peers.values(), servers) for address in addresses})
         lines = "".join(f"route get {ipaddress.ip_address(address)}\n" for address in found)
         return HostCommand(("ip", "-j", "-force", "-batch", "-"), stdin=lines, accept=(0, 1, 2), sudo=False)
 
