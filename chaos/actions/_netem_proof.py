@@ -54,7 +54,7 @@ def _check_share(timeline: Timeline, step: StepRun, key: str, shares: tuple[floa
     if not usual[1]:
         return no_proof(f"{because}, and no pings before the step show what is usual")
     because = f"{because}, {usual[0]} of {usual[1]} before"
-    near = _counts(to_own_zone(timeline, step, "round-trips"), key)
+    near = _own_zone_counts(timeline, step, key, least)
     because += f", {near[0]} of {near[1]} to its own zone" if near[1] else ""
     if why := _doubt((hit, sent), usual, shares) or _own_zone_doubt(near, least):
         return no_proof(f"{because}: {why}")
@@ -71,6 +71,14 @@ def _doubt(hit: tuple[int, int], usual: tuple[int, int], shares: tuple[float, fl
     if too_few(hit, usual, least) < _UNLIKELY:
         return "fewer than chance explains"
     return "more than chance explains" if too_many(hit, usual, most) < _UNLIKELY else ""
+
+
+def _own_zone_counts(timeline: Timeline, step: StepRun, key: str, least: float) -> tuple[int, int]:
+    """As :func:`_counts`; none if too many were hit before the step, as of a node that is down."""
+    usual = _counts(_to_own_zone_before(timeline, step), key)
+    if usual[0] > _USUAL * least * usual[1]:
+        return 0, 0
+    return _counts(to_own_zone(timeline, step, "round-trips"), key)
 
 
 def _own_zone_doubt(near: tuple[int, int], least: float) -> str:

@@ -54,7 +54,8 @@ def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
         if found.get("large"):
             because = f"a ping of {size + 1} bytes of {step.node} was answered"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-        if pings_to(reading, "own-zone").get("large") == 0:
+        near = pings_to(reading, "own-zone")
+        if near.get("small") and not near["large"]:
             return no_proof(f"pings of {size + 1} bytes of {step.node} to its own zone were not answered")
         if found.get("small") and usual.get("large") and caught_packets(timeline, step):
             because = f"pings of {size} bytes of {step.node} were answered, those of {size + 1} bytes no longer"
