@@ -41,7 +41,7 @@ def run(directory: Path, action: str, with_: dict[str, Any], zones: Sequence[str
     file = directory / "zones.yaml"
     file.write_text(yaml.safe_dump(document), encoding="utf-8")
     labels = {"topology.kubernetes.io/zone": plane} if plane else {}
-    lab = Lab(workers=4, zones=[*zones], controlPlaneLabels=labels)
+    lab = Lab.model_validate({"workers": 4, "zones": [*zones], "controlPlaneLabels": labels})
     simulated = msgspec.convert(lab_spec(lab, 1, START), LabSpec)
     return rehearse_once(load(file, load_registry()), load_registry(), simulated, 1)
 
