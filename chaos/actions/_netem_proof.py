@@ -16,6 +16,9 @@ _IMPOSSIBLE = 1e-6  # probability of so few
 _UNLIKELY = 1e-3  # probability of so few, or of so many
 _USUAL = 0.3  # of the asked share, the most before the step
 _NOTICED = 0.9  # of pings in which a bit was flipped: the rest have it in the address of their sender
+# Times the delay, and seconds, by which the mean round trip may rise: other packets of a busy network wait in queues,
+# and a busy host answers late, but beyond that something else delays packets, which may be all of the rise.
+_MOST_RISE, _BUSY = 3.0, 0.2
 _RISE = 0.8  # share of the delay that the mean round trip must rise by; jitter and few pings explain the rest
 
 
@@ -105,7 +108,7 @@ def _counts(readings: list[dict[str, Any]], key: str) -> tuple[int, int]:
 
 
 def check_latency(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if the mean round trip rose by the delay; disproven if it rose by less than half of it."""
+    """Proven if the mean round trip rose by the delay, and not far more; disproven by less than half of it."""
     readings, seqs, ended = during(timeline, step, "round-trips")
     if ended:
         return ended
@@ -121,6 +124,8 @@ def check_latency(timeline: Timeline, step: StepRun) -> ProofResult:
     because += f", {near * 1000:.1f} ms to its own zone" if near is not None else ""
     if near is not None and near - (near_usual or 0.0) >= delay / 2:
         return no_proof(f"{because}: its own zone was late too")
+    if now - usual > _MOST_RISE * delay + _BUSY:
+        return no_proof(f"{because}: later than a busy network explains")
     return ProofResult(ProofStatus.PROVEN, because, seqs) if now - usual >= _RISE * delay else no_proof(because)
 
 

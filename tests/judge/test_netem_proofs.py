@@ -86,6 +86,10 @@ def test_loss(before: Any, after: list[Any], expected: ProofStatus) -> None:
         (pings(10, 10), [pings(10, 10, 0.09)], DISPROVEN),
         (pings(10, 10, 0.15), [pings(10, 10, 0.2)], DISPROVEN),
         (pings(10, 10), [pings(10, 10, 0.14)], UNPROVEN),
+        (pings(10, 10), [pings(10, 10, 0.8)], PROVEN),  # a busy network
+        (pings(10, 10), [pings(10, 10, 0.802)], UNPROVEN),  # something else is late
+        (pings(10, 10), [pings(10, 10, 0.2), pings(10, 10, 5.0)], UNPROVEN),
+        (pings(10, 10, 0.7), [pings(10, 10, 1.4)], PROVEN),  # a rise is what counts
         (pings(10, 10), [pings(10, 0)], UNPROVEN),
         (None, [pings(10, 10, 0.2043)], UNPROVEN),
     ],
