@@ -73,6 +73,19 @@ def test_a_control_plane_in_another_zone_loses_the_node(tmp_path: Path, plane: s
     assert str(done.result.status) == status, done.result.headline
 
 
+@pytest.mark.parametrize(("plane", "cut"), [("", False), ("c", True)])
+def test_a_partition_is_undone_and_not_proven(tmp_path: Path, plane: str, *, cut: bool) -> None:
+    """Hosts of the lab send each other nothing that rules could drop."""
+    done = run(tmp_path, "partition", {}, ["a", "b"], plane)
+    assert done.result.steps[0].proof_status is ProofStatus.UNPROVEN, done.result.steps[0].because
+    assert str(done.result.status) == "inconclusive"
+    reached = [r.value for r in done.timeline.readings("worker-1", "api-reachable")]
+    assert ({"ipv4": False, "ipv6": False} in reached) is cut
+    (undo,) = done.result.undo
+    assert undo.proven
+    assert done.result.leftovers == ()
+
+
 @pytest.mark.parametrize("action", [*sorted(EFFECTS), "partition"])
 @pytest.mark.parametrize(
     ("zones", "why"), [([], "worker-1 has no label topology.kubernetes.io/zone"), (["a"], "no node has another label")]
