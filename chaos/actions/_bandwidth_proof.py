@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chaos.actions._netem_proof import before, during
+from chaos.actions._netem_proof import before, during, to_own_zone
 from chaos.facts.ping_bursts import BURST_BYTES
 from chaos.model.action import ProofResult, ProofStatus, StepRun
 from chaos.model.evidence import no_proof
@@ -44,6 +44,10 @@ def check_bandwidth(timeline: Timeline, step: StepRun) -> ProofResult:
         return ProofResult(ProofStatus.DISPROVEN, because, seqs)
     if not usual or max(usual) < _TWICE * wanted:
         return no_proof(f"{because}: it is not shown that more passed before the step")
+    near = [rate for r in to_own_zone(timeline, step, "ping-bursts") if (rate := _rate(r)) is not None]
+    because += f", {_kbit(max(near))} to its own zone" if near else ""
+    if near and max(near) < _TWICE * wanted:
+        return no_proof(f"{because}: its own zone was not faster")
     return ProofResult(ProofStatus.PROVEN, because, seqs) if best <= _EXACT * wanted else no_proof(because)
 
 

@@ -17,7 +17,9 @@ from chaos.actions._netem_batch import Shape, batch, delete_argv, first_filter, 
 from chaos.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
 from chaos.actions._packetfilter import merge_networks, parse_network
 from chaos.actions._params import timer_seconds
-from chaos.actions._peers import NODES, addresses_of, control_plane, other_nodes, require_peers
+from chaos.actions._peer_params import OTHER_ZONES
+from chaos.actions._peers import BLACK_HOLES, NODES, addresses_of, control_plane, other_nodes, require_peers
+from chaos.actions._zones import zone_addresses, zone_pod_networks
 from chaos.facts.qdiscs import DEFAULT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
@@ -72,7 +74,8 @@ class NetemAction(Action[P, NetemState]):
         """The queueing discipline with its parameters, as in tc(8). Raises Unsupported."""
 
     def facts_for(self, params: P) -> tuple[str, ...]:
-        return (*self.facts, routes_fact(_recorded(params)), _KIND, "ssh-peer")
+        blocks = (BLACK_HOLES,) if params.from_ == OTHER_ZONES else ()
+        return (*self.facts, routes_fact(_recorded(params)), _KIND, "ssh-peer", *blocks)
 
     def proof_facts_for(self, params: P) -> tuple[str, ...]:
         return ("netem", measuring_fact(self.measured_by, _recorded(params)))
@@ -164,11 +167,15 @@ def _peers(target: Target, params: NetemParams) -> list[str]:
 def _networks(target: Target, params: NetemParams) -> list[IPv4Network | IPv6Network]:
     if params.from_ == "cidr":
         return [parse_network(text) for text in merge_networks(params.cidrs)]
+    pods: list[str] = []
     if params.from_ == "control-plane":
         found = control_plane(target)
+    elif params.from_ == OTHER_ZONES:
+        found, pods = zone_addresses(target), zone_pod_networks(target)
     else:
         found = require_peers(target, addresses_of(other_nodes(target)), "another node")
-    return [parse_network(str(address)) for network in found for address in parse_network(network)]
+    single = [parse_network(str(address)) for network in found for address in parse_network(network)]
+    return [*single, *map(parse_network, pods)]
 
 
 def _is_wanted(version: int, families: Sequence[str] | None) -> bool:

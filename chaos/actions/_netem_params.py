@@ -7,26 +7,20 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.actions._packetfilter import Network
-from chaos.model.document import DurationText, Model
+from chaos.actions._peer_params import PeerParams, peer_limits
+from chaos.model.document import DurationText
 from chaos.model.fact import FactRef
 
 
-class NetemParams(Model):
+class NetemParams(PeerParams):
     """Whose packets, and for how long."""
 
-    from_: Literal["control-plane", "nodes", "cidr"] = Field(
-        "control-plane", alias="from", description="packets between these peers and the host or its pods"
-    )
-    cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
     families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only packets of these; default both")
     direction: Literal["out", "in", "both"] = Field("out", description="as the node sees it")
     duration: DurationText | None = Field(None, description="when the node ends it by itself; default: maxDuration")
 
     @model_validator(mode="after")
-    def _validate_from(self) -> Self:
-        if (self.from_ == "cidr") != bool(self.cidrs):
-            raise ValueError("cidrs and from: cidr require each other")
+    def _validate_families(self) -> Self:
         if self.families == []:
             raise ValueError("families names at least one")
         return self
@@ -35,13 +29,12 @@ class NetemParams(Model):
 def measuring_fact(name: str, params: Mapping[str, Any]) -> str:
     """Reference of a fact that pings the peers of a step, given its recorded parameters."""
     families = set(params.get("families") or ())
-    limits = {"networks": ",".join(params["cidrs"])} if params.get("cidrs") else {}
-    return str(FactRef(name, limits | ({"family": min(families)} if len(families) == 1 else {})))
+    return str(FactRef(name, peer_limits(params) | ({"family": min(families)} if len(families) == 1 else {})))
 
 
 def routes_fact(params: Mapping[str, Any]) -> str:
     """Reference of the fact ``peer-routes`` for the peers of a step."""
-    return measuring_fact("peer-routes", {"cidrs": params.get("cidrs")})
+    return str(FactRef("peer-routes", peer_limits(params)))
 
 
 def directions(params: Mapping[str, Any]) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ _IMPOSSIBLE = 1e-6  # probability of so few
 _UNLIKELY = 1e-3  # probability of so few, or of so many
 _USUAL = 0.3  # of the asked share, the most before the step
 _NOTICED = 0.9  # of pings in which a bit was flipped: the rest have it in the address of their sender
+# Times the delay, and seconds, by which the mean round trip may rise: other packets of a busy network wait in queues,
+# and a busy host answers late, but beyond that something else delays packets, which may be all of the rise.
+_MOST_RISE, _BUSY = 3.0, 0.2
 _RISE = 0.8  # share of the delay that the mean round trip must rise by; jitter and few pings explain the rest
 
 
@@ -54,7 +57,9 @@ def _check_share(timeline: Timeline, step: StepRun, key: str, shares: tuple[floa
     if not usual[1]:
         return no_proof(f"{because}, and no pings before the step show what is usual")
     because = f"{because}, {usual[0]} of {usual[1]} before"
-    if why := _doubt((hit, sent), usual, shares):
+    near = _own_zone_counts(timeline, step, key, least)
+    because += f", {near[0]} of {near[1]} to its own zone" if near[1] else ""
+    if why := _doubt((hit, sent), usual, shares) or _own_zone_doubt(near, least):
         return no_proof(f"{because}: {why}")
     return ProofResult(ProofStatus.PROVEN, because, seqs)
 
@@ -69,6 +74,18 @@ def _doubt(hit: tuple[int, int], usual: tuple[int, int], shares: tuple[float, fl
     if too_few(hit, usual, least) < _UNLIKELY:
         return "fewer than chance explains"
     return "more than chance explains" if too_many(hit, usual, most) < _UNLIKELY else ""
+
+
+def _own_zone_counts(timeline: Timeline, step: StepRun, key: str, least: float) -> tuple[int, int]:
+    """As :func:`_counts`; none if too many were hit before the step, as of a node that is down."""
+    usual = _counts(_to_own_zone_before(timeline, step), key)
+    if usual[0] > _USUAL * least * usual[1]:
+        return 0, 0
+    return _counts(to_own_zone(timeline, step, "round-trips"), key)
+
+
+def _own_zone_doubt(near: tuple[int, int], least: float) -> str:
+    return "its own zone was hit too" if near[0] > _USUAL * least * near[1] else ""
 
 
 def _phrase(counts: tuple[int, int], key: str, node: str) -> str:
@@ -91,7 +108,7 @@ def _counts(readings: list[dict[str, Any]], key: str) -> tuple[int, int]:
 
 
 def check_latency(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if the mean round trip rose by the delay; disproven if it rose by less than half of it."""
+    """Proven if the mean round trip rose by the delay, and not far more; disproven by less than half of it."""
     readings, seqs, ended = during(timeline, step, "round-trips")
     if ended:
         return ended
@@ -103,6 +120,12 @@ def check_latency(timeline: Timeline, step: StepRun) -> ProofResult:
     because += f" (asked {delay * 1000:g} ms more)"
     if now - usual < delay / 2:
         return ProofResult(ProofStatus.DISPROVEN, because, seqs)
+    near, near_usual = _mean(to_own_zone(timeline, step, "round-trips")), _mean(_to_own_zone_before(timeline, step))
+    because += f", {near * 1000:.1f} ms to its own zone" if near is not None else ""
+    if near is not None and near - (near_usual or 0.0) >= delay / 2:
+        return no_proof(f"{because}: its own zone was late too")
+    if now - usual > _MOST_RISE * delay + _BUSY:
+        return no_proof(f"{because}: later than a busy network explains")
     return ProofResult(ProofStatus.PROVEN, because, seqs) if now - usual >= _RISE * delay else no_proof(because)
 
 
@@ -123,13 +146,12 @@ def during(
                 f"{step.node} had no queueing discipline of nodefall {reading.t - step.begin:.1f} s after the step"
             )
             return [], (), ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-    reference = measuring_fact(fact, step.params)
-    readings = [r for r in readings_after(timeline, step, reference) if r.began >= begin and _of(step, r)]
-    if not readings:
+    found = [(value, r.seq) for r in _readings(timeline, step, fact) if (value := _of(step, r))]
+    if not found:
         return [], (), no_proof(f"no pings of {step.node} were seen after the step")
     if not seen:
         return [], (), no_proof(f"no packet of {step.node} was seen in the queueing discipline of nodefall")
-    return [_of(step, r) for r in readings], tuple(r.seq for r in readings), None
+    return [value for value, _ in found], tuple(seq for _, seq in found), None
 
 
 def before(timeline: Timeline, step: StepRun, fact: str) -> list[dict[str, Any]]:
@@ -138,10 +160,31 @@ def before(timeline: Timeline, step: StepRun, fact: str) -> list[dict[str, Any]]
     return [value for r in found if r.t <= step.begin if (value := _of(step, r))]
 
 
+def to_own_zone(timeline: Timeline, step: StepRun, fact: str) -> list[dict[str, Any]]:
+    """Pings during a fault between zones to another node of the own one, which it must not hit; [] of other faults."""
+    return [value for r in _readings(timeline, within_duration(step), fact) if (value := pings_to(r, "own-zone"))]
+
+
+def _to_own_zone_before(timeline: Timeline, step: StepRun) -> list[dict[str, Any]]:
+    found = timeline.readings(step.node, measuring_fact("round-trips", step.params))
+    return [value for r in found if r.t <= step.begin if (value := pings_to(r, "own-zone"))]
+
+
+def _readings(timeline: Timeline, step: StepRun, fact: str) -> list[Fact]:
+    """Of the fact with the pings, that began during the fault."""
+    begin = step.returned or step.begin
+    return [r for r in readings_after(timeline, step, measuring_fact(fact, step.params)) if r.began >= begin]
+
+
 def _of(step: StepRun, reading: Fact) -> dict[str, Any]:
     """Pings to the peers of the step in a reading; {} without."""
-    value = reading.value if isinstance(reading.value, dict) else {}
-    found: dict[str, Any] = value.get(step.params.get("from", "control-plane")) or {}
+    return pings_to(reading, str(step.params.get("from", "control-plane")))
+
+
+def pings_to(reading: Fact | None, kind: str) -> dict[str, Any]:
+    """Pings to a kind of peer in a reading; {} without."""
+    value = reading.value if reading and isinstance(reading.value, dict) else {}
+    found: dict[str, Any] = value.get(kind) or {}
     return found
 
 

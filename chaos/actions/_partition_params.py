@@ -7,13 +7,16 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from chaos.actions._packetfilter import Network
+from chaos.actions._peer_params import FROM
 from chaos.model.document import DurationText, Model
 
 
 class Params(Model):
     """Which traffic is dropped, always on both address families: a dual-stack node would use the other one."""
 
-    from_: Literal["control-plane", "nodes", "everything-but-us", "cidr", "port"] = Field("control-plane", alias="from")
+    from_: Literal["control-plane", "nodes", "other-zones", "everything-but-us", "cidr", "port"] = Field(
+        "control-plane", alias="from", description=FROM
+    )
     cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
     ports: list[int] = Field([], description="with from: port; destination ports of TCP and UDP")
     families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only to match recordings of others")

@@ -17,14 +17,20 @@ _Network = IPv4Network | IPv6Network
 _LARGEST_BLOCK = {4: 20, 6: 116}  # prefix, by version: blockSize of Calico's IPPool
 
 
+def all_nodes(target: Target) -> list[dict[str, Any]]:
+    """All Nodes, the target's among them."""
+    nodes = target.objects.get(NODES) or {}
+    return list(nodes.get("items") or [])
+
+
 def own_node(target: Target) -> list[dict[str, Any]]:
     """The target's Node, if it is known."""
-    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] == target.node]
+    return [node for node in all_nodes(target) if node["metadata"]["name"] == target.node]
 
 
 def other_nodes(target: Target) -> list[dict[str, Any]]:
     """The other Nodes."""
-    return [node for node in _cluster_nodes(target) if node["metadata"]["name"] != target.node]
+    return [node for node in all_nodes(target) if node["metadata"]["name"] != target.node]
 
 
 def addresses_of(nodes: Iterable[dict[str, Any]]) -> list[str]:
@@ -48,11 +54,14 @@ def own_networks(target: Target) -> list[str]:
 
     Where such a block is within the podCIDRs of any node, pods have no addresses of podCIDRs as such.
     """
-    blocks = _blocks(target)
-    within = [parse_network(text) for text in pod_networks(_cluster_nodes(target))]
-    if any(_is_within(block, network) for block in blocks for network in within):
-        return [str(block) for block in blocks]
-    return [*pod_networks(own_node(target)), *(str(block) for block in blocks)]
+    blocks = [str(block) for block in _blocks(target)]
+    return blocks if has_own_blocks(target) else [*pod_networks(own_node(target)), *blocks]
+
+
+def has_own_blocks(target: Target) -> bool:
+    """Whether Calico has given the target a block within podCIDRs, which say nothing then. Raises ValueError."""
+    within = [parse_network(text) for text in pod_networks(all_nodes(target))]
+    return any(_is_within(block, network) for block in _blocks(target) for network in within)
 
 
 def node_networks(target: Target) -> list[str]:
@@ -82,6 +91,11 @@ def _without(network: _Network, block: _Network) -> list[_Network]:
     return [*network.address_exclude(block)] if _is_within(block, network) else [network]  # type: ignore[arg-type]
 
 
+def control_planes(nodes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the Nodes that run a part of the control plane, by their labels."""
+    return [node for node in nodes if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)]
+
+
 def known_servers(target: Target) -> list[str]:
     """Addresses of the API server, by its name and by the kubelet's connections. Raises Unsupported."""
     why = "the control plane must be found"
@@ -93,11 +107,7 @@ def known_servers(target: Target) -> list[str]:
 
 def control_plane(target: Target) -> list[str]:
     """Addresses of the control plane besides the target's own. Raises Unsupported where none is known."""
-    planes = [
-        node
-        for node in other_nodes(target)
-        if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)
-    ]
+    planes = control_planes(other_nodes(target))
     return require_peers(target, [*known_servers(target), *addresses_of(planes)], "the control plane")
 
 
@@ -122,8 +132,3 @@ def capture_reachability(target: Target) -> dict[str, bool]:
         why = f"{target.node} runs the API server that it uses, and no packet filter can block that"
         raise Unsupported(why, hint="choose a node without a control plane, or from: nodes")
     return reachable
-
-
-def _cluster_nodes(target: Target) -> list[dict[str, Any]]:
-    nodes = target.objects.get(NODES) or {}
-    return list(nodes.get("items") or [])

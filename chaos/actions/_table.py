@@ -10,7 +10,9 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from chaos.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
+from chaos.actions._peer_params import OTHER_ZONES
 from chaos.actions._peers import NODES, control_plane, node_networks, own_networks
+from chaos.actions._zones import zone_networks
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -103,7 +105,7 @@ def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str
         return ruleset(
             replace(
                 rule,
-                peers=_peers(target, from_, cidrs),
+                peers=_peers(target, rule, from_, cidrs),
                 own_networks=merge_networks(own_networks(target)),
                 exempt_connection=(peer["address"], peer["port"]) if peer else None,
             )
@@ -112,10 +114,12 @@ def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str
         raise Unsupported(f"{target.node}: no rules can be made of the cluster's addresses: {error}") from error
 
 
-def _peers(target: Target, from_: str, cidrs: Sequence[str]) -> list[str]:
+def _peers(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> list[str]:
     """The networks to block; empty for everything, and for ports. Raises Unsupported where none is known."""
     if from_ == "cidr":
         return merge_networks(cidrs)
     if from_ == "nodes":
         return node_networks(target)
+    if from_ == OTHER_ZONES:
+        return zone_networks(target, pods=rule.pods)
     return control_plane(target) if from_ == "control-plane" else []

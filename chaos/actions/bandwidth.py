@@ -37,7 +37,7 @@ class Bandwidth(NetemAction[Params]):
     """
 
     name = "bandwidth"
-    summary = "limit the rate of a node's packets to or from the control plane, other nodes or networks"
+    summary = "limit the rate of a node's packets to or from the control plane, other nodes, zones or networks"
     example = "{name: narrow, action: bandwidth, target: victim, with: {rate: 1mbit, duration: 100s}}"
     params = Params
     proofs = (Proof("pings-at-once-take-long", check_bandwidth),)

@@ -46,7 +46,7 @@ class Latency(NetemAction[Params]):
     """
 
     name = "latency"
-    summary = "delay a node's packets to or from the control plane, other nodes or networks"
+    summary = "delay a node's packets to or from the control plane, other nodes, zones or networks"
     example = "{name: slow, action: latency, target: victim, with: {delay: 200ms, jitter: 20ms, duration: 100s}}"
     params = Params
     proofs = (Proof("round-trips-rose", check_latency),)

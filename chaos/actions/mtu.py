@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from chaos.actions._packetfilter import BlockRule, Network
+from chaos.actions._netem_proof import pings_to
+from chaos.actions._packetfilter import BlockRule
 from chaos.actions._params import timer_seconds
+from chaos.actions._peer_params import PeerParams, peer_limits
 from chaos.actions._peers import BLACK_HOLES
 from chaos.actions._table import TableAction, TableState, block_rules, caught_packets, require_clean_table
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun, Target
-from chaos.model.document import DurationText, Model
+from chaos.model.document import DurationText
 from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
 from chaos.model.timeline import Fact, Timeline
@@ -19,29 +22,18 @@ from chaos.model.timeline import Fact, Timeline
 _SMALLEST, _LARGEST = 576, 9000
 
 
-class Params(Model):
+class Params(PeerParams):
     """Which packets vanish."""
 
-    from_: Literal["control-plane", "nodes", "cidr"] = Field(
-        "control-plane", alias="from", description="packets between these peers and the host or its pods"
-    )
-    cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
     size: int = Field(1280, ge=_SMALLEST, le=_LARGEST, description="bytes of the largest packet that passes")
     traffic: Literal["host", "pods", "all"] = Field("all", description="whose packets")
     duration: DurationText | None = Field(
         None, description="when the node removes the rules by itself; default: maxDuration"
     )
 
-    @model_validator(mode="after")
-    def _validate_from(self) -> Self:
-        if (self.from_ == "cidr") != bool(self.cidrs):
-            raise ValueError("cidrs and from: cidr require each other")
-        return self
 
-
-def _pings(size: int, cidrs: list[str]) -> str:
-    limits = {"networks": ",".join(cidrs)} if cidrs else {}
-    return str(FactRef("mtu-pings", {"size": str(size), **limits}))
+def _pings(size: int, recorded: Mapping[str, Any]) -> str:
+    return str(FactRef("mtu-pings", {"size": str(size), **peer_limits(recorded)}))
 
 
 def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -55,23 +47,24 @@ def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
         if reading.value is False and reading.began >= begin:
             because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-    fact = _pings(size, step.params.get("cidrs") or [])
+    fact = _pings(size, step.params)
     usual = _of(step, last_reading_before(timeline, step, fact))
     for reading in (r for r in readings_after(timeline, step, fact) if r.began >= begin):
         found = _of(step, reading)
         if found.get("large"):
             because = f"a ping of {size + 1} bytes of {step.node} was answered"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+        near = pings_to(reading, "own-zone")
+        if near.get("small") and not near["large"]:
+            return no_proof(f"pings of {size + 1} bytes of {step.node} to its own zone were not answered")
         if found.get("small") and usual.get("large") and caught_packets(timeline, step):
             because = f"pings of {size} bytes of {step.node} were answered, those of {size + 1} bytes no longer"
             return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
     return no_proof(f"pings of {step.node} do not show that packets of {size + 1} bytes passed before and not after")
 
 
-def _of(step: StepRun, reading: Fact | None) -> dict[str, int]:
-    value = reading.value if reading and isinstance(reading.value, dict) else {}
-    found: dict[str, int] = value.get(step.params.get("from", "control-plane")) or {}
-    return found
+def _of(step: StepRun, reading: Fact | None) -> dict[str, Any]:
+    return pings_to(reading, str(step.params.get("from", "control-plane")))
 
 
 class Mtu(TableAction[Params, TableState]):
@@ -85,7 +78,8 @@ class Mtu(TableAction[Params, TableState]):
 
     name = "mtu"
     summary = (
-        "drop a node's large packets to and from the control plane, other nodes or networks, without an ICMP message"
+        "drop a node's large packets to and from the control plane, other nodes, zones or networks,"
+        " without an ICMP message"
     )
     example = "{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}"
     params = Params
@@ -94,7 +88,7 @@ class Mtu(TableAction[Params, TableState]):
     facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers", BLACK_HOLES)
 
     def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return ("nft-rules", _pings(params.size, params.cidrs))
+        return ("nft-rules", _pings(params.size, params.model_dump(by_alias=True)))
 
     def prepare(self, target: Target, params: Params) -> TableState:
         require_clean_table(target)

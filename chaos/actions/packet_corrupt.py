@@ -38,7 +38,7 @@ class PacketCorrupt(NetemAction[Params]):
     """
 
     name = "packet-corrupt"
-    summary = "flip a bit in some of a node's packets to the control plane, other nodes or networks"
+    summary = "flip a bit in some of a node's packets to the control plane, other nodes, zones or networks"
     example = "{name: corrupt, action: packet-corrupt, target: victim, with: {percent: 30, duration: 100s}}"
     params = Params
     proofs = (Proof("changed-pings-are-lost", check_corruption),)

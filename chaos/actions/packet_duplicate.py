@@ -23,7 +23,7 @@ class PacketDuplicate(NetemAction[Params]):
     """
 
     name = "packet-duplicate"
-    summary = "duplicate some of a node's packets to or from the control plane, other nodes or networks"
+    summary = "duplicate some of a node's packets to or from the control plane, other nodes, zones or networks"
     example = "{name: twice, action: packet-duplicate, target: victim, with: {percent: 30, duration: 100s}}"
     params = Params
     proofs = (Proof("pings-are-answered-twice", check_duplicates),)

@@ -26,7 +26,7 @@ class PacketLoss(NetemAction[Params]):
     """
 
     name = "packet-loss"
-    summary = "drop some of a node's packets to or from the control plane, other nodes or networks"
+    summary = "drop some of a node's packets to or from the control plane, other nodes, zones or networks"
     example = "{name: lossy, action: packet-loss, target: victim, with: {percent: 30, duration: 100s}}"
     params = Params
     proofs = (Proof("pings-are-lost", check_loss),)

@@ -10,8 +10,10 @@ from chaos.actions._packetfilter import BlockRule
 from chaos.actions._params import timer_seconds
 from chaos.actions._partition_params import Params
 from chaos.actions._partition_proof import blocks_api, check_partitioned
+from chaos.actions._peer_params import OTHER_ZONES
 from chaos.actions._peers import BLACK_HOLES, capture_reachability
 from chaos.actions._table import TableAction, TableState, block_rules, require_clean_table
+from chaos.actions._zones import servers_are_in_other_zones
 from chaos.model.action import FactCheck, Proof, Target
 from chaos.model.errors import Unsupported
 
@@ -26,7 +28,9 @@ class Partition(TableAction[Params, PartitionState]):
     """Loads one nft table, ``inet nodefall``, and changes no other. nodefall's own connection is exempt."""
 
     name = "partition"
-    summary = "block a node's traffic with the control plane, other nodes, networks or ports, on both address families"
+    summary = (
+        "block a node's traffic with the control plane, other nodes, zones, networks or ports, on both address families"
+    )
     example = "{name: cut, action: partition, target: victim, with: {from: control-plane, duration: 100s}}"
     params = Params
     state = PartitionState
@@ -50,7 +54,7 @@ class Partition(TableAction[Params, PartitionState]):
         )
         return PartitionState(
             rules=block_rules(target, rule, params.from_, params.cidrs),
-            reachable=capture_reachability(target) if blocks_api(params.from_, params.traffic) else None,
+            reachable=capture_reachability(target) if _cuts_api(target, params) else None,
             tag=target.tag,
             seconds=timer_seconds(target, params.duration),
             peer=target.require_fact("ssh-peer", "the connection to the node must be exempt"),
@@ -58,6 +62,13 @@ class Partition(TableAction[Params, PartitionState]):
 
     def restored(self, state: PartitionState) -> tuple[FactCheck, ...]:
         return (FactCheck("api-reachable", state.reachable),) if state.reachable else ()
+
+
+def _cuts_api(target: Target, params: Params) -> bool:
+    """Whether the host cannot reach any API server. Those of the control plane may all be in other zones."""
+    if params.from_ == OTHER_ZONES:
+        return params.traffic != "pods" and servers_are_in_other_zones(target)
+    return blocks_api(params.from_, params.traffic)
 
 
 ACTION = Partition()

@@ -9,9 +9,8 @@ from msgspec import field
 
 from chaos.model.kube.meta import Base, condition
 from chaos.model.kube.node import NodeInfo, NodeSpec, NodeStatus
-from chaos.model.labels import CONTROL_PLANE_LABELS
+from chaos.model.labels import CONTROL_PLANE_LABELS, ZONE_LABEL
 
-_ZONE = "topology.kubernetes.io/zone"
 # Labels that name the pool of a node, of EKS, GKE, AKS and Karpenter.
 _POOLS = (
     "eks.amazonaws.com/nodegroup",
@@ -90,7 +89,7 @@ def summary(nodes: Iterable[ListedNode]) -> list[str]:
     ]
     lines[0] += f", {windows} with Windows" if windows else ""
     pools = Counter(next((node.labels[key] for key in _POOLS if key in node.labels), "") for node in nodes)
-    for what, found in (("zones", Counter(node.labels.get(_ZONE, "") for node in nodes)), ("pools", pools)):
+    for what, found in (("zones", Counter(node.labels.get(ZONE_LABEL, "") for node in nodes)), ("pools", pools)):
         del found[""]
         if found:
             lines.append(f"{what}: " + ", ".join(f"{name} ({number})" for name, number in sorted(found.items())))

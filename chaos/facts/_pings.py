@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from chaos.facts._nodes import NODES, node_addresses
+from chaos.facts._nodes import NODES, in_other_zones, label_of, node_addresses
+from chaos.model.api_fact import labels_fact
 from chaos.model.command import HostCommand
 from chaos.model.document import Model
 from chaos.model.fact import FactRef, HostFact
+from chaos.model.labels import HOSTNAME_LABEL, ZONE_LABEL
 
-PEER_FACTS = ("server-addresses", "api-peers", NODES)
+_OWN_LABELS = labels_fact((HOSTNAME_LABEL, ZONE_LABEL))
+_PEERS = ("server-addresses", "api-peers", NODES)
 _COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) (?:packets )?received(?:, \+(\d+) duplicates)?")
 _TIMES = re.compile(r"= [\d.]+/([\d.]+)/([\d.]+)")
 
@@ -23,6 +26,7 @@ class PeersParams(Model):
     """Which peers."""
 
     networks: str = Field("", description="peers in these networks, with commas, instead of API servers and nodes")
+    by: Literal["zone"] | None = Field(None, description="zone: nodes in other zones, and others in the host's own")
 
     @field_validator("networks")
     @classmethod
@@ -33,6 +37,12 @@ class PeersParams(Model):
             ipaddress.ip_network(text, strict=False)
         return value
 
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.networks and self.by:
+            raise ValueError("networks and by exclude each other")
+        return self
+
 
 class PingParams(PeersParams):
     """Which of them, too."""
@@ -40,22 +50,52 @@ class PingParams(PeersParams):
     family: Literal["ipv4", "ipv6"] | None = Field(None, description="only of this address family")
 
 
-def peers_by_kind(known: Mapping[str, Any], networks: str) -> dict[str, list[str]]:
-    """Addresses to ping by kind of peer; of networks the known peers in them and the first address of each."""
-    servers = [*known["server-addresses"], *(address for address, _ in known["api-peers"])]
+def peer_facts(options: PeersParams | None) -> tuple[str, ...]:
+    """References of the facts that the peers are known by."""
+    return (*_PEERS, _OWN_LABELS) if options and options.by else _PEERS
+
+
+def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict[str, list[str]]:
+    """Addresses to ping by kind of peer; of networks the known peers in them and the first address of each.
+
+    Raises ValueError for a node without a zone.
+    """
+    if options and options.by:
+        return _peers_by_zone(known[NODES] or [], known[_OWN_LABELS] or {})
+    servers = server_addresses(known)
     nodes = node_addresses(known[NODES])
-    if not networks:
+    if not options or not options.networks:
         return {"control-plane": servers, "nodes": nodes}
     found: list[str] = []
-    for network in (ipaddress.ip_network(text, strict=False) for text in networks.split(",")):
+    for network in (ipaddress.ip_network(text, strict=False) for text in options.networks.split(",")):
         found += [address for address in (*servers, *nodes) if ipaddress.ip_address(address) in network]
         found.append(str(network[0] if network.num_addresses == 1 else network[1]))
     return {"cidr": found}
 
 
+def server_addresses(known: Mapping[str, Any]) -> list[str]:
+    """Addresses of API servers."""
+    return [*known["server-addresses"], *(address for address, _ in known["api-peers"])]
+
+
+def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str]) -> dict[str, list[str]]:
+    """``labels``: those of the host's own Node. What it shares with others, as a virtual address, is no peer."""
+    zone, hostname = labels.get(ZONE_LABEL, ""), labels.get(HOSTNAME_LABEL, "")
+    if not zone:
+        raise ValueError(f"the node has no label {ZONE_LABEL}")
+    own = {*node_addresses(node for node in nodes if label_of(node, HOSTNAME_LABEL) == hostname)}
+    others = node_addresses(in_other_zones(nodes, zone))
+    near = node_addresses(node for node in nodes if label_of(node, ZONE_LABEL) == zone)
+    return {
+        "other-zones": [address for address in others if address not in own],
+        "own-zone": [address for address in near if address not in own],
+    }
+
+
 def _routes_reference(options: PingParams | None) -> str:
     """Reference of the fact with the routes to the peers."""
-    return str(FactRef("peer-routes", {"networks": options.networks} if options and options.networks else {}))
+    given = {"networks": options.networks, "by": options.by} if options else {}
+    return str(FactRef("peer-routes", {name: text for name, text in given.items() if text}))
 
 
 def choose_peers(known: Mapping[str, Any], options: PingParams | None) -> dict[str, str]:
@@ -63,7 +103,7 @@ def choose_peers(known: Mapping[str, Any], options: PingParams | None) -> dict[s
     routes = known[_routes_reference(options)]
     family = options.family if options else None
     found = {}
-    for kind, addresses in peers_by_kind(known, options.networks if options else "").items():
+    for kind, addresses in peers_by_kind(known, options).items():
         fitting = (a for a in addresses if a in routes and family in (None, f"ipv{ipaddress.ip_address(a).version}"))
         if address := next(fitting, ""):
             found[kind] = address
@@ -115,7 +155,7 @@ def _parts(stdout: str) -> list[tuple[tuple[str, str], str]]:
 class PingFact(HostFact):
     """A fact that pings peers. ``ping_options``: of ping(8); ``seconds``: within which it ends."""
 
-    needs = (*PEER_FACTS, "peer-routes")
+    needs: tuple[str, ...] = (*_PEERS, "peer-routes")
     params: type[PingParams] = PingParams
     options: PingParams | None
     ping_options: str
@@ -123,7 +163,7 @@ class PingFact(HostFact):
 
     def bind(self, params: Mapping[str, str]) -> Self:
         bound = super().bind(params)
-        bound.needs = (*PEER_FACTS, _routes_reference(bound.options))
+        bound.needs = (*peer_facts(bound.options), _routes_reference(bound.options))
         return bound
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:

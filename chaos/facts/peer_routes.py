@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
-from chaos.facts._pings import PEER_FACTS, PeersParams, peers_by_kind
+from chaos.facts._pings import PeersParams, peer_facts, peers_by_kind, server_addresses
 from chaos.facts._rows import json_rows
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
@@ -17,13 +17,19 @@ class PeerRoutes(HostFact):
 
     name = "peer-routes"
     summary = "interfaces through which the host reaches API servers and other nodes, or networks"
-    needs = PEER_FACTS
+    needs = peer_facts(None)
     params = PeersParams
     options: PeersParams | None
 
+    def bind(self, params: Mapping[str, str]) -> Self:
+        bound = super().bind(params)
+        bound.needs = peer_facts(bound.options)
+        return bound
+
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
-        peers = peers_by_kind(known, self.options.networks if self.options else "")
-        found = sorted({address for addresses in peers.values() for address in addresses})
+        peers = peers_by_kind(known, self.options)
+        servers = server_addresses(known) if self.options and self.options.by else []
+        found = sorted({address for addresses in (*peers.values(), servers) for address in addresses})
         lines = "".join(f"route get {ipaddress.ip_address(address)}\n" for address in found)
         return HostCommand(("ip", "-j", "-force", "-batch", "-"), stdin=lines, accept=(0, 1, 2), sudo=False)
 

@@ -10,7 +10,8 @@ class RoundTrips(PingFact):
     "mean": 0.2, "longest": 0.3}}``.
 
     ``mean`` and ``longest`` are in seconds, -1 without an answer. The kinds are ``control-plane`` (the first address of
-    an API server) and ``nodes`` (the first one of another node), where there is one; or ``cidr`` with ``networks``.
+    an API server) and ``nodes`` (the first one of another node), where there is one; or ``cidr`` with ``networks``,
+    ``other-zones`` and ``own-zone`` with ``by=zone``.
     """
 
     name = "round-trips"

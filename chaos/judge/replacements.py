@@ -17,13 +17,13 @@ from chaos.model.assertion import View
 from chaos.model.document import Model
 from chaos.model.indexes import controller_key
 from chaos.model.kube import Pod, controller_of, full_name, is_finished, pod_condition
+from chaos.model.labels import ZONE_LABEL
 from chaos.model.memo import Memo
 from chaos.model.recording import USUAL_LAG
 from chaos.model.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.model.timeline import History, Version
 
 _NOT_REPLACED = "not replaced"
-ZONE = "topology.kubernetes.io/zone"
 
 
 class Replacement(Model):
@@ -109,7 +109,7 @@ class Replacements:
 
     def _zone(self, node: str) -> str:
         history = self.timeline.nodes.get(node)
-        return (history.last.object.metadata.labels or {}).get(ZONE, "") if history else ""
+        return (history.last.object.metadata.labels or {}).get(ZONE_LABEL, "") if history else ""
 
 
 def _count(new: Iterable[Subject], rank: int) -> Signal:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from chaos.model.history import History, Version
 from chaos.model.kube import Node, node_condition
+from chaos.model.labels import ZONE_LABEL
 from chaos.model.timeline import Timeline
 from chaos.outcome.measure import Kind, Measure
 from chaos.outcome.names import Names
 
 SHUTDOWN_SEEN, READY_AGAIN = "shutdown seen", "Ready again"
 _SHUTTING_DOWN = "node is shutting down"  # pkg/kubelet/nodestatus/setters.go
-_ZONE = "topology.kubernetes.io/zone"
 _CONDITION_TAINTS = ("node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/unreachable:NoExecute")
 
 
@@ -26,7 +26,7 @@ def node_measures(timeline: Timeline, start: float, names: Names) -> Iterator[tu
             yield Measure(Kind.NODE, names.node(name), what), t
         tainted = [t for what, t in changes if what.removeprefix("tainted ") in _CONDITION_TAINTS]
         if tainted:
-            zone = (history.last.object.metadata.labels or {}).get(_ZONE, "")
+            zone = (history.last.object.metadata.labels or {}).get(ZONE_LABEL, "")
             evicting[zone or "of no zone"].append(min(tainted))
     for zone, times in evicting.items():
         for rank, t in list(enumerate(sorted(times), 1))[1:]:

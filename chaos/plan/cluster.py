@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from chaos.model.kube import Node, Pod, is_ready, is_static
-from chaos.model.labels import CONTROL_PLANE_LABELS, ETCD_LABEL
+from chaos.model.labels import CONTROL_PLANE_LABELS, ETCD_LABEL, ZONE_LABEL
 
 # Static pods of the control plane; the kubelet appends the node's name. Others, such as a proxy, run on workers too.
 _CONTROL_PLANE_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-ZONE = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True)  # no slots: of the cached property
@@ -63,7 +62,7 @@ class ClusterView:
 
 def zone(node: Node) -> str:
     """The node's zone, "" if it has none."""
-    return (node.metadata.labels or {}).get(ZONE, "")
+    return (node.metadata.labels or {}).get(ZONE_LABEL, "")
 
 
 def node_addresses(node: Node) -> frozenset[str]:

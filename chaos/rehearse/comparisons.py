@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ from chaos.model.missing_file import missing_file_hint
 from chaos.model.recording import RecordingEntry
 from chaos.model.result import RunResult
 from chaos.outcome.prediction import parse_prediction
+from chaos.rehearse.boot_times import boot_times, with_boot_times
 from chaos.rehearse.copies import snapshot_source
 from chaos.rehearse.futures import expected_of_recording
 from chaos.rehearse.many import Rehearsals, Report
@@ -119,14 +120,20 @@ def _rehearsed(loaded: _Loaded, snapshot: Path, options: CompareOptions) -> Expe
         )
     registry = load_registry()
     experiment = load(_experiment_file(directory, side.name), registry)
-    source = snapshot_source(snapshot)
+    try:
+        boots = boot_times(loaded.entries, [node for nodes in side.targets.values() for node in nodes])
+    except ReplayError as error:
+        raise NotComparableError(f"{side.name} does not show how long its machines boot: {error}") from error
+    source = with_boot_times(snapshot_source(snapshot), boots)
     jobs = options.jobs or len(os.sched_getaffinity(0))
     rehearsals = Rehearsals(experiment, registry, source, jobs, report=options.report)
     samples = rehearsals.over_seeds(options.seeds, side.targets)
     if not any(sample.outcome for sample in samples):
         why = next((sample.refused for sample in samples if sample.refused), "no rehearsal came to its fault")
         raise NotComparableError(f"{side.name} cannot be rehearsed on {snapshot.name}: {why}")
-    return expected_of_prediction(predict(experiment, source, samples), snapshot.name)
+    expected = expected_of_prediction(predict(experiment, source, samples), snapshot.name)
+    taken = tuple(f"{node} boots in {seconds:.1f} s, as in {side.name}" for node, seconds in boots.items())
+    return replace(expected, notes=expected.notes + taken)
 
 
 def _experiment_file(directory: Path, name: str) -> Path:

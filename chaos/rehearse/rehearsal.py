@@ -15,6 +15,7 @@ from chaos.forecast.headline import headline
 from chaos.forecast.sample import Sample
 from chaos.model.errors import Refused
 from chaos.model.inventory import Inventory
+from chaos.model.labels import ZONE_LABEL
 from chaos.outcome.prediction import Prediction
 from chaos.rehearse.copies import Source, parse_changes, snapshot_source
 from chaos.rehearse.many import Rehearsals
@@ -97,7 +98,7 @@ def victims_of(source: Source, each: str) -> Victims:
         return Victims()
     zones = sorted({node.zone for node in workers} - {""})
     if not zones:
-        raise Refused("no node has a zone", hint="use --each-node, or label the nodes with topology.kubernetes.io/zone")
+        raise Refused("no node has a zone", hint=f"use --each-node, or label the nodes with {ZONE_LABEL}")
     return Victims({zone: tuple(node.name for node in workers if node.zone == zone) for zone in zones})
 
 

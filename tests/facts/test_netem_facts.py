@@ -206,3 +206,53 @@ def test_black_holes(stdout: str, value: list[str]) -> None:
 def test_what_is_not_understood_is_unknown(name: str, stdout: str, exit_code: int) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         FACTS[name].parse(stdout, exit_code)
+
+
+def zoned(name: str, zone: str, *addresses: str) -> dict[str, Any]:
+    labels = {"kubernetes.io/hostname": name} | ({"topology.kubernetes.io/zone": zone} if zone else {})
+    found = [{"type": "InternalIP", "address": address} for address in addresses]
+    return {"metadata": {"name": name, "labels": labels}, "status": {"addresses": found}}
+
+
+BY_ZONE = [
+    zoned("nowhere", "", "10.0.0.5"),
+    zoned("own", "a", "10.0.0.1", "192.0.2.1"),
+    zoned("far", "b", "192.0.2.1", "10.0.0.3", "fd00::3"),
+    zoned("near", "a", "192.0.2.1", "10.0.0.2"),
+]
+OWN = "labels/kubernetes.io/hostname,topology.kubernetes.io/zone"
+
+
+def test_pings_go_to_another_zone_and_to_the_own_one() -> None:
+    """Not to a node in no zone, nor to what the own node shares with others."""
+    own = {"kubernetes.io/hostname": "own", "topology.kubernetes.io/zone": "a"}
+    known: dict[str, Any] = {"server-addresses": ["10.0.0.9"], "api-peers": [], NODES: BY_ZONE, OWN: own}
+    routes = find_fact(FACTS, "peer-routes?by=zone")
+    assert routes.needs == ("server-addresses", "api-peers", NODES, OWN)
+    wanted = ["10.0.0.2", "10.0.0.3", "10.0.0.9", "fd00::3"]  # an API server may be in another zone
+    assert routes.command_for(known).stdin == "".join(f"route get {address}\n" for address in wanted)
+    fact = find_fact(FACTS, "round-trips?by=zone")
+    assert fact.needs == (*routes.needs, "peer-routes?by=zone")
+    reached = {"peer-routes?by=zone": dict.fromkeys(wanted, "eth0")}
+    script = str(fact.command_for(known | reached))
+    assert [part.split(";")[0] for part in script.split("peer ")[1:]] == ["other-zones 10.0.0.3", "own-zone 10.0.0.2"]
+    six = str(find_fact(FACTS, "ping-bursts?by=zone&family=ipv6").command_for(known | reached))
+    assert [part.split(";")[0] for part in six.split("peer ")[1:]] == ["other-zones fd00::3"]
+    unnamed = known | {OWN: {"topology.kubernetes.io/zone": "a"}}
+    assert "own-zone 10.0.0.2" in str(fact.command_for(unnamed | reached))
+
+
+@pytest.mark.parametrize("labels", [{}, None, {"kubernetes.io/hostname": "own"}])
+def test_a_node_without_a_zone_pings_none(labels: dict[str, str] | None) -> None:
+    known: dict[str, Any] = {"server-addresses": [], "api-peers": [], NODES: BY_ZONE, OWN: labels}
+    for name, more in (("peer-routes", {}), ("mtu-pings?size=1400", {"peer-routes?by=zone": {"10.0.0.3": "eth0"}})):
+        reference = f"{name}{'&' if '?' in name else '?'}by=zone"
+        with pytest.raises(ValueError, match=r"no label topology\.kubernetes\.io/zone"):
+            find_fact(FACTS, reference).command_for(known | more)
+
+
+def test_networks_and_zones_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="networks and by exclude each other"):
+        find_fact(FACTS, "round-trips?by=zone&networks=10.0.0.0%2F8")
+    with pytest.raises(ValueError, match="by"):
+        find_fact(FACTS, "round-trips?by=rack")

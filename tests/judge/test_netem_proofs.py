@@ -86,6 +86,10 @@ def test_loss(before: Any, after: list[Any], expected: ProofStatus) -> None:
         (pings(10, 10), [pings(10, 10, 0.09)], DISPROVEN),
         (pings(10, 10, 0.15), [pings(10, 10, 0.2)], DISPROVEN),
         (pings(10, 10), [pings(10, 10, 0.14)], UNPROVEN),
+        (pings(10, 10), [pings(10, 10, 0.8)], PROVEN),  # a busy network
+        (pings(10, 10), [pings(10, 10, 0.802)], UNPROVEN),  # something else is late
+        (pings(10, 10), [pings(10, 10, 0.2), pings(10, 10, 5.0)], UNPROVEN),
+        (pings(10, 10, 0.7), [pings(10, 10, 1.4)], PROVEN),  # a rise is what counts
         (pings(10, 10), [pings(10, 0)], UNPROVEN),
         (None, [pings(10, 10, 0.2043)], UNPROVEN),
     ],
@@ -196,3 +200,49 @@ def test_pings_that_began_before_the_step_do_not_count() -> None:
     method = "[{name: do, action: packet-loss, target: victim, with: {percent: 30}}]"
     (step,) = judge(experiment(method=method), story.timeline(300), plugin_registry(), Options()).steps
     assert step.proof_status is UNPROVEN
+
+
+ZONES: dict[str, Any] = {"from": "other-zones"}
+
+
+def zones(far: dict[str, Any], near: dict[str, Any] | None) -> dict[str, Any]:
+    """Pings to another zone, and to the own one."""
+    found = {"other-zones": far["control-plane"]}
+    return found | ({"own-zone": near["control-plane"]} if near else {})
+
+
+@pytest.mark.parametrize(
+    ("action", "hit", "free", "doubt"),
+    [
+        ("packet-loss", pings(100, 70), pings(100, 100), "its own zone was hit too"),
+        ("packet-corrupt", pings(100, 72), pings(100, 100), "its own zone was hit too"),
+        ("packet-duplicate", pings(100, 100, twice=30), pings(100, 100), "its own zone was hit too"),
+        ("latency", pings(10, 10, 0.2043), pings(10, 10), "its own zone was late too"),
+        ("bandwidth", pings(25, 25, longest=0.25), pings(25, 25, longest=0.005), "its own zone was not faster"),
+    ],
+)
+def test_the_own_zone_is_not_hit(action: str, hit: Any, free: Any, doubt: str) -> None:
+    """Where there is no other node in it, the filters alone show that."""
+    usual = pings(25, 25, longest=0.005)
+    for near in (free, None):
+        before, after = zones(usual, usual if near else None), zones(hit, near)
+        assert proof(action, before, after, loaded=NONE_DROPPED, **ZONES)[0] is PROVEN
+    status, because = proof(action, zones(usual, usual), zones(hit, hit), loaded=NONE_DROPPED, **ZONES)
+    assert (status, because.rpartition(": ")[2]) == (UNPROVEN, doubt)
+    assert "to its own zone" in because
+
+
+def test_a_node_of_the_own_zone_that_was_down_before_shows_nothing() -> None:
+    usual, hit, down = pings(100, 100), pings(100, 70), pings(100, 0)
+    status, because = proof("packet-loss", zones(usual, down), zones(hit, down), **ZONES)
+    assert status is PROVEN
+    assert "own zone" not in because
+    assert proof("packet-loss", zones(usual, usual), zones(hit, down), **ZONES)[0] is UNPROVEN
+
+
+def test_another_zone_that_is_not_hit_disproves() -> None:
+    """Also if the own one is."""
+    usual, hit = pings(100, 100), pings(100, 70)
+    assert proof("packet-loss", zones(usual, usual), zones(usual, hit), **ZONES)[0] is DISPROVEN
+    assert proof("packet-loss", zones(usual, usual), zones(hit, pings(100, 95)), **ZONES)[0] is PROVEN
+    assert proof("packet-loss", zones(usual, usual), {"own-zone": hit["control-plane"]}, **ZONES)[0] is UNPROVEN

@@ -68,3 +68,12 @@ def pings(small: int, large: int, kind: str = "control-plane") -> dict[str, Any]
 )
 def test_large_packets(before: Any, after: list[Any], rules: Any, expected: ProofStatus) -> None:
     assert proof("mtu", PINGS, before, after, rules) is expected
+
+
+@pytest.mark.parametrize(("near", "expected"), [((3, 3), PROVEN), (None, PROVEN), ((3, 0), UNPROVEN), ((0, 0), PROVEN)])
+def test_large_packets_to_the_own_zone_pass(near: tuple[int, int] | None, expected: ProofStatus) -> None:
+    """The node that is pinged there may be down."""
+    fact = "mtu-pings?by=zone&size=1280"
+    before = pings(3, 3, "other-zones") | ({} if near is None else pings(3, 3, "own-zone"))
+    after = pings(3, 0, "other-zones") | ({} if near is None else pings(*near, "own-zone"))
+    assert proof("mtu", fact, before, [after], {"packets": 4}, **{"from": "other-zones"}) is expected

@@ -10,7 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from chaos.app.judge import JudgedRun
+from chaos.app.registry import load_registry
 from chaos.compare.comparison import Comparison
 from chaos.compare.json_ import comparison_document
 from chaos.compare.markdown import comparison_markdown
@@ -22,12 +25,14 @@ from chaos.lab.cluster import Cluster
 from chaos.model.errors import BadInput, Exit
 from chaos.outcome.acceptance import Standing
 from chaos.outcome.prediction import Prediction, dump_prediction
+from chaos.rehearse import comparisons
 from chaos.rehearse.comparisons import CompareOptions, compare_all
+from chaos.rehearse.run import RehearsalOptions, rehearse_once
 from chaos.store import run_directory
 from chaos.store.recording import build_timeline, read_recording
 from tests.kit.lab_copies import save
 from tests.kit.processes import EXPERIMENTS, ROOT
-from tests.kit.rehearsals import rehearse, spec_of
+from tests.kit.rehearsals import loaded, rehearse, settings_of, spec_of
 
 RECORDINGS = ROOT / "tests" / "recordings"
 NAME = "power-cut"
@@ -50,7 +55,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _store(root: Path, stamp: str, seed: int, breakages: tuple[str, ...] = (), name: str = NAME) -> Path:
     directory = root / name / stamp
     directory.mkdir(parents=True)
-    run = rehearse(name, seed, breakages, directory / run_directory.RECORDING)
+    return _write(directory, name, rehearse(name, seed, breakages, directory / run_directory.RECORDING))
+
+
+def _write(directory: Path, name: str, run: JudgedRun) -> Path:
     run.write(directory)
     shutil.copy(EXPERIMENTS / f"{name}.yaml", directory / run_directory.EXPERIMENT)
     run_directory.save(directory, run_directory.PLAN, {"source": str(EXPERIMENTS / f"{name}.yaml")})
@@ -116,6 +124,31 @@ def test_a_run_is_rehearsed_on_a_snapshot_with_its_victims(reports: Path, tmp_pa
     assert found.expected.targets == found.side.targets
     (wrong,) = _compare(reports, "wrong", snapshot=path, seeds=tuple(range(1, 11)))
     assert wrong.exit_code == Exit.VIOLATED
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_machines_boot_as_long_as_in_the_run(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, taken: bool
+) -> None:
+    """Without that a machine that boots slowly differs from its copies."""
+    spec = spec_of(NAME)
+    slow = structs.replace(spec, nodes=[structs.replace(node, boot_seconds=90.0) for node in spec.nodes])
+    directory = reports / NAME / f"slow-{taken}"
+    directory.mkdir()
+    options = RehearsalOptions(settings_of(NAME), directory / run_directory.RECORDING)
+    _write(directory, NAME, rehearse_once(loaded(NAME), load_registry(), slow, 1, options))
+    cluster = Cluster(spec)
+    cluster.start()
+    cluster.sim.run_until(cluster.sim.now + 30.0)
+    if not taken:
+        monkeypatch.setattr(comparisons, "boot_times", lambda _entries, _nodes: {})
+    path = save(cluster, tmp_path / "lab.snapshot.gz")
+    (found,) = _compare(reports, directory.name, snapshot=path, seeds=tuple(range(1, 11)))
+    assert (found.exit_code == Exit.HELD) is taken, [str(row) for row in found.outside]
+    (victim,) = found.side.targets["victim"]
+    notes = [note for note in found.notes if note.startswith(f"{victim} boots in ")]
+    assert len(notes) == taken
+    assert all(89 < float(note.split()[3]) < 92 for note in notes), notes
 
 
 def test_other_victims_are_refused_without_the_option(reports: Path) -> None:

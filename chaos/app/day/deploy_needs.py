@@ -16,7 +16,7 @@ from chaos.model.driver import DEFAULT_TRANSPORT, transport_drivers
 from chaos.model.experiment import TargetSpec
 from chaos.model.field_types import Secret
 from chaos.model.inventory import Defaults, Host, Inventory
-from chaos.plan.cluster import ZONE
+from chaos.model.labels import ZONE_LABEL
 
 _API_PORTS = (443, 6443)  # of the Service, and of the API servers behind it: a policy may see either
 _KUBELET_PORT = 10250
@@ -79,7 +79,7 @@ def preferences_of(targets: Iterable[Mapping[str, object]], inventory: Inventory
 def _labels(spec: TargetSpec) -> Iterator[tuple[str, str]]:
     yield from (spec.match_labels or {}).items()
     if spec.zone:
-        yield ZONE, spec.zone
+        yield ZONE_LABEL, spec.zone
     if spec.os == "windows":
         yield _OS, spec.os
 

@@ -90,6 +90,7 @@ def test_everything_but_us_leaves_out_the_operator_and_the_own_pods() -> None:
 REFUSED: list[tuple[dict[str, Any], Target, str]] = [
     ({"traffic": "pods"}, WINDOWS, "does not see the traffic of pods"),
     ({"from": "nodes"}, WINDOWS, "from: nodes cannot be proven"),
+    ({"from": "other-zones"}, WINDOWS, "from: other-zones cannot be proven"),
     ({"from": "cidr", "cidrs": ["10.0.0.0/8"]}, WINDOWS, "from: cidr cannot be proven"),
     ({"from": "port", "ports": [443]}, WINDOWS, "from: port cannot be proven"),
     ({"direction": "in"}, WINDOWS, "judges a connection by its first packet"),
