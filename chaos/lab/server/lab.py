@@ -23,12 +23,13 @@ from chaos.lab.controllers.server import ControllerManagerServer
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.kubelet.server import KubeletServer
 from chaos.lab.node.machine import Machine
+from chaos.lab.node.network import addresses_of
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.server.port_reservation import LOOPBACK, PortReservation
 from chaos.lab.server.tls import LabAuthority, write_private
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.sim.time_source import TimeSource
-from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec
+from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeAddress, NodeSpec
 
 if TYPE_CHECKING:
     from chaos.lab.server.windows_hosts import WindowsHosts
@@ -70,8 +71,13 @@ class Lab:
             for node in spec.nodes
         }
         nodes = [
-            msgspec.structs.replace(node, address=addresses[node.name], kubelet_port=ports[node.name][0].port)
-            for node in spec.nodes
+            msgspec.structs.replace(
+                node,
+                address=addresses[node.name],
+                kubelet_port=ports[node.name][0].port,
+                more_addresses=[*node.more_addresses, _simulated_address(index)],
+            )
+            for index, node in enumerate(spec.nodes)
         ]
         self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
         self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free, options.careful)
@@ -237,6 +243,11 @@ class Lab:
             "current-context": name,
         }
         return json.dumps(config, indent=1).encode()
+
+
+def _simulated_address(index: int) -> NodeAddress:
+    """The node's address in the simulated network, by which other machines know it."""
+    return NodeAddress(type="InternalIP", address=addresses_of(index)["ipv4"])
 
 
 def _server_address(node: NodeSpec) -> str:
