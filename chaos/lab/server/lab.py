@@ -70,15 +70,7 @@ class Lab:
             node.name: (PortReservation(addresses[node.name]), PortReservation(addresses[node.name], node.ssh_port))
             for node in spec.nodes
         }
-        nodes = [
-            msgspec.structs.replace(
-                node,
-                address=addresses[node.name],
-                kubelet_port=ports[node.name][0].port,
-                more_addresses=[*node.more_addresses, _simulated_address(index)],
-            )
-            for index, node in enumerate(spec.nodes)
-        ]
+        nodes = [_served(node, index, ports[node.name][0].port) for index, node in enumerate(spec.nodes)]
         self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
         self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free, options.careful)
         self._time_source = TimeSource(self.lockstep)
@@ -245,9 +237,11 @@ class Lab:
         return json.dumps(config, indent=1).encode()
 
 
-def _simulated_address(index: int) -> NodeAddress:
-    """The node's address in the simulated network, by which other machines know it."""
-    return NodeAddress(type="InternalIP", address=addresses_of(index)["ipv4"])
+def _served(node: NodeSpec, index: int, kubelet_port: int) -> NodeSpec:
+    """The node where its servers listen, and with its address in the simulated network."""
+    simulated = NodeAddress(type="InternalIP", address=addresses_of(index)["ipv4"])
+    more = [*node.more_addresses, simulated]
+    return msgspec.structs.replace(node, address=_server_address(node), kubelet_port=kubelet_port, more_addresses=more)
 
 
 def _server_address(node: NodeSpec) -> str:
