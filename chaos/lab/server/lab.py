@@ -23,12 +23,13 @@ from chaos.lab.controllers.server import ControllerManagerServer
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.kubelet.server import KubeletServer
 from chaos.lab.node.machine import Machine
+from chaos.lab.node.network import addresses_of
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.server.port_reservation import LOOPBACK, PortReservation
 from chaos.lab.server.tls import LabAuthority, write_private
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.sim.time_source import TimeSource
-from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec
+from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeAddress, NodeSpec
 
 if TYPE_CHECKING:
     from chaos.lab.server.windows_hosts import WindowsHosts
@@ -69,10 +70,7 @@ class Lab:
             node.name: (PortReservation(addresses[node.name]), PortReservation(addresses[node.name], node.ssh_port))
             for node in spec.nodes
         }
-        nodes = [
-            msgspec.structs.replace(node, address=addresses[node.name], kubelet_port=ports[node.name][0].port)
-            for node in spec.nodes
-        ]
+        nodes = [_served(node, index, ports[node.name][0].port) for index, node in enumerate(spec.nodes)]
         self.cluster = Cluster(msgspec.structs.replace(spec, nodes=nodes))
         self.lockstep = Lockstep(self.cluster.sim, options.speed, options.free, options.careful)
         self._time_source = TimeSource(self.lockstep)
@@ -237,6 +235,13 @@ class Lab:
             "current-context": name,
         }
         return json.dumps(config, indent=1).encode()
+
+
+def _served(node: NodeSpec, index: int, kubelet_port: int) -> NodeSpec:
+    """The node where its servers listen, and with its address in the simulated network."""
+    simulated = NodeAddress(type="InternalIP", address=addresses_of(index)["ipv4"])
+    more = [*node.more_addresses, simulated]
+    return msgspec.structs.replace(node, address=_server_address(node), kubelet_port=kubelet_port, more_addresses=more)
 
 
 def _server_address(node: NodeSpec) -> str:
