@@ -1,6 +1,6 @@
 """Predicted and then run: on the same lab with another seed, on a copy from its snapshot, and on one that does wrong.
 
-All shipped experiments with NODEFALL_EXPERIMENTS=all (``.ci/nightly``); else a seeded part.
+All shipped experiments only with NODEFALL_EXPERIMENTS=all (``.ci/nightly``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from chaos.app.lab_spec import lab_spec
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.experiment_runs import BUNDLED, part
+from tests.kit.nightly import others_nightly
 from tests.kit.predictions import NothingHappenedError, surprises, surprises_of_copy
 from tests.kit.random_clusters import set_up
 from tests.kit.rehearsals import START, settings_of
@@ -23,7 +24,7 @@ from tests.kit.simkit import workload
 IS_WHOLE = os.environ.get("NODEFALL_EXPERIMENTS") == "all"
 LINUX = [name for name, item in BUNDLED.items() if "windows" not in item.notes["lab"]]
 TIMING = [  # experiments with a breakage that moves times or states, of mechanisms of each kind
-    ("power-cut", "unknown-late"),
+    pytest.param("power-cut", "unknown-late", marks=pytest.mark.nightly),
     ("two-phases", "buckets-reordered"),
 ]
 
@@ -51,13 +52,14 @@ def _populate(cluster: Cluster) -> None:
     cluster.sim.run_until(cluster.sim.now + 60)
 
 
-@pytest.mark.parametrize("name", ["power-cut", "graceful-poweroff"])
+@pytest.mark.parametrize("name", others_nightly(["power-cut", "graceful-poweroff"], ("graceful-poweroff",)))
 def test_a_copy_predicts_the_cluster_it_was_taken_of(tmp_path: Path, name: str) -> None:
     nodes = [NodeSpec(name="cp", role="control-plane"), *(NodeSpec(name=f"w{number}") for number in range(1, 5))]
     assert [str(row) for row in surprises_of_copy(name, LabSpec(nodes=nodes), _populate, tmp_path)] == []
 
 
-@pytest.mark.parametrize("name", part(LINUX, 20 if IS_WHOLE else 1))
+@pytest.mark.skipif(not IS_WHOLE, reason="takes minutes: NODEFALL_EXPERIMENTS=all")
+@pytest.mark.parametrize("name", part(LINUX, 20))
 def test_a_copy_of_an_experiments_lab_predicts_it(tmp_path: Path, name: str) -> None:
     """Populated, so that more than the experiment's own pods are concerned."""
     lab = settings_of(name).lab
