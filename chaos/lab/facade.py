@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chaos.lab.replay.compare import Difference, Result, count_states
     from chaos.lab.replay.forecast import forecast
     from chaos.lab.replay.parser import parse
-    from chaos.lab.replay.recording import NotARecordingError, Observation, Recording, ReplayError
+    from chaos.lab.replay.recording import Observation, Recording, ReplayError
     from chaos.lab.replay.verify import replay
     from chaos.lab.sim.clock import SimClock
     from chaos.lab.snapshot.copy import Copy
@@ -47,7 +47,6 @@ __all__ = [
     "ExecError",
     "LabSpec",
     "Machine",
-    "NotARecordingError",
     "Observation",
     "Recording",
     "ReplayError",
@@ -84,7 +83,7 @@ _MODULES = {
     "nearest_version": "chaos.lab.versions",
     "parse": "chaos.lab.replay.parser",
     "forecast": "chaos.lab.replay.forecast",
-    **dict.fromkeys(("NotARecordingError", "Observation", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
+    **dict.fromkeys(("Observation", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
     "replay": "chaos.lab.replay.verify",
 }
 

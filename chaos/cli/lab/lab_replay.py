@@ -14,12 +14,12 @@ from chaos.cli.output import echo
 
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     """Print the comparison; the exit code. Raises BadInput, and NodefallError if the lab cannot replay it."""
-    from chaos.lab.facade import NotARecordingError, ReplayError, count_states, parse, replay
+    from chaos.lab.facade import ReplayError, count_states, parse, replay
     from chaos.model.errors import Exit, NodefallError, bad_input
 
     try:
         recording = parse(_lines(path))
-    except NotARecordingError as error:
+    except ReplayError as error:
         raise bad_input(str(path), str(error)) from error
     if only_count:
         total = count_states(recording)

@@ -1,8 +1,10 @@
 """When recorded changes were made, as far as the recording itself shows: a watch that stalls delivers them late.
 
 Three things show that a change was made before it came. The API server notes, in whole seconds, when it creates or
-deletes an object and when it grants an eviction. A request that was answered was carried out before. And etcd numbers
-all writes of a cluster in order (resourceVersion): each was made before those with a greater number. Pure.
+deletes an object and when it grants an eviction; this is asked only of what came in or just after a stall, as clocks
+are set, and those of several API servers differ. A request that was answered was carried out before. And etcd numbers
+all writes in order (resourceVersion): each was made before those with a greater number; but Events, and Leases, may
+have an etcd of their own (--etcd-servers-overrides). Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from chaos.lab.objects.accessors import Object, condition, is_deleting, uid_of
-from chaos.lab.replay.recording import Observation, to_epoch
+from chaos.lab.replay.recording import Observation, ReplayError, Stall, to_epoch
 from chaos.lab.replay.requests import Request
 
 _SECOND = 1.0  # metav1.Time has whole seconds
@@ -24,14 +26,17 @@ _Observations = dict[str, list[Observation]]
 _Change = tuple[Observation, Object | None]
 
 
-def at_their_moments(observations: _Observations, requests: Iterable[Request]) -> _Observations:
+def at_their_moments(
+    observations: _Observations, requests: Iterable[Request], late: Iterable[Stall] = ()
+) -> _Observations:
     """The same observations; those that came late are at the last moment at which they can have been made.
 
-    Leases and Events stay as they came: they have times of their own.
+    ``late``: stalls, each with the time after it in which requests still took seconds. Leases and Events stay as they
+    came: they have times of their own.
     """
     if not _is_ordered(observations):
         return observations
-    limits = _limits(observations, list(requests))
+    limits = _limits(observations, list(requests), list(late))
     return {
         plural: items if plural in _WITH_TIMES else _corrected(items, limits) for plural, items in observations.items()
     }
@@ -45,14 +50,15 @@ def made_by_server(item: Observation, before: Object | None) -> float | None:
     obj = item.object
     if before is None:
         created = obj["metadata"].get("creationTimestamp")
-        return to_epoch(created) if item.type == "ADDED" and created and _is_untouched(obj) else None
+        return _to_epoch(created) if item.type == "ADDED" and _is_untouched(obj) else None
     if is_deleting(obj) and _grace(obj) != _grace(before) and obj.get("status") == before.get("status"):
         if is_deleting(before) and _grace(obj):
             return None  # a shorter grace period counts from the first deletion (rest.BeforeDelete)
-        return to_epoch(obj["metadata"]["deletionTimestamp"]) - (_grace(obj) or 0)
+        ends = _to_epoch(obj["metadata"]["deletionTimestamp"])
+        return None if ends is None else ends - (_grace(obj) or 0)
     target, old = (condition(it, "DisruptionTarget") or {} for it in (obj, before))
     is_evicted = target.get("reason") == _EVICTED != old.get("reason") and not is_deleting(obj)
-    return to_epoch(target["lastTransitionTime"]) if is_evicted and _is_only_condition(obj, before) else None
+    return _to_epoch(target.get("lastTransitionTime")) if is_evicted and _is_only_condition(obj, before) else None
 
 
 def changes(items: list[Observation]) -> Iterator[_Change]:
@@ -72,15 +78,16 @@ def _is_ordered(observations: _Observations) -> bool:
     return True
 
 
-def _limits(observations: _Observations, requests: list[Request]) -> dict[int, float]:
+def _limits(observations: _Observations, requests: list[Request], late: list[Stall]) -> dict[int, float]:
     """The last moment at which each resourceVersion can have been written."""
     offset = _clock_offset(observations)
     bounds: dict[int, float] = {}
     for plural, items in observations.items():
-        for item, before in changes(items):
+        for item, before in changes(items) if plural not in _WITH_TIMES else ():
             version, limit = _version(item, before), item.t
-            if offset is not None and plural in _DATED and (own := made_by_server(item, before)) is not None:
-                limit = min(limit, own + _SECOND + offset)
+            stall = next((it for it in late if it.begin < item.t <= it.end), None)
+            if stall and offset is not None and plural in _DATED:
+                limit = _dated_limit(item, before, offset, stall)
             answers = [it.answered for it in requests if it.answered is not None and it.wrote(item, before, plural)]
             bounds[version] = min(bounds.get(version, limit), limit, *answers)
     limits: dict[int, float] = {}
@@ -89,6 +96,13 @@ def _limits(observations: _Observations, requests: list[Request]) -> dict[int, f
         last = limits[version] = min(last, bounds[version])
     limits.pop(0, None)
     return limits
+
+
+def _dated_limit(item: Observation, before: Object | None, offset: float, stall: Stall) -> float:
+    """By the API server's own time; as it came if that is before the stall, as of a clock that was set."""
+    own = made_by_server(item, before)
+    limit = item.t if own is None else own + _SECOND + offset
+    return limit if stall.begin <= limit < item.t else item.t
 
 
 def _clock_offset(observations: _Observations) -> float | None:
@@ -134,7 +148,16 @@ def _is_untouched(obj: Object) -> bool:
 
 
 def _grace(obj: Object) -> int | None:
-    return obj["metadata"].get("deletionGracePeriodSeconds") if is_deleting(obj) else None
+    seconds = obj["metadata"].get("deletionGracePeriodSeconds") if is_deleting(obj) else None
+    return seconds if isinstance(seconds, int) else None
+
+
+def _to_epoch(text: str | None) -> float | None:
+    """None without a time, and for one that is none: a recording may be anybody's."""
+    try:
+        return to_epoch(text) if text else None
+    except ReplayError:
+        return None
 
 
 def _is_only_condition(obj: Object, before: Object) -> bool:

@@ -12,7 +12,7 @@ from chaos.lab.replay.inferred_requests import inferred_requests
 from chaos.lab.replay.moments import at_their_moments
 from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording
 from chaos.lab.replay.requests import Requests
-from chaos.lab.replay.stalls import answers, find_stalls
+from chaos.lab.replay.stalls import answers, find_stalls, late_times
 from chaos.lab.replay.verbs import UNDO, verb_of
 
 _INHIBITORS = ("inhibitor-locks", "inhibitors")  # the latter in recordings of 0.1.0
@@ -61,7 +61,7 @@ def _order_changes(recording: Recording, requests: Requests) -> None:
     recording.observations = _since(received, start)
     recording.stalls = find_stalls(recording)
     recording.answers = answers(received["leases"])
-    recording.observations = _since(at_their_moments(received, requests), start)
+    recording.observations = _since(at_their_moments(received, requests, late_times(recording)), start)
 
 
 def _since(observations: dict[str, list[Observation]], start: float) -> dict[str, list[Observation]]:

@@ -99,6 +99,11 @@ def find_wakes(recording: Recording) -> list[Stall]:
     return _merged(wakes)
 
 
+def late_times(recording: Recording) -> list[Stall]:
+    """Stalls, each with the time just after it."""
+    return _merged([*recording.stalls, *find_wakes(recording)])
+
+
 def answers(leases: list[Observation]) -> dict[tuple[str, float], float]:
     """When renewals that were slow were done, by node and renew time of its clock: the next one is a period later."""
     return {(it.node, it.renewed): it.at + it.renewed - it.sent for it in _renewals(leases) if not it.is_in_time}

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.lab.replay.moments import at_their_moments, made_by_server
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.recording import Observation
+from chaos.lab.replay.recording import Observation, Stall
 from chaos.lab.replay.requests import Request, Requests
 
 BASE = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
@@ -72,8 +72,13 @@ def _seen(*items: tuple[float, str, Body]) -> list[Observation]:
     return [Observation(BASE + at, type_, body) for at, type_, body in items]
 
 
-def _moved(observations: dict[str, list[Observation]], *requests: Request, kind: str = "pods") -> list[float]:
-    return [round(item.t - BASE, 2) for item in at_their_moments(observations, requests)[kind]]
+STALL = Stall(BASE + 10, BASE + 100)
+
+
+def _moved(
+    observations: dict[str, list[Observation]], *requests: Request, kind: str = "pods", late: Stall = STALL
+) -> list[float]:
+    return [round(item.t - BASE, 2) for item in at_their_moments(observations, requests, [late])[kind]]
 
 
 FIRST = (0.0, "LIST", _pod(1))
@@ -108,6 +113,39 @@ def test_the_clock_of_the_api_server_may_differ(skew: float) -> None:
     assert _moved({"pods": pods, "jobs": _seen((5, "ADDED", job))}) == [0, 21]
 
 
+@pytest.mark.parametrize(
+    ("late", "set_by", "expected"),
+    [
+        (STALL, 0, [0, 21]),
+        (Stall(BASE + 60, BASE + 90), 0, [0, 50]),  # without a stall a clock that was set is likelier than a late watch
+        (STALL, -3600, [0, 50]),  # before the stall it would not have been late
+    ],
+)
+def test_times_of_the_api_server_are_asked_of_stalls(late: Stall, set_by: float, expected: list[float]) -> None:
+    pods = _seen(FIRST, (50, "MODIFIED", _pod(10, deleted=20 + set_by)))
+    created = _seen((5, "ADDED", _pod(4, created=5, node="")))
+    assert _moved({"pods": pods, "jobs": created}, late=late) == expected
+
+
+TIMES = ("creationTimestamp", "deletionTimestamp", "lastTransitionTime", "deletionGracePeriodSeconds")
+
+
+@pytest.mark.parametrize("key", TIMES)
+@pytest.mark.parametrize("value", [None, "", "x", "yesterday", "30"])
+def test_what_is_no_time_shows_nothing(key: str, value: str | None) -> None:
+    def spoil(body: Body) -> Body:
+        for part in (body["metadata"], *body.get("status", {}).get("conditions", [])):
+            part.update({key: value} if key in part else {})
+        return body
+
+    pods = _seen(FIRST, (50, "MODIFIED", spoil(_pod(10, evicted=20))), (60, "MODIFIED", spoil(_pod(12, deleted=20))))
+    created = _seen((5, "ADDED", spoil(_pod(4, created=5, node=""))))
+    times = _moved({"pods": pods, "jobs": created})
+    assert times[0] == 0
+    assert times[1] in (21, 50)
+    assert times[2] in (21, 60)
+
+
 def test_a_list_after_a_gap_is_not_in_the_order_of_writes() -> None:
     """Objects come by name: what is listed later was not made later."""
     new, old = _pod(30, phase="Failed"), _pod(10, deleted=20)
@@ -115,7 +153,7 @@ def test_a_list_after_a_gap_is_not_in_the_order_of_writes() -> None:
     pods = _seen(FIRST, (1, "ADDED", {**_pod(2), "metadata": {**new["metadata"], "resourceVersion": "2"}}))
     gap = _seen((50, "MODIFIED", new), (50, "MODIFIED", old))
     created = Observation(BASE + 5, "ADDED", _pod(4, created=5, node=""))
-    found = at_their_moments({"pods": [*pods, *gap], "jobs": [created]}, [])["pods"]
+    found = at_their_moments({"pods": [*pods, *gap], "jobs": [created]}, [], [STALL])["pods"]
     assert [(item.t - BASE, item.object["metadata"]["name"]) for item in found] == [
         (0, "one"), (1, "a"), (21, "one"), (50, "a"),
     ]  # fmt: skip
@@ -123,10 +161,17 @@ def test_a_list_after_a_gap_is_not_in_the_order_of_writes() -> None:
 
 def test_another_watch_bounds_a_change_by_its_receipt() -> None:
     pods = _seen(FIRST, (50, "MODIFIED", _pod(10, phase="Succeeded")))
-    lease = {"metadata": {"name": "n1", "uid": "l", "resourceVersion": "11"}, "spec": {}}
-    observations = {"pods": pods, "leases": _seen((30, "MODIFIED", lease))}
+    other = {"metadata": {"name": "n1", "uid": "l", "resourceVersion": "11"}, "spec": {}}
+    observations = {"pods": pods, "nodes": _seen((30, "MODIFIED", other))}
     assert _moved(observations) == [0, 30]
-    assert _moved(observations, kind="leases") == [30]
+    assert _moved(observations, kind="nodes") == [30]
+
+
+@pytest.mark.parametrize("kind", ["events", "leases"])
+def test_an_etcd_of_their_own_numbers_differently(kind: str) -> None:
+    pods = _seen(FIRST, (50, "MODIFIED", _pod(10, phase="Succeeded")))
+    other = {"metadata": {"name": "n1", "uid": "l", "resourceVersion": "11"}, "spec": {}}
+    assert _moved({"pods": pods, kind: _seen((30, "MODIFIED", other))}) == [0, 50]
 
 
 def _entry(t: float, phase: str, params: Body | None = None, **more: Any) -> Body:
@@ -174,16 +219,25 @@ def test_an_answered_eviction_had_deleted_the_pod(evidence: Body, expected: list
     assert _moved({"pods": pods}, *requests) == expected
 
 
+def _renewal(node: str, sent: float, came: float) -> Body:
+    renewed = datetime.fromtimestamp(BASE + sent, UTC).isoformat().replace("+00:00", "Z")
+    body = {"metadata": {"name": node, "uid": f"l-{node}"}, "spec": {"renewTime": renewed}}
+    return {"t": BASE + came, "kind": "leases", "type": "MODIFIED", "object": body}
+
+
 def test_user_operations_are_repeated_when_they_were_made() -> None:
     node = {"metadata": {"name": "n1", "uid": "n"}, "spec": {}, "status": {}}
     other = _pod(4, created=5, node="")
     other["metadata"] |= {"uid": "other", "name": "other"}
+    times = [(10, 10), (20, 20), (30, 49.5), (40, 49.7), (49, 50)]  # a stall from 20 s on
     entries = [
         {"t": BASE, "kind": "meta", "type": "recording", "object": {}},
+        *(_renewal(name, sent, came) for sent, came in times for name in ("n1", "n2")),
         {"t": BASE, "kind": "nodes", "type": "LIST", "object": node},
         {"t": BASE, "kind": "pods", "type": "LIST", "object": _pod(1)},
         {"t": BASE + 5, "kind": "pods", "type": "ADDED", "object": other},
         {"t": BASE + 50, "kind": "pods", "type": "MODIFIED", "object": _pod(10, evicted=23)},
     ]
+    entries.sort(key=lambda entry: float(entry["t"]))
     operations = {item.action: round(item.t - BASE, 2) for item in parse(entries).operations}
     assert operations == {"user-create": 5, "user-evict": 24}
