@@ -133,6 +133,7 @@ def test_a_journal_that_somebody_changed_is_not_undone(inventory: Path, tmp_path
     assert not maps(inventory)
 
 
+@pytest.mark.nightly
 def test_a_signed_journal_of_yesterday_is_confirmed(inventory: Path, tmp_path: Path) -> None:
     """It may have been undone long ago, and put back."""
     named = signed(inventory, tmp_path)
@@ -199,7 +200,7 @@ DAMAGE: dict[str, bytes] = {"half a line": b'{"intent":{"id":1,"st\n', "garbage"
 DAMAGED = [f"{damage}, copy {copy}" for damage in DAMAGE for copy in ("there", "deleted", "unreadable")]
 
 
-@pytest.mark.parametrize("case", others_nightly(DAMAGED, ("half a line, copy there", "garbage, copy deleted")))
+@pytest.mark.parametrize("case", others_nightly(DAMAGED, ("half a line, copy there",)))
 def test_a_damaged_journal_is_rebuilt(inventory: Path, tmp_path: Path, case: str) -> None:
     """From the copy, else from the plan: what was planned is undone if it has an effect."""
     damage, _, copy = case.partition(", copy ")

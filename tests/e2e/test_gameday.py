@@ -182,6 +182,7 @@ def test_ended_for_good_from_another_machine(tmp_path: Path) -> None:
         assert faults(tmp_path) == {"one": 1}
 
 
+@pytest.mark.nightly
 def test_nodefall_abort_halts_the_day(tmp_path: Path) -> None:
     write_day(tmp_path, TWO, lasts="1m")
     with lab(tmp_path, speed=10) as inventory:
@@ -241,6 +242,7 @@ def test_an_approval_of_another_plan_does_not_count(tmp_path: Path) -> None:
         assert [(each["by"], each["plan_hash"]) for each in state["approvals"]] == [("grace", state["plan_hash"])]
 
 
+@pytest.mark.nightly
 def test_approved_beforehand(tmp_path: Path) -> None:
     """By another machine, before anybody has run the day; after a change of the plan it does not count any more."""
     gates = [{"kind": "approval", "by": ["ada"], "onFailure": "skip"}]

@@ -76,6 +76,7 @@ def test_after_sigkill_the_labs_of_a_command_wait_for_undo(tmp_path: Path) -> No
     assert "no pending undo" in nodefall("undo", "last", cwd=tmp_path).stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly)]
 )

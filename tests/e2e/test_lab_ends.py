@@ -40,6 +40,7 @@ def rewrite(labs: Labs, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+@pytest.mark.nightly
 def test_a_killed_lab_is_dead_and_the_next_one_takes_its_place(labs: Labs) -> None:
     first = labs.up("--out", "copy.json")
     os.kill(first["pid"], signal.SIGKILL)
@@ -275,6 +276,7 @@ def test_a_lab_whose_directory_is_removed_ends(labs: Labs) -> None:
     assert labs.run("status").stdout.startswith("no labs")
 
 
+@pytest.mark.nightly
 def test_nothing_lingers_after_commands_that_start_a_lab_for_themselves(labs: Labs) -> None:
     (labs.cwd / "tmp").mkdir()
     own = environment(labs.cwd) | {"TMPDIR": str(labs.cwd / "tmp")}

@@ -155,6 +155,7 @@ def test_with_the_journal_alone(killed: Killed) -> None:
     killed.assert_next_run_starts()
 
 
+@pytest.mark.nightly
 def test_with_the_copy_in_the_cluster_alone(killed: Killed) -> None:
     killed.lose_directory()
     killed.lose_mark()

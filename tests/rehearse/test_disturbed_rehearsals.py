@@ -58,12 +58,12 @@ def test_a_node_that_the_undo_removes_as_its_watch_notices_is_not_missed() -> No
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        ("announced-again", 1),
+        pytest.param("announced-again", 1, marks=pytest.mark.nightly),
         pytest.param("drain-example", 1, marks=pytest.mark.nightly),
         pytest.param("evictions-at-once", 4, marks=pytest.mark.nightly),
         ("no-execute-removed-in-time", 1),
         ("stale-disruption-target", 1),
-        ("total-outage", 1),
+        pytest.param("total-outage", 1, marks=pytest.mark.nightly),
     ],
 )
 def test_what_a_slow_server_delays_is_not_violated(name: str, seed: int) -> None:
