@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("nightly"):
                 item.add_marker(pytest.mark.skip(reason="takes long: .ci/nightly runs it (NODEFALL_NIGHTLY=1)"))
+
+
+def pytest_collection_finish() -> None:
+    """No garbage collection examines fifteen thousand tests again."""
+    gc.collect()
+    gc.freeze()
 
 
 def group(nodeid: str) -> str:

@@ -45,6 +45,7 @@ def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         monkeypatch.setattr(repeat, "run_once", run_once)
         monkeypatch.setattr(repeat, "load_inputs", lambda _: (None, None))
         monkeypatch.setattr(repeat, "tune_gc", lambda: None)
+        monkeypatch.setattr(repeat, "free_finished_run", lambda: None)  # of a process with all tests it takes seconds
         options = RunOptions(Path("e.yaml"), "i.yaml", tmp_path, seed)
         code = repeat.run_series(options, count, OutputOptions(plain=True, **output))
         out, err = capsys.readouterr()
