@@ -24,7 +24,9 @@ settings.load_profile("suite")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose processes inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_DOCKER = re.compile(r"tests/(hosts/power|realhosts|hosts/transports)/")  # two daemons get in each other's way
+_DOCKER = re.compile(  # two daemons get in each other's way
+    r"tests/(realhosts/|hosts/power/test_power_contract|hosts/transports/test_(docker_session|session_contract))"
+)
 # Ten seconds each, and many.
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
