@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
 from chaos.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command, renew_argv
 from chaos.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
-from chaos.actions._packetfilter import merge_networks, parse_network
+from chaos.actions._packetfilter import addresses_within, merge_networks, parse_network
 from chaos.actions._params import timer_seconds
 from chaos.actions._peer_params import OTHER_ZONES
 from chaos.actions._peers import BLACK_HOLES, NODES, addresses_of, control_plane, other_nodes, require_peers
@@ -185,8 +185,7 @@ def _is_wanted(version: int, families: Sequence[str] | None) -> bool:
 def _interface(target: Target, peers: Iterable[str], routes_reference: str) -> str:
     """The interface through which the peers are reached. Raises Unsupported where it is not one of the host's own."""
     routes = target.require_fact(routes_reference, "the interface to the peers must be known")
-    networks = [parse_network(peer) for peer in peers]
-    found = sorted({dev for address, dev in routes.items() if any(ip_address(address) in net for net in networks)})
+    found = sorted({routes[address] for address in addresses_within(routes, peers)})
     if len(found) != 1:
         which = f"interfaces {', '.join(found)}" if found else "no interface"
         raise Unsupported(f"{target.node} reaches these peers through {which}; one is needed")

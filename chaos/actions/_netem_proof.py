@@ -6,6 +6,7 @@ from typing import Any
 
 from chaos.actions._binomial import at_most, too_few, too_many
 from chaos.actions._netem_params import directions, measuring_fact
+from chaos.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
 from chaos.model.action import ProofResult, ProofStatus, StepRun
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import no_proof, readings_after, within_duration
@@ -59,7 +60,7 @@ def _check_share(timeline: Timeline, step: StepRun, key: str, shares: tuple[floa
     because = f"{because}, {usual[0]} of {usual[1]} before"
     near = _own_zone_counts(timeline, step, key, least)
     because += f", {near[0]} of {near[1]} to its own zone" if near[1] else ""
-    if why := _doubt((hit, sent), usual, shares) or _own_zone_doubt(near, least):
+    if why := _doubt((hit, sent), usual, shares) or ("its own zone was hit too" if _is_hit(near, least) else ""):
         return no_proof(f"{because}: {why}")
     return ProofResult(ProofStatus.PROVEN, because, seqs)
 
@@ -77,15 +78,14 @@ def _doubt(hit: tuple[int, int], usual: tuple[int, int], shares: tuple[float, fl
 
 
 def _own_zone_counts(timeline: Timeline, step: StepRun, key: str, least: float) -> tuple[int, int]:
-    """As :func:`_counts`; none if too many were hit before the step, as of a node that is down."""
-    usual = _counts(_to_own_zone_before(timeline, step), key)
-    if usual[0] > _USUAL * least * usual[1]:
-        return 0, 0
-    return _counts(to_own_zone(timeline, step, "round-trips"), key)
+    """As :func:`_counts`; none if there are none before the step, or too many were hit, as of a node that is down."""
+    usual, near = (_counts(readings, key) for readings in to_own_zone(timeline, step, "round-trips"))
+    return near if usual[1] and not _is_hit(usual, least) else (0, 0)
 
 
-def _own_zone_doubt(near: tuple[int, int], least: float) -> str:
-    return "its own zone was hit too" if near[0] > _USUAL * least * near[1] else ""
+def _is_hit(near: tuple[int, int], least: float) -> bool:
+    """Whether by more than chance: that may hit one of however few."""
+    return near[0] > max(1, _USUAL * least * near[1])
 
 
 def _phrase(counts: tuple[int, int], key: str, node: str) -> str:
@@ -120,10 +120,11 @@ def check_latency(timeline: Timeline, step: StepRun) -> ProofResult:
     because += f" (asked {delay * 1000:g} ms more)"
     if now - usual < delay / 2:
         return ProofResult(ProofStatus.DISPROVEN, because, seqs)
-    near, near_usual = _mean(to_own_zone(timeline, step, "round-trips")), _mean(_to_own_zone_before(timeline, step))
-    because += f", {near * 1000:.1f} ms to its own zone" if near is not None else ""
-    if near is not None and near - (near_usual or 0.0) >= delay / 2:
-        return no_proof(f"{because}: its own zone was late too")
+    near_usual, near = map(_mean, to_own_zone(timeline, step, "round-trips"))
+    if near is not None and near_usual is not None:
+        because += f", {near * 1000:.1f} ms to its own zone"
+        if near - near_usual >= delay / 2:
+            return no_proof(f"{because}: its own zone was late too")
     if now - usual > _MOST_RISE * delay + _BUSY:
         return no_proof(f"{because}: later than a busy network explains")
     return ProofResult(ProofStatus.PROVEN, because, seqs) if now - usual >= _RISE * delay else no_proof(because)
@@ -146,9 +147,11 @@ def during(
                 f"{step.node} had no queueing discipline of nodefall {reading.t - step.begin:.1f} s after the step"
             )
             return [], (), ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-    found = [(value, r.seq) for r in _readings(timeline, step, fact) if (value := _of(step, r))]
+    peer = hit_peer(timeline, step, measuring_fact(fact, step.params))
+    found = [(value, r.seq) for r in _readings(timeline, step, fact) if (value := peer.pings(r))]
     if not found:
-        return [], (), no_proof(f"no pings of {step.node} were seen after the step")
+        which = f" to {peer.address}" if peer.address else ""
+        return [], (), no_proof(f"no pings of {step.node}{which} were seen after the step")
     if not seen:
         return [], (), no_proof(f"no packet of {step.node} was seen in the queueing discipline of nodefall")
     return [value for value, _ in found], tuple(seq for _, seq in found), None
@@ -156,36 +159,25 @@ def during(
 
 def before(timeline: Timeline, step: StepRun, fact: str) -> list[dict[str, Any]]:
     """Pings before the fault."""
-    found = timeline.readings(step.node, measuring_fact(fact, step.params))
-    return [value for r in found if r.t <= step.begin if (value := _of(step, r))]
+    reference = measuring_fact(fact, step.params)
+    return pings_before(timeline, step, reference, hit_peer(timeline, step, reference))
 
 
-def to_own_zone(timeline: Timeline, step: StepRun, fact: str) -> list[dict[str, Any]]:
-    """Pings during a fault between zones to another node of the own one, which it must not hit; [] of other faults."""
-    return [value for r in _readings(timeline, within_duration(step), fact) if (value := pings_to(r, "own-zone"))]
+def to_own_zone(timeline: Timeline, step: StepRun, fact: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Pings before and during a fault between zones to another node of the own one, which it must not hit.
 
-
-def _to_own_zone_before(timeline: Timeline, step: StepRun) -> list[dict[str, Any]]:
-    found = timeline.readings(step.node, measuring_fact("round-trips", step.params))
-    return [value for r in found if r.t <= step.begin if (value := pings_to(r, "own-zone"))]
+    None of other faults.
+    """
+    reference = measuring_fact(fact, step.params)
+    peer = own_zone_peer(timeline, step, reference)
+    near = [value for r in _readings(timeline, within_duration(step), fact) if (value := peer.pings(r))]
+    return pings_before(timeline, step, reference, peer), near
 
 
 def _readings(timeline: Timeline, step: StepRun, fact: str) -> list[Fact]:
     """Of the fact with the pings, that began during the fault."""
     begin = step.returned or step.begin
     return [r for r in readings_after(timeline, step, measuring_fact(fact, step.params)) if r.began >= begin]
-
-
-def _of(step: StepRun, reading: Fact) -> dict[str, Any]:
-    """Pings to the peers of the step in a reading; {} without."""
-    return pings_to(reading, str(step.params.get("from", "control-plane")))
-
-
-def pings_to(reading: Fact | None, kind: str) -> dict[str, Any]:
-    """Pings to a kind of peer in a reading; {} without."""
-    value = reading.value if reading and isinstance(reading.value, dict) else {}
-    found: dict[str, Any] = value.get(kind) or {}
-    return found
 
 
 def _mean(readings: list[dict[str, Any]]) -> float | None:

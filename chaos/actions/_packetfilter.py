@@ -124,3 +124,23 @@ def merge_networks(addresses: Iterable[str]) -> list[str]:
     v6 = [network for network in networks if isinstance(network, ipaddress.IPv6Network)]
     merged = [str(network).removesuffix("/32") for network in ipaddress.collapse_addresses(v4)]
     return merged + [str(network).removesuffix("/128") for network in ipaddress.collapse_addresses(v6)]
+
+
+def addresses_within(addresses: Iterable[str], networks: Iterable[str]) -> list[str]:
+    """Those of the addresses that are in a network. Raises ValueError.
+
+    They are looked up by their first bits: of a large cluster there are thousands of both.
+    """
+    prefixes = {_prefix(net.network_address, net.prefixlen) for net in map(parse_network, networks)}
+    lengths = {(version, length) for version, length, _ in prefixes}
+    found = []
+    for text in addresses:
+        address = ipaddress.ip_address(text)
+        own = {_prefix(address, length) for version, length in lengths if version == address.version}
+        found += [] if own.isdisjoint(prefixes) else [text]
+    return found
+
+
+def _prefix(address: ipaddress.IPv4Address | ipaddress.IPv6Address, length: int) -> tuple[int, int, int]:
+    """Version, and how many first bits of an address, and those."""
+    return address.version, length, int(address) >> (address.max_prefixlen - length)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.actions._netem_proof import pings_to
 from chaos.actions._packetfilter import BlockRule
 from chaos.actions._params import timer_seconds
 from chaos.actions._peer_params import PeerParams, peer_limits
 from chaos.actions._peers import BLACK_HOLES
+from chaos.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
 from chaos.actions._table import TableAction, TableState, block_rules, caught_packets, require_clean_table
 from chaos.model.action import Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.model.document import DurationText
-from chaos.model.evidence import last_reading_before, no_proof, readings_after, within_duration
+from chaos.model.evidence import no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
-from chaos.model.timeline import Fact, Timeline
+from chaos.model.timeline import Timeline
 
 _SMALLEST, _LARGEST = 576, 9000
 
@@ -48,23 +48,23 @@ def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
             because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
     fact = _pings(size, step.params)
-    usual = _of(step, last_reading_before(timeline, step, fact))
+    peer, own_zone = hit_peer(timeline, step, fact), own_zone_peer(timeline, step, fact)
+    usual, near_usual = (pings_before(timeline, step, fact, each)[-1:] for each in (peer, own_zone))
     for reading in (r for r in readings_after(timeline, step, fact) if r.began >= begin):
-        found = _of(step, reading)
+        found, near = peer.pings(reading), own_zone.pings(reading)
         if found.get("large"):
             because = f"a ping of {size + 1} bytes of {step.node} was answered"
             return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
-        near = pings_to(reading, "own-zone")
-        if near.get("small") and not near["large"]:
+        if near.get("small") and not near["large"] and _large_passed(near_usual):
             return no_proof(f"pings of {size + 1} bytes of {step.node} to its own zone were not answered")
-        if found.get("small") and usual.get("large") and caught_packets(timeline, step):
+        if found.get("small") and _large_passed(usual) and caught_packets(timeline, step):
             because = f"pings of {size} bytes of {step.node} were answered, those of {size + 1} bytes no longer"
             return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
     return no_proof(f"pings of {step.node} do not show that packets of {size + 1} bytes passed before and not after")
 
 
-def _of(step: StepRun, reading: Fact | None) -> dict[str, Any]:
-    return pings_to(reading, str(step.params.get("from", "control-plane")))
+def _large_passed(pings: Iterable[dict[str, Any]]) -> bool:
+    return any(found.get("large") for found in pings)
 
 
 class Mtu(TableAction[Params, TableState]):

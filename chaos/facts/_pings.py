@@ -10,13 +10,13 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from chaos.facts._nodes import NODES, in_other_zones, label_of, node_addresses
-from chaos.model.api_fact import labels_fact
+from chaos.model.api_fact import PseudoFact, field, labels_fact
 from chaos.model.command import HostCommand
 from chaos.model.document import Model
 from chaos.model.fact import FactRef, HostFact
-from chaos.model.labels import HOSTNAME_LABEL, ZONE_LABEL
+from chaos.model.labels import ZONE_LABEL
 
-_OWN_LABELS = labels_fact((HOSTNAME_LABEL, ZONE_LABEL))
+_OWN_ZONE, _OWN_NAME = labels_fact((ZONE_LABEL,)), str(PseudoFact.NODE_NAME)
 _PEERS = ("server-addresses", "api-peers", NODES)
 _COUNTS = re.compile(r"(\d+) packets transmitted, (\d+) (?:packets )?received(?:, \+(\d+) duplicates)?")
 _TIMES = re.compile(r"= [\d.]+/([\d.]+)/([\d.]+)")
@@ -52,7 +52,7 @@ class PingParams(PeersParams):
 
 def peer_facts(options: PeersParams | None) -> tuple[str, ...]:
     """References of the facts that the peers are known by."""
-    return (*_PEERS, _OWN_LABELS) if options and options.by else _PEERS
+    return (*_PEERS, _OWN_ZONE, _OWN_NAME) if options and options.by else _PEERS
 
 
 def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict[str, list[str]]:
@@ -61,7 +61,7 @@ def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict
     Raises ValueError for a node without a zone.
     """
     if options and options.by:
-        return _peers_by_zone(known[NODES] or [], known[_OWN_LABELS] or {})
+        return _peers_by_zone(known[NODES] or [], known[_OWN_ZONE] or {}, known[_OWN_NAME])
     servers = server_addresses(known)
     nodes = node_addresses(known[NODES])
     if not options or not options.networks:
@@ -78,12 +78,12 @@ def server_addresses(known: Mapping[str, Any]) -> list[str]:
     return [*known["server-addresses"], *(address for address, _ in known["api-peers"])]
 
 
-def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str]) -> dict[str, list[str]]:
-    """``labels``: those of the host's own Node. What it shares with others, as a virtual address, is no peer."""
-    zone, hostname = labels.get(ZONE_LABEL, ""), labels.get(HOSTNAME_LABEL, "")
+def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str], name: str) -> dict[str, list[str]]:
+    """``labels``, ``name``: of the host's own Node. What it shares with others, as a virtual address, is no peer."""
+    zone = labels.get(ZONE_LABEL, "")
     if not zone:
         raise ValueError(f"the node has no label {ZONE_LABEL}")
-    own = {*node_addresses(node for node in nodes if label_of(node, HOSTNAME_LABEL) == hostname)}
+    own = {*node_addresses(node for node in nodes if field(node, "/metadata/name") == name)}
     others = node_addresses(in_other_zones(nodes, zone))
     near = node_addresses(node for node in nodes if label_of(node, ZONE_LABEL) == zone)
     return {

@@ -85,6 +85,7 @@ class Hosts:
             PseudoFact.POWER_IDENTITY: self._power_identity_key,
             PseudoFact.ADDRESSES: self._addresses,
             PseudoFact.WINRM_QUOTAS: self._service_quotas,
+            PseudoFact.NODE_NAME: lambda node: node,
         }
 
     def session(self, node: str) -> Session:

@@ -19,6 +19,7 @@ class PseudoFact(StrEnum):
     SSH_PEER = "ssh-peer"  # of transport pod the connection of exec; over SSH a fact that a program reads
     WINRM_QUOTAS = "winrm-quotas"  # by name in winrm/config, from the WinRM service; {} over SSH
     ADDRESSES = "machine-addresses"  # that the machine has now, from the power control of a container
+    NODE_NAME = "node-name"  # name of the Node object, which may be another than the host's
     BOOT_POSTED = "boot-posted"  # whether the Node object names the boot that the host is in
     NODE_READY = "node-ready"  # whether the Node is Ready
     OWN_CORDON = "cordoned-by-nodefall"  # whether the Node is cordoned, by nodefall or an unknown field manager

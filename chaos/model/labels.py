@@ -15,7 +15,6 @@ CONTROL_PLANE_LABELS = (
     "node-role.kubernetes.io/master",
     ETCD_LABEL,
 )
-HOSTNAME_LABEL = "kubernetes.io/hostname"  # of Nodes: the kubelet sets it
 # Of Nodes. A zone is in one region only, and its name is unique: kubernetes.io/docs, "Well-Known Labels".
 ZONE_LABEL = "topology.kubernetes.io/zone"
 NODE_LEASE_NAMESPACE = "kube-node-lease"  # namespace of the kubelets' Leases

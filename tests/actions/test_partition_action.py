@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chaos.actions._packetfilter import BlockRule, merge_networks, ruleset
+from chaos.actions._packetfilter import BlockRule, addresses_within, merge_networks, ruleset
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import ACTIONS, describe, prepare
@@ -260,14 +261,48 @@ def test_bad_parameters(with_: dict[str, Any]) -> None:
 
 @given(st.lists(st.ip_addresses().map(str) | st.sampled_from(["10.0.0.0/8", "fd00::/8", "10.1.2.0/24"]), min_size=1))
 def test_sets_never_overlap_and_lose_nothing(addresses: list[str]) -> None:
-    import ipaddress  # noqa: PLC0415
-
-    merged = [ipaddress.ip_network(text) for text in merge_networks(addresses)]
+    merged = [ip_network(text) for text in merge_networks(addresses)]
     for index, one in enumerate(merged):
         assert not any(one.version == other.version and one.overlaps(other) for other in merged[index + 1 :])
     for text in addresses:
-        network = ipaddress.ip_network(text, strict=False)
+        network = ip_network(text, strict=False)
         assert any(network.version == k.version and network.subnet_of(k) for k in merged)  # type: ignore[arg-type]
     assert ruleset(BlockRule(peers=merge_networks(addresses))).count("{") == ruleset(
         BlockRule(peers=merge_networks(addresses))
     ).count("}")
+
+
+@pytest.mark.parametrize(
+    ("networks", "expected"),
+    [
+        ([], []),
+        (["10.0.0.0/8"], ["10.0.0.1", "10.0.1.1"]),
+        (["10.0.0.1"], ["10.0.0.1"]),
+        (["10.0.1.0/24", "fd00::/64"], ["10.0.1.1", "fd00::1"]),
+        (["0.0.0.0/0"], ["10.0.0.1", "10.0.1.1", "0.0.0.1"]),
+        (["::/0"], ["fd00::1", "fd00:0:0:1::1", "::1"]),  # "::1" has the bits of "0.0.0.1"
+        (["::/96"], ["::1"]),
+        (["10.0.0.7/24"], ["10.0.0.1"]),
+    ],
+)
+def test_addresses_within_networks(networks: list[str], expected: list[str]) -> None:
+    addresses = ["10.0.0.1", "10.0.1.1", "0.0.0.1", "fd00::1", "fd00:0:0:1::1", "::1"]
+    assert addresses_within(addresses, networks) == expected
+
+
+_ADDRESSES = st.ip_addresses(network="10.0.0.0/28") | st.ip_addresses(network="fd00::/124")
+_NETWORKS = st.tuples(_ADDRESSES, st.integers(0, 128)).map(
+    lambda made: f"{made[0]}/{min(made[1], made[0].max_prefixlen)}"
+)
+
+
+@given(st.lists(_ADDRESSES), st.lists(_NETWORKS))
+def test_addresses_within_networks_are_those_that_python_finds_in_one(
+    addresses: list[IPv4Address | IPv6Address], networks: list[str]
+) -> None:
+    found = [
+        str(address) for address in addresses if any(address in ip_network(text, strict=False) for text in networks)
+    ]
+    assert addresses_within(map(str, addresses), networks) == found
+    with pytest.raises(ValueError, match="zone"):
+        addresses_within(map(str, addresses), [*networks, "fe80::1%eth0"])

@@ -103,6 +103,14 @@ def test_hosts_read_references() -> None:
         pool.read("n1", "no-such-fact")
 
 
+def test_the_name_of_the_node_is_a_fact() -> None:
+    """It may not be that of the host: peers in other zones are found by it."""
+    pool = hosts({})
+    assert (pool.has_fact("n1", "node-name"), pool.read("n1", "node-name")) == (True, "n1")
+    needs = find_fact(FACTS, "round-trips?by=zone").needs
+    assert [name for name in needs if not pool.has_fact("n1", name)] == []
+
+
 def test_a_fact_that_cannot_be_read_is_named_once_with_the_reason_of_the_host() -> None:
     """In the refusal of an action, as shown to a person."""
     failed = Outcome(Delivery.ANSWERED, 1, stderr="cat: /proc/sys/vm/nope: No such file or directory\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -209,7 +210,7 @@ def test_what_is_not_understood_is_unknown(name: str, stdout: str, exit_code: in
 
 
 def zoned(name: str, zone: str, *addresses: str) -> dict[str, Any]:
-    labels = {"kubernetes.io/hostname": name} | ({"topology.kubernetes.io/zone": zone} if zone else {})
+    labels = {"topology.kubernetes.io/zone": zone} if zone else {}
     found = [{"type": "InternalIP", "address": address} for address in addresses]
     return {"metadata": {"name": name, "labels": labels}, "status": {"addresses": found}}
 
@@ -220,15 +221,16 @@ BY_ZONE = [
     zoned("far", "b", "192.0.2.1", "10.0.0.3", "fd00::3"),
     zoned("near", "a", "192.0.2.1", "10.0.0.2"),
 ]
-OWN = "labels/kubernetes.io/hostname,topology.kubernetes.io/zone"
+OWN = "labels/topology.kubernetes.io/zone"
 
 
 def test_pings_go_to_another_zone_and_to_the_own_one() -> None:
     """Not to a node in no zone, nor to what the own node shares with others."""
-    own = {"kubernetes.io/hostname": "own", "topology.kubernetes.io/zone": "a"}
+    own = {"topology.kubernetes.io/zone": "a"}
     known: dict[str, Any] = {"server-addresses": ["10.0.0.9"], "api-peers": [], NODES: BY_ZONE, OWN: own}
+    known["node-name"] = "own"
     routes = find_fact(FACTS, "peer-routes?by=zone")
-    assert routes.needs == ("server-addresses", "api-peers", NODES, OWN)
+    assert routes.needs == ("server-addresses", "api-peers", NODES, OWN, "node-name")
     wanted = ["10.0.0.2", "10.0.0.3", "10.0.0.9", "fd00::3"]  # an API server may be in another zone
     assert routes.command_for(known).stdin == "".join(f"route get {address}\n" for address in wanted)
     fact = find_fact(FACTS, "round-trips?by=zone")
@@ -238,13 +240,24 @@ def test_pings_go_to_another_zone_and_to_the_own_one() -> None:
     assert [part.split(";")[0] for part in script.split("peer ")[1:]] == ["other-zones 10.0.0.3", "own-zone 10.0.0.2"]
     six = str(find_fact(FACTS, "ping-bursts?by=zone&family=ipv6").command_for(known | reached))
     assert [part.split(";")[0] for part in six.split("peer ")[1:]] == ["other-zones fd00::3"]
-    unnamed = known | {OWN: {"topology.kubernetes.io/zone": "a"}}
-    assert "own-zone 10.0.0.2" in str(fact.command_for(unnamed | reached))
 
 
-@pytest.mark.parametrize("labels", [{}, None, {"kubernetes.io/hostname": "own"}])
+@pytest.mark.parametrize("hostname", ["localhost", None])
+def test_the_own_node_is_known_by_its_name(hostname: str | None) -> None:
+    """Hosts may all have one name, or the label may be missing."""
+    nodes = deepcopy(BY_ZONE)
+    for node in nodes:
+        node["metadata"]["labels"] |= {"kubernetes.io/hostname": hostname} if hostname else {}
+    known: dict[str, Any] = {"server-addresses": [], "api-peers": [], NODES: nodes, "node-name": "own"}
+    known[OWN] = {"topology.kubernetes.io/zone": "a"}
+    lines = find_fact(FACTS, "peer-routes?by=zone").command_for(known).stdin.splitlines()
+    assert lines == [f"route get {address}" for address in ("10.0.0.2", "10.0.0.3", "fd00::3")]
+
+
+@pytest.mark.parametrize("labels", [{}, None, {"topology.kubernetes.io/zone": ""}])
 def test_a_node_without_a_zone_pings_none(labels: dict[str, str] | None) -> None:
     known: dict[str, Any] = {"server-addresses": [], "api-peers": [], NODES: BY_ZONE, OWN: labels}
+    known["node-name"] = "own"
     for name, more in (("peer-routes", {}), ("mtu-pings?size=1400", {"peer-routes?by=zone": {"10.0.0.3": "eth0"}})):
         reference = f"{name}{'&' if '?' in name else '?'}by=zone"
         with pytest.raises(ValueError, match=r"no label topology\.kubernetes\.io/zone"):

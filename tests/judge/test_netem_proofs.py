@@ -25,10 +25,17 @@ PARAMS: dict[str, dict[str, Any]] = {
 
 
 def pings(
-    sent: int, received: int, mean: float = 0.001, kind: str = "control-plane", longest: float = 0.002, twice: int = 0
+    sent: int,
+    received: int,
+    mean: float = 0.001,
+    kind: str = "control-plane",
+    longest: float = 0.002,
+    twice: int = 0,
+    address: str | None = "10.0.0.1",
 ) -> dict[str, Any]:
     times = {"mean": mean, "longest": longest} if received else {"mean": -1.0, "longest": -1.0}
-    return {kind: {"address": "10.0.0.1", "sent": sent, "received": received, "duplicates": twice, **times}}
+    counts = {"sent": sent, "received": received, "duplicates": twice}
+    return {kind: ({"address": address} if address else {}) | counts | times}
 
 
 def proof(
@@ -246,3 +253,78 @@ def test_another_zone_that_is_not_hit_disproves() -> None:
     assert proof("packet-loss", zones(usual, usual), zones(usual, hit), **ZONES)[0] is DISPROVEN
     assert proof("packet-loss", zones(usual, usual), zones(hit, pings(100, 95)), **ZONES)[0] is PROVEN
     assert proof("packet-loss", zones(usual, usual), {"own-zone": hit["control-plane"]}, **ZONES)[0] is UNPROVEN
+
+
+@pytest.mark.parametrize(
+    ("action", "hit", "spared"),
+    [
+        ("packet-loss", pings(100, 70), pings(100, 100, address="10.0.0.0")),
+        ("packet-corrupt", pings(100, 72), pings(100, 100, address="10.0.0.0")),
+        ("packet-duplicate", pings(100, 100, twice=30), pings(100, 100, address="10.0.0.0")),
+        ("latency", pings(10, 10, 0.2043), pings(10, 10, address="10.0.0.0")),
+        ("bandwidth", pings(25, 25, longest=0.25), pings(25, 25, address="10.0.0.0")),
+    ],
+)
+def test_pings_to_another_peer_than_before_do_not_count(action: str, hit: Any, spared: Any) -> None:
+    """As to a node that is new, and the first one in the list, but in no filter."""
+    usual = pings(25, 25)
+    status, because = proof(action, usual, spared, loaded=NONE_DROPPED)
+    assert (status, because) == (UNPROVEN, "no pings of n1 to 10.0.0.1 were seen after the step")
+    assert proof(action, usual, hit, spared, spared, loaded=NONE_DROPPED)[0] is PROVEN
+    assert proof(action, usual, pings(100, 100), loaded=NONE_DROPPED)[0] is DISPROVEN
+    unnamed = pings(100, 100, address=None)  # of another recorder
+    assert proof(action, usual, unnamed, loaded=NONE_DROPPED)[0] is DISPROVEN
+    assert proof(action, unnamed, spared, loaded=NONE_DROPPED)[0] is DISPROVEN
+
+
+def test_what_is_usual_is_that_of_the_last_peer_before() -> None:
+    story = Story().node(0, "n1").done(10, "packet-loss", params={"percent": 30})
+    story.host(4, "round-trips", pings(10, 0, address="10.0.0.0")).host(5, "round-trips", pings(100, 100))
+    story.host(20, "round-trips", pings(100, 70), since=15).host(20.5, "netem", LOADED)
+    method = "[{name: do, action: packet-loss, target: victim, with: {percent: 30}}]"
+    (step,) = judge(experiment(method=method), story.timeline(300), plugin_registry(), Options()).steps
+    assert step.proof_status is PROVEN
+    assert step.because.endswith(", 0 of 100 before")
+
+
+def test_pings_to_another_node_of_the_own_zone_than_before_do_not_count() -> None:
+    """As to one that has been moved there, and is still in a filter."""
+    usual, hit = pings(100, 100), pings(100, 70)
+    moved = pings(100, 70, address="10.0.0.0")
+    status, because = proof("packet-loss", zones(usual, usual), zones(hit, moved), **ZONES)
+    assert (status, "own zone" in because) == (PROVEN, False)
+
+
+@pytest.mark.parametrize(
+    ("sent", "lost", "expected"), [(60, 0, PROVEN), (60, 1, PROVEN), (60, 2, UNPROVEN), (1000, 14, PROVEN)]
+)
+def test_one_loss_to_the_own_zone_is_chance(sent: int, lost: int, expected: ProofStatus) -> None:
+    usual, hit = pings(100, 100), pings(60, 57)
+    status, because = proof(
+        "packet-loss", zones(usual, usual), zones(hit, pings(sent, sent - lost)), percent=5, **ZONES
+    )
+    assert status is expected, because
+    # One before the step is no reason not to look at it.
+    status, _ = proof(
+        "packet-loss", zones(usual, pings(10, 9)), zones(hit, pings(sent, sent - lost)), percent=5, **ZONES
+    )
+    assert status is expected
+
+
+@pytest.mark.parametrize(
+    ("action", "hit", "slow"),
+    [
+        ("packet-loss", pings(100, 70), None),
+        ("latency", pings(10, 10, 0.2043), None),
+        ("latency", pings(10, 10, 0.2043), pings(10, 0)),
+        ("latency", pings(10, 10, 0.2043), pings(10, 10, 0.2043)),
+        ("bandwidth", pings(25, 25, longest=0.25), None),
+        ("bandwidth", pings(25, 25, longest=0.25), pings(25, 24)),
+        ("bandwidth", pings(25, 25, longest=0.25), pings(25, 25, longest=0.25)),
+    ],
+)
+def test_an_own_zone_that_was_not_better_before_shows_nothing(action: str, hit: Any, slow: Any) -> None:
+    usual = pings(25, 25, longest=0.005)
+    status, because = proof(action, zones(usual, slow), zones(hit, hit), **ZONES)
+    assert status is PROVEN, because
+    assert proof(action, zones(usual, usual), zones(hit, hit), **ZONES)[0] is UNPROVEN

@@ -48,8 +48,8 @@ def test_lookups(
     assert proof("dns-failure", LOOKUP, before, after, rules, **params) is expected
 
 
-def pings(small: int, large: int, kind: str = "control-plane") -> dict[str, Any]:
-    return {kind: {"address": "10.0.0.1", "small": small, "large": large}}
+def pings(small: int, large: int, kind: str = "control-plane", address: str | None = "10.0.0.1") -> dict[str, Any]:
+    return {kind: ({"address": address} if address else {}) | {"small": small, "large": large}}
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,37 @@ def pings(small: int, large: int, kind: str = "control-plane") -> dict[str, Any]
         (None, [pings(3, 0)], {"packets": 4}, UNPROVEN),
         (pings(3, 3), [pings(3, 0, "nodes")], {"packets": 4}, UNPROVEN),
         (pings(3, 3), [pings(3, 0)], False, DISPROVEN),
+        (pings(3, 3), [pings(3, 3, address="10.0.0.0")], {"packets": 4}, UNPROVEN),  # to a peer of no rule
+        (pings(3, 3), [pings(3, 3, address="10.0.0.0"), pings(3, 0)], {"packets": 4}, PROVEN),
+        (pings(3, 3), [pings(3, 0, address="10.0.0.0")], {"packets": 4}, UNPROVEN),
+        (pings(3, 3), [pings(3, 3, address=None)], {"packets": 4}, DISPROVEN),
+        (pings(3, 3, address=None), [pings(3, 0)], {"packets": 4}, PROVEN),
     ],
 )
 def test_large_packets(before: Any, after: list[Any], rules: Any, expected: ProofStatus) -> None:
     assert proof("mtu", PINGS, before, after, rules) is expected
 
 
-@pytest.mark.parametrize(("near", "expected"), [((3, 3), PROVEN), (None, PROVEN), ((3, 0), UNPROVEN), ((0, 0), PROVEN)])
-def test_large_packets_to_the_own_zone_pass(near: tuple[int, int] | None, expected: ProofStatus) -> None:
-    """The node that is pinged there may be down."""
+def near_pings(counts: tuple[int, int] | None, address: str = "10.0.0.2") -> dict[str, Any]:
+    return pings(*counts, "own-zone", address) if counts else {}
+
+
+@pytest.mark.parametrize(
+    ("near_before", "near", "address", "expected"),
+    [
+        ((3, 3), (3, 3), "10.0.0.2", PROVEN),
+        (None, None, "10.0.0.2", PROVEN),
+        ((3, 3), (3, 0), "10.0.0.2", UNPROVEN),
+        ((3, 3), (0, 0), "10.0.0.2", PROVEN),  # the node that is pinged there may be down
+        ((3, 0), (3, 0), "10.0.0.2", PROVEN),  # that path is as narrow by itself
+        (None, (3, 0), "10.0.0.2", PROVEN),
+        ((3, 3), (3, 0), "10.0.0.0", PROVEN),  # one that has been moved there, of whom there is a rule
+    ],
+)
+def test_large_packets_to_the_own_zone_pass(
+    near_before: tuple[int, int] | None, near: tuple[int, int] | None, address: str, expected: ProofStatus
+) -> None:
     fact = "mtu-pings?by=zone&size=1280"
-    before = pings(3, 3, "other-zones") | ({} if near is None else pings(3, 3, "own-zone"))
-    after = pings(3, 0, "other-zones") | ({} if near is None else pings(*near, "own-zone"))
+    before = pings(3, 3, "other-zones") | near_pings(near_before)
+    after = pings(3, 0, "other-zones") | near_pings(near, address)
     assert proof("mtu", fact, before, [after], {"packets": 4}, **{"from": "other-zones"}) is expected
