@@ -1,7 +1,7 @@
 """When recorded changes were made, as far as the recording itself shows: a watch that stalls delivers them late.
 
 Three things show that a change was made before it came. The API server notes, in whole seconds, when it creates or
-deletes an object and when it grants an eviction; this is asked only of what came in or just after a stall, as clocks
+deletes an object and when it grants an eviction; this counts only for what came in or just after a stall, as clocks
 are set, and those of several API servers differ. A request that was answered was carried out before. And etcd numbers
 all writes in order (resourceVersion): each was made before those with a greater number; but Events, and Leases, may
 have an etcd of their own (--etcd-servers-overrides). Pure.

@@ -121,7 +121,7 @@ def test_the_clock_of_the_api_server_may_differ(skew: float) -> None:
         (STALL, -3600, [0, 50]),  # before the stall it would not have been late
     ],
 )
-def test_times_of_the_api_server_are_asked_of_stalls(late: Stall, set_by: float, expected: list[float]) -> None:
+def test_times_of_the_api_server_count_in_stalls(late: Stall, set_by: float, expected: list[float]) -> None:
     pods = _seen(FIRST, (50, "MODIFIED", _pod(10, deleted=20 + set_by)))
     created = _seen((5, "ADDED", _pod(4, created=5, node="")))
     assert _moved({"pods": pods, "jobs": created}, late=late) == expected
