@@ -1,10 +1,10 @@
 """When recorded changes were made, as far as the recording itself shows: a watch that stalls delivers them late.
 
 Three things show that a change was made before it came. The API server notes, in whole seconds, when it creates or
-deletes an object and when it grants an eviction; this counts only for what came in or just after a stall, as clocks
-are set, and those of several API servers differ. A request that was answered was carried out before. And etcd numbers
+deletes an object and when it grants an eviction. A request that was answered was carried out before. And etcd numbers
 all writes in order (resourceVersion): each was made before those with a greater number; but Events, and Leases, may
-have an etcd of their own (--etcd-servers-overrides). Pure.
+have an etcd of their own (--etcd-servers-overrides). Only what came in or just after a stall is moved: else it came
+when it was made, and clocks are set, or those of several API servers differ. Pure.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def at_their_moments(
     """
     if not _is_ordered(observations):
         return observations
-    limits = _limits(observations, list(requests), list(late))
+    stalls = list(late)
+    limits = _limits(observations, list(requests), stalls)
     return {
-        plural: items if plural in _WITH_TIMES else _corrected(items, limits) for plural, items in observations.items()
+        plural: items if plural in _WITH_TIMES else _corrected(items, limits, stalls)
+        for plural, items in observations.items()
     }
 
 
@@ -85,7 +87,7 @@ def _limits(observations: _Observations, requests: list[Request], late: list[Sta
     for plural, items in observations.items():
         for item, before in changes(items) if plural not in _WITH_TIMES else ():
             version, limit = _version(item, before), item.t
-            stall = next((it for it in late if it.begin < item.t <= it.end), None)
+            stall = _stall_of(item, late)
             if stall and offset is not None and plural in _DATED:
                 limit = _dated_limit(item, before, offset, stall)
             answers = [it.answered for it in requests if it.answered is not None and it.wrote(item, before, plural)]
@@ -96,6 +98,10 @@ def _limits(observations: _Observations, requests: list[Request], late: list[Sta
         last = limits[version] = min(last, bounds[version])
     limits.pop(0, None)
     return limits
+
+
+def _stall_of(item: Observation, late: list[Stall]) -> Stall | None:
+    return next((stall for stall in late if stall.begin < item.t <= stall.end), None)
 
 
 def _dated_limit(item: Observation, before: Object | None, offset: float, stall: Stall) -> float:
@@ -116,13 +122,13 @@ def _clock_offset(observations: _Observations) -> float | None:
     return min(delays, default=None)
 
 
-def _corrected(items: list[Observation], limits: dict[int, float]) -> list[Observation]:
+def _corrected(items: list[Observation], limits: dict[int, float], late: list[Stall]) -> list[Observation]:
     """Changes of one kind at their moments and in the order of these; the first list stays first."""
     versions = [_version(item, before) if item.type != "LIST" else 0 for item, before in changes(items)]
     moments, last = dict[int, float](), float("inf")
     for version, item in sorted(zip(versions, items, strict=True), key=lambda pair: pair[0], reverse=True):
         limit = limits.get(version, item.t)
-        last = min(last, limit if item.t - limit > _LATE else item.t)
+        last = min(last, limit if item.t - limit > _LATE and _stall_of(item, late) else item.t)
         moments[version] = last
     moments.pop(0, None)
     moved = [replace(item, t=moments.get(version, item.t)) for version, item in zip(versions, items, strict=True)]
