@@ -26,17 +26,15 @@ _Observations = dict[str, list[Observation]]
 _Change = tuple[Observation, Object | None]
 
 
-def at_their_moments(
-    observations: _Observations, requests: Iterable[Request], late: Iterable[Stall] = ()
-) -> _Observations:
+def at_their_moments(observations: _Observations, requests: Iterable[Request], late: Iterable[Stall]) -> _Observations:
     """The same observations; those that came late are at the last moment at which they can have been made.
 
     ``late``: stalls, each with the time after it in which requests still took seconds. Leases and Events stay as they
     came: they have times of their own.
     """
-    if not _is_ordered(observations):
-        return observations
     stalls = list(late)
+    if not stalls or not _is_ordered(observations):
+        return observations
     limits = _limits(observations, list(requests), stalls)
     return {
         plural: items if plural in _WITH_TIMES else _corrected(items, limits, stalls)
@@ -127,9 +125,10 @@ def _corrected(items: list[Observation], limits: dict[int, float], late: list[St
     versions = [_version(item, before) if item.type != "LIST" else 0 for item, before in changes(items)]
     moments, last = dict[int, float](), float("inf")
     for version, item in sorted(zip(versions, items, strict=True), key=lambda pair: pair[0], reverse=True):
-        limit = limits.get(version, item.t)
-        last = min(last, limit if item.t - limit > _LATE and _stall_of(item, late) else item.t)
-        moments[version] = last
+        moments[version] = item.t
+        if _stall_of(item, late):
+            limit = limits.get(version, item.t)
+            last = moments[version] = min(last, limit if item.t - limit > _LATE else item.t)
     moments.pop(0, None)
     moved = [replace(item, t=moments.get(version, item.t)) for version, item in zip(versions, items, strict=True)]
     first = len(list(takewhile(lambda item: item.type == "LIST", items)))

@@ -167,6 +167,15 @@ def test_another_watch_bounds_a_change_by_its_receipt() -> None:
     assert _moved(observations, kind="nodes") == [30]
 
 
+@pytest.mark.parametrize(("late", "expected"), [(STALL, [0, 30, 30]), (Stall(BASE + 60, BASE + 90), [0, 30, 50])])
+def test_the_order_of_writes_counts_in_stalls(late: Stall, expected: list[float]) -> None:
+    """A recording that shows no stall there was altered, or a list after a gap."""
+    other = _pod(11, phase="Failed")
+    other["metadata"] |= {"uid": "other", "name": "other"}
+    pods = _seen(FIRST, (30, "MODIFIED", other), (50, "MODIFIED", _pod(10, phase="Succeeded")))
+    assert _moved({"pods": pods}, late=late) == expected
+
+
 @pytest.mark.parametrize("kind", ["events", "leases"])
 def test_an_etcd_of_their_own_numbers_differently(kind: str) -> None:
     pods = _seen(FIRST, (50, "MODIFIED", _pod(10, phase="Succeeded")))
