@@ -9,11 +9,12 @@ from pydantic import Field, model_validator
 
 from chaos.actions._packetfilter import Network
 from chaos.model.document import Model
+from chaos.model.labels import ZONE_LABEL
 
 OTHER_ZONES = "other-zones"
 FROM = (
     "packets between these peers and the host or its pods; other-zones: nodes with another label"
-    " topology.kubernetes.io/zone than the target, and their podCIDRs"
+    f" {ZONE_LABEL} than the target, and their podCIDRs"
 )
 
 

@@ -11,11 +11,12 @@ import msgspec
 from chaos.lab.facade import parse
 from chaos.model.recording import RecordingEntry
 from chaos.rehearse.copies import LabCopy, Source
+from chaos.rehearse.futures import raw_entries
 
 
 def boot_times(entries: Iterable[RecordingEntry], nodes: Iterable[str]) -> dict[str, float]:
     """Seconds from power-on to the start of the kubelet, of those nodes that were powered on. Raises ReplayError."""
-    recording = parse([msgspec.json.decode(msgspec.json.encode(entry)) for entry in entries])
+    recording = parse(raw_entries(entries))
     return {node: seconds for node in sorted({*nodes}) if (seconds := recording.boot_seconds(node))}
 
 

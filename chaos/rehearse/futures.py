@@ -20,9 +20,14 @@ _KINDS = ("persistentvolumeclaims", "nodes", "volumeattachments", "pods")
 _ALL = 1 << 60  # entries: none is packed
 
 
+def raw_entries(entries: Iterable[RecordingEntry]) -> list[dict[str, Any]]:
+    """The entries as JSON has them, for the lab's replay."""
+    return [msgspec.json.decode(msgspec.json.encode(entry)) for entry in entries]
+
+
 def expected_of_recording(side: Side, entries: Iterable[RecordingEntry], seeds: Sequence[int]) -> Expected:
     """What the lab predicts from the first lists of ``entries``, which are those of ``side``. Raises ReplayError."""
-    raw = [msgspec.json.decode(msgspec.json.encode(entry)) for entry in entries]
+    raw = raw_entries(entries)
     findings: dict[str, None] = {}
     outcomes = [_outcome(raw, seed, side, findings) for seed in seeds]
     return Expected(

@@ -21,7 +21,7 @@ _SETUP_LEAD = 1.0  # seconds from the state that is restored to the first action
 
 
 def parse(entries: Iterable[dict[str, Any]]) -> Recording:
-    """Parse entries, JSON objects {t, kind, type, object, node}. Raises NotARecordingError."""
+    """Parse entries, JSON objects {t, kind, type, object, node}. Raises NotARecordingError, ReplayError."""
     recording: Recording | None = None
     steps: dict[str, str] = {}
     requests = Requests()
