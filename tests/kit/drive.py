@@ -15,6 +15,7 @@ import msgspec
 import chaos.actions
 import chaos.assertions
 import chaos.facts
+from chaos.app.load import api_reads
 from chaos.clock import SystemClock
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
@@ -33,6 +34,7 @@ from chaos.hosts.transports.settings import HostSettings
 from chaos.hosts.transports.ssh import open_session
 from chaos.judge.context import Options, bind
 from chaos.judge.judge import judge, steady_state
+from chaos.kube.cluster_snapshot import get_objects
 from chaos.load.experiment import load_experiment
 from chaos.model.action import AnyAction, Target
 from chaos.model.decode import decode
@@ -127,6 +129,7 @@ def drive(
         experiment = load_experiment(file, registry)
         view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
         wanted = frozenset(f for step in experiment.spec.method for f in _facts(registry, step.action, step.with_))
+        reads = api_reads(experiment, registry, {"victim": tuple(hosts)}, "", view)
         draft = PlanInputs(
             run="real",
             now=clock.now(),
@@ -138,6 +141,7 @@ def drive(
                 inspect_hosts(dict.fromkeys(hosts, wanted), view, there, kube or FakeKube({}), clock, str)
             ),
             namespace="",
+            objects=get_objects(reads, kube or FakeKube({})),
         )
         plan = make_plan(experiment, registry, draft)
         recorder = Recorder(decode, clock)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Event, Thread
 from typing import Any
 
 import msgspec
 
+from chaos.model.labels import ZONE_LABEL
 from chaos.model.ports import Clock, Response, Sink
 from chaos.model.recording import RecordingEntry
 from tests.kit.fakes import FakeKube
@@ -25,13 +26,24 @@ _PERIOD = 2.0
 class StandIn(FakeKube):
     """``hard``: the thresholds, as evictionHard in bytes and IDs. An observer too: what it posts, the run sees.
 
+    ``others``: further Nodes of the cluster; ``zone``: that of the machine's own Node.
+
     A machine that does not answer leaves what was posted last, as a real one does until it is missed.
     """
 
     name = "stand-in"
 
-    def __init__(self, machine: VirtualMachine, clock: Clock, hard: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        machine: VirtualMachine,
+        clock: Clock,
+        hard: Mapping[str, int],
+        *,
+        others: Sequence[dict[str, Any]] = (),
+        zone: str = "",
+    ) -> None:
         super().__init__({})
+        self._others, self._zone = others, zone
         self._machine, self._clock, self._hard = machine, clock, hard
         self._left = Event()
         self._node: dict[str, Any] = {}
@@ -44,12 +56,14 @@ class StandIn(FakeKube):
             return False
         signals = zip(("memory.available", "nodefs.available", "pid.available"), map(int, said[1:]), strict=True)
         short = {signal for signal, value in signals if value < self._hard.get(signal, 0)}
-        before, self._node = self._node, node(self._machine.name, said[0], short)
+        before, self._node = self._node, node(self._machine.name, said[0], short, self._zone)
         return before != self._node
 
     def request(self, method: str, path: str, *rest: Any, **more: Any) -> Response:
         if (method, path) == ("GET", f"/api/v1/nodes/{self._machine.name}"):
             return Response(200, json.dumps(self._node).encode(), {})
+        if (method, path) == ("GET", "/api/v1/nodes") and self._others:
+            return Response(200, json.dumps({"items": [self._node, *self._others]}).encode(), {})
         return super().request(method, path, *rest, **more)
 
     def kubelet(self, address: str, port: int, path: str) -> Response:
@@ -82,7 +96,7 @@ class StandIn(FakeKube):
         sink(RecordingEntry(self._clock.now(), "nodes", kind, raw, self._machine.name))
 
 
-def node(name: str, boot_id: str, short: set[str]) -> dict[str, Any]:
+def node(name: str, boot_id: str, short: set[str], zone: str = "") -> dict[str, Any]:
     """A node that is Ready; ``short``: of what it reports pressure."""
     pressures = {"Memory": "memory.available", "Disk": "nodefs.available", "PID": "pid.available"}
     conditions = [{"type": "Ready", "status": "True"}]
@@ -90,7 +104,14 @@ def node(name: str, boot_id: str, short: set[str]) -> dict[str, Any]:
     status = {
         "conditions": conditions,
         "nodeInfo": {"bootID": boot_id},
-        "addresses": [{"type": "InternalIP", "address": "10.0.2.15"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
     }
-    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"}, "spec": {}, "status": status}
+    made = zoned_node(name, "10.0.2.15", zone)
+    return {**made, "status": {**made["status"], **status}}
+
+
+def zoned_node(name: str, address: str, zone: str) -> dict[str, Any]:
+    """A Node with an address, in a zone or, with "", in none."""
+    labels = {ZONE_LABEL: zone} if zone else {}
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels}
+    return {"metadata": metadata, "spec": {}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}

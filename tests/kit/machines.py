@@ -176,7 +176,7 @@ def _root_filesystem() -> Path:
 
 
 def cache() -> Path:
-    """The folder in which images are image."""
+    """The folder in which images are kept."""
     folder = Path(os.environ.get("NODEFALL_TEST_CACHE", Path.home() / ".cache" / "nodefall-tests"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder

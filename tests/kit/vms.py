@@ -55,7 +55,7 @@ def missing() -> str:
 
 
 def _image() -> Path:
-    """The folder with disk, kernel, initrd and host keys; made once and directory, as it takes two minutes."""
+    """The folder with disk, kernel, initrd and host keys; made once and kept, as it takes two minutes."""
     setup = SETUP.replace("rm -f /etc/machine-id /etc/ssh/ssh_host_*", "") + _OWN_KERNEL
     recipe = hashlib.sha256(f"{SUITE} {_PACKAGES} {setup} {_DISK}".encode()).hexdigest()[:12]
     directory = cache() / f"vm-{recipe}"

@@ -1,6 +1,6 @@
 """Packets that a kernel delays, drops, changes, doubles and slows, in each direction: what is asked and measured.
 
-The peer is the machine that QEMU emulates as gateway: it answers pings by itself.
+The peers are the gateway and the name server that QEMU emulates: they answer pings by themselves.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pytest
 
 from chaos.model.ports import Clock
 from tests.kit.drive import drive
-from tests.kit.kind_standin import StandIn
+from tests.kit.kind_standin import StandIn, zoned_node
 from tests.kit.vms import VirtualMachine
 
 pytestmark = [pytest.mark.root, pytest.mark.nightly, pytest.mark.vm, pytest.mark.timeout(900)]
-PEER = "10.0.2.2"
+PEER, NEAR = "10.0.2.2", "10.0.2.3"
 PINGS, BURST = 200, 25
 SECONDS = 300.0  # for a command: an emulated machine is slow where others are busy
 STATE = "tc -j qdisc show; ip -j link show | tr ',' '\\n' | grep ifname; ls /run/systemd/transient 2> /dev/null || true"
@@ -37,6 +37,11 @@ CASES: list[tuple[str, dict[str, Any], str, float, float]] = [
     ("bandwidth", {"rate": "128kbit", "direction": "in"}, "kbit", 75, 160),
 ]
 
+BETWEEN_ZONES: list[tuple[str, dict[str, Any], str, float, float]] = [
+    ("latency", {"delay": "200ms"}, "shortest", 195, 230),
+    ("packet-loss", {"percent": 30}, "lost", 18, 42),
+]
+
 
 @pytest.fixture(scope="module")
 def node(machine: VirtualMachine) -> Iterator[VirtualMachine]:
@@ -46,15 +51,15 @@ def node(machine: VirtualMachine) -> Iterator[VirtualMachine]:
     machine.run("rm -r /etc/kubernetes")
 
 
-def measure(node: VirtualMachine, what: str) -> float:
+def measure(node: VirtualMachine, what: str, peer: str = PEER) -> float:
     """Shortest round trip in ms, as an emulated machine is late now and then; lost pings and those answered twice in
     percent; kbit/s of those sent at once.
     """
     if what == "kbit":
-        text = node.run(f"ping -n -q -l {BURST} -c {BURST} -s 1400 -S 200000 -W 20 {PEER}", False, SECONDS)
+        text = node.run(f"ping -n -q -l {BURST} -c {BURST} -s 1400 -S 200000 -W 20 {peer}", False, SECONDS)
         longest = float(re.findall(r"= [\d.]+/[\d.]+/([\d.]+)/", text)[0])
         return 8 * (BURST * 1442 - 6000) / longest
-    text = node.run(f"ping -n -q -i 0.02 -W 3 -c {PINGS} {PEER}", False, SECONDS)
+    text = node.run(f"ping -n -q -i 0.02 -W 3 -c {PINGS} {peer}", False, SECONDS)
     if what == "shortest":
         return float(re.findall(r"= ([\d.]+)/", text)[0])
     found = re.search(r"(\d+) received(?:, \+(\d+) duplicates)?", text)
@@ -87,6 +92,38 @@ def test_the_effect_is_measured_and_undone(
     assert node.run(STATE) == before
     assert least <= seen[0] <= most
     assert not least <= usual <= most
+
+
+@pytest.mark.parametrize(("action", "given", "what", "least", "most"), BETWEEN_ZONES)
+def test_only_other_zones_are_hit(
+    node: VirtualMachine, tmp_path: Path, action: str, given: dict[str, Any], what: str, least: float, most: float
+) -> None:
+    """One node in another zone, one in the node's own: that one is as fast and as reliable as ever."""
+    others = [zoned_node("far", PEER, "west"), zoned_node("near", NEAR, "east")]
+
+    def standin(clock: Clock) -> StandIn:
+        return StandIn(node, clock, {}, others=others, zone="east")
+
+    seen: list[tuple[float, float]] = []
+    before = node.run(STATE)
+    result = drive(
+        *(node, action, {**given, "from": "other-zones"}, tmp_path),
+        then="15s",
+        max_duration="10m",
+        standin=standin,
+        during=lambda _: seen.append((measure(node, what), measure(node, what, NEAR))),
+    )
+    (step,) = result.steps
+    (far, near), usual = seen[0], measure(node, what)
+    print(f"{action} {json.dumps(given)}: {what} {far:.1f}, own zone {near:.1f}, {usual:.1f} after; {step.because}")  # noqa: T201
+    assert step.proof_status == "proven", step.because
+    assert "own zone" in str(step.because)
+    assert result.undo
+    assert all(undo.proven for undo in result.undo), result.leftovers
+    assert node.run(STATE) == before
+    assert least <= far <= most
+    assert near < least
+    assert usual < least
 
 
 QDISC = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress pref 9 matchall action pass"
