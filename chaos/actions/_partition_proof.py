@@ -1,12 +1,18 @@
-"""Proof of a partition: connections to the API server, Lease renewals, packets dropped on the node."""
+"""Proof of a partition: connections to the API server, Lease renewals, pings to peers, packets dropped on the node."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.actions._peer_params import OTHER_ZONES, peer_limits
+from chaos.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
 from chaos.model.action import ProofResult, ProofStatus, StepRun
 from chaos.model.duration import parse_duration
 from chaos.model.evidence import last_reading_before, no_proof, readings_after
+from chaos.model.fact import FactRef
 from chaos.model.kube import Lease
-from chaos.model.timeline import Timeline, Version
+from chaos.model.timeline import Fact, Timeline, Version
 
 _PROBE_TIMEOUT = 3.0  # seconds; see the fact api-reachable
 _MIN_RENEWALS = 2
@@ -16,6 +22,12 @@ _RULES = ("nft-rules", "firewall-rules")  # facts on Linux and Windows; false or
 def blocks_api(from_: str, traffic: str | None) -> bool:
     """Whether a partition with these parameters blocks the host's own connections to the API server."""
     return from_ in ("control-plane", "everything-but-us") and traffic != "pods"
+
+
+def pings_fact(params: Mapping[str, Any]) -> str | None:
+    """Reference of the pings that a partition with these recorded parameters cuts; None where it cuts none for sure."""
+    is_cut = params.get("from") in ("nodes", OTHER_ZONES, "cidr") and params.get("traffic") != "pods"
+    return str(FactRef("round-trips", peer_limits(params))) if is_cut else None
 
 
 def _partition_end(step: StepRun) -> float:
@@ -93,12 +105,55 @@ def _check_dropped(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"the packet filter of {step.node} was not seen to drop anything")
 
 
+def _check_no_answers(timeline: Timeline, step: StepRun, fact: str) -> ProofResult | None:
+    """Disproven by an answer; proven if none came from a peer that answered before. None where no pings show either."""
+    peer, own_zone = hit_peer(timeline, step, fact), own_zone_peer(timeline, step, fact)
+    usual, near_usual = (_answered(pings_before(timeline, step, fact, each)[-1:]) for each in (peer, own_zone))
+    begin = step.returned or step.begin
+    readings = [r for r in readings_after(timeline, step, fact, _partition_end(step)) if r.began >= begin]
+    seen = [(found, own_zone.pings(reading), reading) for reading in readings if (found := peer.pings(reading))]
+    for found, _, reading in seen:
+        if found["received"]:
+            return ProofResult(ProofStatus.DISPROVEN, _phrase(found, step, reading), (reading.seq,))
+    if not seen or not usual:
+        return None
+    for found, near, reading in seen:
+        if not near_usual or not near or near["received"]:
+            because = f"{_phrase(found, step, reading)}, {usual} before"
+            return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
+    return no_proof(f"pings of {step.node} to its own zone were not answered either")
+
+
+def _answered(pings: list[dict[str, Any]]) -> str:
+    """How many of the last pings were answered, "" if none was."""
+    return f"{pings[-1]['received']} of {pings[-1]['sent']}" if pings and pings[-1]["received"] else ""
+
+
+def _phrase(found: Mapping[str, Any], step: StepRun, reading: Fact) -> str:
+    to = f" to {found['address']}" if found.get("address") else ""
+    after = f"{reading.t - step.begin:.1f} s after the step"
+    return f"{found['received']} of {found['sent']} pings of {step.node}{to} were answered {after}"
+
+
 def check_partitioned(timeline: Timeline, step: StepRun) -> ProofResult:
-    """From the API: proven by connections, never by a counter. From others: by the packets that the rules dropped."""
+    """From the API: proven by connections, never by a counter. From others: by pings without an answer and by the
+    packets that the rules dropped, which show that the pings were not lost elsewhere.
+    """
     from_api = blocks_api(step.params.get("from", "control-plane"), step.params.get("traffic"))
     if removed := _check_rules_removed(timeline, step):
         return removed
     if not from_api:
-        return _check_dropped(timeline, step)
+        return _check_peers_cut(timeline, step)
     reached = _check_api_unreachable(timeline, step)
     return reached if reached.status is ProofStatus.DISPROVEN else _check_lease_renewed(timeline, step) or reached
+
+
+def _check_peers_cut(timeline: Timeline, step: StepRun) -> ProofResult:
+    fact = pings_fact(step.params)
+    pings, dropped = fact and _check_no_answers(timeline, step, fact), _check_dropped(timeline, step)
+    if not pings or (pings.status, dropped.status) == (ProofStatus.PROVEN, ProofStatus.UNPROVEN):
+        return dropped
+    if pings.status is not ProofStatus.PROVEN:
+        return pings
+    evidence = (*pings.evidence, *dropped.evidence)
+    return ProofResult(ProofStatus.PROVEN, f"{pings.because}; {dropped.because}", evidence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from chaos.actions._packetfilter import BlockRule
 from chaos.actions._params import timer_seconds
 from chaos.actions._partition_params import Params
-from chaos.actions._partition_proof import blocks_api, check_partitioned
+from chaos.actions._partition_proof import blocks_api, check_partitioned, pings_fact
 from chaos.actions._peer_params import OTHER_ZONES
 from chaos.actions._peers import BLACK_HOLES, capture_reachability
 from chaos.actions._table import TableAction, TableState, block_rules, require_clean_table
@@ -39,6 +39,10 @@ class Partition(TableAction[Params, PartitionState]):
     proofs = (Proof("cut-is-felt", check_partitioned),)
     proof_facts = ("api-reachable", "nft-rules")
     facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers", "api-reachable", BLACK_HOLES)
+
+    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
+        pings = pings_fact(params.model_dump(by_alias=True))
+        return (*self.proof_facts, *([pings] if pings else []))
 
     def prepare(self, target: Target, params: Params) -> PartitionState:
         require_clean_table(target)

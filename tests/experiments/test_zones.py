@@ -73,17 +73,24 @@ def test_a_control_plane_in_another_zone_loses_the_node(tmp_path: Path, plane: s
     assert str(done.result.status) == status, done.result.headline
 
 
-@pytest.mark.parametrize(("plane", "cut"), [("", False), ("c", True)])
-def test_a_partition_is_undone_and_not_proven(tmp_path: Path, plane: str, *, cut: bool) -> None:
-    """Hosts of the lab send each other nothing that rules could drop."""
-    done = run(tmp_path, "partition", {}, ["a", "b"], plane)
-    assert done.result.steps[0].proof_status is ProofStatus.UNPROVEN, done.result.steps[0].because
-    assert str(done.result.status) == "inconclusive"
+@pytest.mark.parametrize(("plane", "status"), [("", "held"), ("a", "held"), ("c", "violated")])
+def test_a_partition_is_proven_by_pings_and_undone(tmp_path: Path, plane: str, status: str) -> None:
+    done = run(tmp_path, "partition", {"duration": "3m"}, ["a", "b"], plane)
+    assert done.result.steps[0].proof_status is ProofStatus.PROVEN, done.result.steps[0].because
+    assert "0 of 10 pings of worker-1 to" in done.result.steps[0].because
+    assert str(done.result.status) == status
     reached = [r.value for r in done.timeline.readings("worker-1", "api-reachable")]
-    assert ({"ipv4": False, "ipv6": False} in reached) is cut
+    assert ({"ipv4": False, "ipv6": False} in reached) is (status == "violated")
     (undo,) = done.result.undo
     assert undo.proven
     assert done.result.leftovers == ()
+
+
+@pytest.mark.parametrize("given", [{"from": "nodes"}, {"from": "cidr", "cidrs": ["10.89.0.4/32"]}])
+def test_a_partition_from_other_peers_is_proven_by_pings(tmp_path: Path, given: dict[str, Any]) -> None:
+    done = run(tmp_path, "partition", given, ["a", "b"])
+    assert done.result.steps[0].proof_status is ProofStatus.PROVEN, done.result.steps[0].because
+    assert "pings of worker-1 to" in done.result.steps[0].because
 
 
 @pytest.mark.parametrize("action", [*sorted(EFFECTS), "partition"])

@@ -1,4 +1,4 @@
-"""Proofs of dns-failure and mtu: proven, disproven, neither, ended too early."""
+"""Proofs of dns-failure, mtu and partition: proven, disproven, neither, ended too early."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from chaos.judge.context import Options
 from chaos.judge.judge import judge
 from chaos.model.action import ProofStatus
+from chaos.model.fact import FactRef
 from tests.kit.story import Story, experiment, plugin_registry
 
 PROVEN, DISPROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.DISPROVEN, ProofStatus.UNPROVEN
@@ -98,3 +99,60 @@ def test_large_packets_to_the_own_zone_pass(
     before = pings(3, 3, "other-zones") | near_pings(near_before)
     after = pings(3, 0, "other-zones") | near_pings(near, address)
     assert proof("mtu", fact, before, [after], {"packets": 4}, **{"from": "other-zones"}) is expected
+
+
+def answers(received: int, kind: str = "other-zones", address: str = "10.0.0.3") -> dict[str, Any]:
+    return {kind: {"address": address, "sent": 10, "received": received}}
+
+
+ZONES, NODES, CIDR = {"from": "other-zones"}, {"from": "nodes"}, {"from": "cidr", "cidrs": ["10.0.0.0/24"]}
+SOME, NONE = {"packets": 12}, {"packets": 0}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rules", "expected"),
+    [
+        (answers(10), [answers(0)], SOME, PROVEN),
+        (answers(10), [answers(0), answers(0)], SOME, PROVEN),
+        (answers(1), [answers(0)], SOME, PROVEN),
+        (answers(10), [answers(0), answers(1)], SOME, DISPROVEN),  # packets pass beside the packet filter
+        (answers(10), [answers(10)], NONE, DISPROVEN),
+        (answers(0), [answers(1)], SOME, DISPROVEN),
+        (answers(10), [answers(0)], NONE, UNPROVEN),  # lost elsewhere
+        (answers(0), [answers(0)], NONE, UNPROVEN),
+        (answers(0), [answers(0)], SOME, PROVEN),  # a peer that answers no pings: by what was dropped
+        (None, [answers(0)], SOME, PROVEN),
+        (answers(10), [], SOME, PROVEN),
+        (answers(10), [answers(0)], False, DISPROVEN),
+        (answers(10), [answers(10, address="10.0.0.9")], SOME, PROVEN),  # to another peer: by what was dropped
+        (answers(10), [answers(10, "own-zone")], SOME, PROVEN),
+    ],
+)
+def test_a_partition_from_other_zones(before: Any, after: list[Any], rules: Any, expected: ProofStatus) -> None:
+    assert proof("partition", "round-trips?by=zone", before, after, rules, **ZONES) is expected
+
+
+@pytest.mark.parametrize(
+    ("near_before", "near", "expected"),
+    [
+        (answers(10, "own-zone"), [answers(10, "own-zone")], PROVEN),
+        (answers(10, "own-zone"), [answers(0, "own-zone")], UNPROVEN),
+        (answers(10, "own-zone"), [answers(0, "own-zone"), answers(9, "own-zone")], PROVEN),  # it was down for a while
+        (answers(0, "own-zone"), [answers(0, "own-zone")], PROVEN),
+        ({}, [{}], PROVEN),
+    ],
+)
+def test_a_partition_leaves_the_own_zone(near_before: Any, near: list[Any], expected: ProofStatus) -> None:
+    after = [answers(0) | each for each in near]
+    assert proof("partition", "round-trips?by=zone", answers(10) | near_before, after, SOME, **ZONES) is expected
+
+
+@pytest.mark.parametrize(
+    ("fact", "kind", "params"),
+    [("round-trips", "nodes", NODES), (str(FactRef("round-trips", {"networks": "10.0.0.0/24"})), "cidr", CIDR)],
+)
+def test_a_partition_from_others_is_proven_by_pings_too(fact: str, kind: str, params: dict[str, Any]) -> None:
+    assert proof("partition", fact, answers(10, kind), [answers(0, kind)], SOME, **params) is PROVEN
+    assert proof("partition", fact, answers(10, kind), [answers(10, kind)], SOME, **params) is DISPROVEN
+    pods = params | {"traffic": "pods"}
+    assert proof("partition", fact, answers(10, kind), [answers(10, kind)], SOME, **pods) is PROVEN

@@ -46,9 +46,9 @@ class NftRule:
         """Whether packets to DNS servers, whatever their address, are dropped or rejected."""
         return self.verdict != "accept" and not self.networks and _DNS_PORT in self.ports.get("dport", ())
 
-    def drops_ping(self, addresses: dict[str, str], size: int) -> bool:
-        """Whether the rule drops a ping of so many bytes because it is too long."""
-        return bool(self.longer_than) and size > self.longer_than and self._is_between(addresses)
+    def matches_ping(self, addresses: dict[str, str], size: int) -> bool:
+        """Whether the rule matches a ping of so many bytes, or its answer, between these addresses."""
+        return not (self.is_unsimulated or self.ports) and size > self.longer_than and self._is_between(addresses)
 
     def matches(self, addresses: dict[str, str], ports: dict[str, int]) -> bool:
         """Whether the rule matches a TCP packet with these addresses and ports."""
@@ -104,6 +104,16 @@ def dropped_directions(chains: Chains, family: Family, host: str, server: str, k
         if matches and matches[0].verdict != "accept":
             dropped.add(direction)
     return dropped
+
+
+def drops_ping(chains: Chains, host: str, peer: str, size: int) -> bool:
+    """Whether a ping of so many bytes from the ``host`` to the ``peer``, or its answer, is dropped."""
+    for direction, rules in chains:
+        addresses = {"saddr": host, "daddr": peer} if direction == "out" else {"saddr": peer, "daddr": host}
+        match = next((rule for rule in rules if rule.matches_ping(addresses, size)), None)
+        if match and match.verdict != "accept":
+            return True
+    return False
 
 
 def _matches_family(rule: NftRule, family: Family) -> bool:

@@ -63,7 +63,7 @@ class HostSystem:
     timers: dict[str, TransientTimer] = field(default_factory=dict)
     services: dict[str, TransientService] = field(default_factory=dict)
     tables: dict[str, NftTable] = field(default_factory=dict)
-    caught_packets: int = 0  # lookups and long pings that the tables have dropped or rejected
+    caught_packets: int = 0  # lookups and pings that the tables have dropped or rejected
     traffic: Traffic = field(default_factory=Traffic)
     parameters: dict[str, str] = field(default_factory=dict)  # of the kernel, where they were changed
     stopped: set[str] = field(default_factory=set)  # ordinary services that were stopped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from chaos.lab.hostshell.packet_filter import drops_ping
 from chaos.lab.hostshell.process import HostSystem, Process, Program
 
 _ROUND_TRIP = 0.0003  # seconds between two machines of the lab
@@ -28,9 +29,9 @@ async def ping(process: Process, argv: list[str]) -> int:
     is_burst = "preload" in given
     if is_burst and not process.is_root:
         return process.fail("ping: cannot set preload to value greater than 3: 25", 2)
-    is_long = _is_too_long(host, match["address"], int(given.get("size", 56)))
-    host.caught_packets += count if is_long else 0
-    is_cut = is_long or _is_cut(host, match["address"])
+    is_filtered = _is_filtered(host, match["address"], int(given.get("size", 56)))
+    host.caught_packets += count if is_filtered else 0
+    is_cut = is_filtered or _is_cut(host, match["address"])
     times, doubles = ([], 0) if is_cut else _send(host, given, count)
     last = max(times, default=0.0) if len(times) == count else float(match["wait"])
     await host.lockstep.wait_until(host.sim.now + (0.0 if is_burst else (count - 1) * float(given["interval"])) + last)
@@ -47,21 +48,19 @@ async def ping(process: Process, argv: list[str]) -> int:
     return 0 if times else 1
 
 
+def _is_filtered(host: HostSystem, address: str, size: int) -> bool:
+    """Whether a rule of the host drops a ping with so many bytes of data, or its answer."""
+    is_ipv4 = ipaddress.ip_address(address).version == 4
+    own = host.machine.network.resolve(host.machine.name).get("ipv4" if is_ipv4 else "ipv6", address)
+    chains = tuple(chain for table in host.tables.values() for chain in table.chains)
+    return drops_ping(chains, own, address, size + (28 if is_ipv4 else 48))
+
+
 def _is_cut(host: HostSystem, address: str) -> bool:
-    """Whether a firewall drops the packets; the lab has only rules about the API server."""
+    """Whether the network between the host and an API server is cut elsewhere."""
     network = host.machine.network
     server = next((family for family, known in network.server_addresses.items() if known == address), None)
     return server is not None and not network.can_connect(server)
-
-
-def _is_too_long(host: HostSystem, address: str, size: int) -> bool:
-    """Whether a rule of the host drops a ping with so many bytes of data, or its answer, for its length."""
-    is_ipv4 = ipaddress.ip_address(address).version == 4
-    own = host.machine.network.resolve(host.machine.name).get("ipv4" if is_ipv4 else "ipv6", address)
-    ends = {"out": {"saddr": own, "daddr": address}, "in": {"saddr": address, "daddr": own}}
-    chains = [chain for table in host.tables.values() for chain in table.chains]
-    length = size + (28 if is_ipv4 else 48)
-    return any(rule.drops_ping(ends[way], length) for way, rules in chains for rule in rules)
 
 
 def _send(host: HostSystem, given: dict[str, str], count: int) -> tuple[list[float], int]:
