@@ -129,9 +129,11 @@ def test_a_node_in_the_network_that_is_cut_still_reaches_itself(
         during.update({address: ping(node, address) for address in node.addresses})
         during["others"] = ping(node, plane.addresses[0]) or ping(node, plane.addresses[1])
 
-    result = drive(node, "partition", {"from": "cidr", "cidrs": networks}, tmp_path, during=inspect)
+    given = {"from": "cidr", "cidrs": networks}
+    result = drive(node, "partition", given, tmp_path, during=inspect, then="12s")
     assert during == dict.fromkeys(node.addresses, True) | {"others": False}
     assert result.steps[0].proof_status == "proven", result.steps[0].because
+    assert "0 of 10 pings" in result.steps[0].because
     assert [undo.proven for undo in result.undo] == [True], result.leftovers
 
 
