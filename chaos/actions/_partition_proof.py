@@ -113,12 +113,12 @@ def _check_no_answers(timeline: Timeline, step: StepRun, fact: str) -> ProofResu
     readings = [r for r in readings_after(timeline, step, fact, _partition_end(step)) if r.began >= begin]
     seen = [(found, own_zone.pings(reading), reading) for reading in readings if (found := peer.pings(reading))]
     for found, _, reading in seen:
-        if found["received"]:
+        if found.get("received"):
             return ProofResult(ProofStatus.DISPROVEN, _phrase(found, step, reading), (reading.seq,))
     if not seen or not usual:
         return None
     for found, near, reading in seen:
-        if not near_usual or not near or near["received"]:
+        if not near_usual or not near or near.get("received"):
             because = f"{_phrase(found, step, reading)}, {usual} before"
             return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
     return no_proof(f"pings of {step.node} to its own zone were not answered either")
@@ -126,13 +126,13 @@ def _check_no_answers(timeline: Timeline, step: StepRun, fact: str) -> ProofResu
 
 def _answered(pings: list[dict[str, Any]]) -> str:
     """How many of the last pings were answered, "" if none was."""
-    return f"{pings[-1]['received']} of {pings[-1]['sent']}" if pings and pings[-1]["received"] else ""
+    return f"{pings[-1]['received']} of {pings[-1].get('sent')}" if pings and pings[-1].get("received") else ""
 
 
 def _phrase(found: Mapping[str, Any], step: StepRun, reading: Fact) -> str:
     to = f" to {found['address']}" if found.get("address") else ""
     after = f"{reading.t - step.begin:.1f} s after the step"
-    return f"{found['received']} of {found['sent']} pings of {step.node}{to} were answered {after}"
+    return f"{found.get('received', 0)} of {found.get('sent')} pings of {step.node}{to} were answered {after}"
 
 
 def check_partitioned(timeline: Timeline, step: StepRun) -> ProofResult:
