@@ -155,8 +155,9 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
     the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
     external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
     the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
-    (ControlPlaneKubeletLocalMode). Proven is that the member has ended; that another one leads is for the experiment
-    to find.
+    (ControlPlaneKubeletLocalMode). A load balancer sends its clients to others only if it checks a path that fails
+    without etcd, as /livez does (apiserver, addEtcdHealthEndpoint); else their Nodes become Unknown. Proven is that
+    the member has ended; that another one leads is for the experiment to find.
     """
 
     name = "etcd-leader-kill"

@@ -201,8 +201,11 @@ def test_the_leader_of_two_healthy_members_is_refused(members: dict[str, RealHos
 
 def run_until_killed(host: RealHost, folder: Path) -> None:
     """In a separate process, which is killed while the fault lasts."""
-    dies = {"during": lambda _: os.kill(os.getpid(), signal.SIGKILL)}
-    drive(host, "etcd-leader-kill", {"duration": "1m"}, folder, then="50s", **dies)
+
+    def during(_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    drive(host, "etcd-leader-kill", {"duration": "1m"}, folder, then="50s", during=during)
 
 
 @pytest.mark.nightly
