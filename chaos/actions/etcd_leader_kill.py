@@ -39,6 +39,7 @@ from chaos.model.timeline import Timeline
 _MANIFEST_FACT, _MEMBERS, _HEALTH, _CONTAINERS = "etcd-manifest", "etcd-members", "etcd-health", "containers"
 _SHORTEST = 60.0  # seconds: the kubelet lets go of the pod within 20 s, and takes as long to start it again
 _TIMEOUT = 60.0
+_SHOW = ("umount", "--lazy", MANIFEST)  # at once, though a program has it open, as one that compares files
 _OF_POD = f'--label io.kubernetes.pod.namespace={NAMESPACE} --label "io.kubernetes.pod.name={CONTAINER}-$4"'
 # SIGKILL, as a leader that gets SIGTERM hands over. The kubelet starts the container again until it lists the manifests
 # (fileCheckFrequency, 20 s), so it is killed again. The loop ends with the mount at the latest.
@@ -154,8 +155,9 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
     the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
     external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
     the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
-    (ControlPlaneKubeletLocalMode). Proven is that the member has ended; that another one leads is for the experiment
-    to find.
+    (ControlPlaneKubeletLocalMode). A load balancer sends its clients to others only if it checks a path that fails
+    without etcd, as /livez does (apiserver, addEtcdHealthEndpoint); else their Nodes become Unknown. Proven is that
+    the member has ended; that another one leads is for the experiment to find.
     """
 
     name = "etcd-leader-kill"
@@ -200,11 +202,11 @@ class EtcdLeaderKill(Action[Params, LeaderState]):
         return (HostCommand((*shell, state.client, state.socket, MANIFEST, state.node), timeout=_TIMEOUT),)
 
     def failsafe_timer(self, state: LeaderState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("umount", MANIFEST))
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _SHOW)
 
     def undo(self, state: LeaderState) -> Undo:
         former = _former(state)
-        step = UndoStep(HostCommand(("umount", MANIFEST)), unless=former)
+        step = UndoStep(HostCommand(_SHOW), unless=former)
         proof = (former, FactCheck(_HEALTH, True), FactCheck(PseudoFact.NODE_READY, True))
         return Undo((step,), proof, disarm=failsafe_unit(state.tag))
 

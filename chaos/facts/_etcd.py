@@ -17,8 +17,10 @@ _FIND = (
     f"--label io.kubernetes.container.name={CONTAINER} --label io.kubernetes.pod.namespace={NAMESPACE}) && "
     'test -n "$id"'
 )
+# Not exec --sync, which discards what a command prints that fails (cri-tools, cmd/crictl/exec.go, ExecSync), as etcdctl
+# does for the members that answer if another one does not.
 _ETCDCTL = (
-    f'{CRICTL} exec --sync "$id" etcdctl --endpoints=https://127.0.0.1:2379 '
+    f'{CRICTL} exec "$id" etcdctl --endpoints=https://127.0.0.1:2379 '
     f"--cacert={_PKI}/ca.crt --cert={_PKI}/healthcheck-client.crt --key={_PKI}/healthcheck-client.key"
 )
 NEEDS = ("runtime-socket", "runtime-client")

@@ -17,7 +17,7 @@ class EtcdMembers(HostFact):
     ``member`` is the host's own; "" as ``leader`` if it knows of none. kubeadm names members after their nodes.
     ``voters`` are all members but learners, ``healthy`` those of them that follow this leader and report no error, as
     ``etcdctl member list`` and ``endpoint status --cluster`` print them (etcd, api/etcdserverpb/rpc.proto). IDs stand
-    for members that have no name yet.
+    for members that have no name yet. Each member that does not answer takes 5 s (etcdctl's --command-timeout).
     """
 
     name = "etcd-members"

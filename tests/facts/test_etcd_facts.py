@@ -87,7 +87,7 @@ def test_etcdctl_reads_in_the_container(name: str, verbs: list[str]) -> None:
     parts = command.argv[2].split(" && ")
     assert parts[0].startswith('id=$("$1" --runtime-endpoint "unix://$2" ps --quiet --state Running --label ')
     assert parts[1] == 'test -n "$id"'
-    head = '"$1" --runtime-endpoint "unix://$2" exec --sync "$id" etcdctl --endpoints=https://127.0.0.1:2379 --cacert='
+    head = '"$1" --runtime-endpoint "unix://$2" exec "$id" etcdctl --endpoints=https://127.0.0.1:2379 --cacert='
     assert [part.rpartition(".key ")[2] for part in parts[2:]] == verbs
     assert all(part.startswith(head) for part in parts[2:])
     assert command.argv[3:] == ("nodefall", "/usr/local/bin/crictl", "/run/crio/crio.sock")

@@ -27,6 +27,7 @@ PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,nftables,iptables,iproute2,procps,curl,socat,iputils-ping,"
     "netcat-openbsd,openssl"
 )
+_WITH_ETCD = f"{PACKAGES},etcd-server,etcd-client"
 SUITE = "bookworm"
 # Not --privileged: these suffice for systemd, a firewall and a reboot, and more machines can grant them.
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "NET_RAW", "SYS_BOOT", "SYS_PTRACE")
@@ -61,6 +62,7 @@ systemctl enable kubelet.service containerd.service ssh.service
 systemctl mask getty-static.service console-getty.service systemd-resolved.service
 rm -f /etc/machine-id /etc/ssh/ssh_host_*
 """
+_SETUP = f"{SETUP}systemctl disable etcd.service\n"  # a member starts when a test wants it
 # Each machine has separate keys and a separate identity, as clones of an image must.
 _FIRST_BOOT = "ssh-keygen -A; systemd-machine-id-setup; exec /sbin/init"
 BOOT_SECONDS = 90.0  # on a machine with much else to do
@@ -161,13 +163,13 @@ def _until(holds: object, seconds: float, what: str) -> None:
 
 def _root_filesystem() -> Path:
     """The image's tar; made once and image, as it takes a minute."""
-    recipe = hashlib.sha256(f"{SUITE} {PACKAGES} {SETUP}".encode()).hexdigest()[:12]
+    recipe = hashlib.sha256(f"{SUITE} {_WITH_ETCD} {_SETUP}".encode()).hexdigest()[:12]
     image = cache() / f"host-{recipe}.tar"
     if not image.exists():
         made = image.with_suffix(f".{os.getpid()}.tar")
-        hook = f"--customize-hook=chroot \"$1\" sh -c '{quoted(SETUP)}'"
+        hook = f"--customize-hook=chroot \"$1\" sh -c '{quoted(_SETUP)}'"
         subprocess.run(
-            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", hook, SUITE, str(made)],
+            ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={_WITH_ETCD}", hook, SUITE, str(made)],
             check=True,
             timeout=600,
         )

@@ -22,7 +22,7 @@ _VALUED = {
     "--label": "label",
     "--timeout": "timeout",
 }
-_FLAGS = {"--quiet": "quiet", "--sync": "sync"}
+_FLAGS = {"--quiet": "quiet"}
 _LABEL = "io.kubernetes."
 
 
@@ -33,7 +33,7 @@ _KILLED = 137
 async def crictl(process: Process, argv: list[str]) -> int:
     """``crictl -r unix://SOCKET ps --state Running -o json``, with the fields of the CRI's ListContainers.
 
-    Also ``ps`` and ``pods`` with ``--quiet --label KEY=VALUE``, ``stop --timeout 0 ID`` and ``exec --sync ID etcdctl``.
+    Also ``ps`` and ``pods`` with ``--quiet --label KEY=VALUE``, ``stop --timeout 0 ID`` and ``exec ID etcdctl``.
     """
     program = argv.index("etcdctl") if "etcdctl" in argv else len(argv)
     try:
@@ -68,7 +68,7 @@ async def _run(process: Process, options: dict[str, list[str]], words: list[str]
             return 0
         case ["stop", *ids] if options.get("timeout") == ["0"]:
             return max((_kill(process, identity) for identity in ids), default=1)
-        case ["exec", identity] if "sync" in options:
+        case ["exec", identity]:
             return await _exec(process, identity, program)
     return process.fail(f"crictl: the lab does not simulate {' '.join(words)} with these options")
 

@@ -16,6 +16,7 @@ _ACCESS = [
 ]
 _CLUSTER_ID, _REVISION = 14841639068965178418, 5120
 _TIMEOUT = 5.0  # --command-timeout
+_LATE = "context deadline exceeded"
 
 
 async def etcdctl(process: Process, argv: list[str]) -> int:
@@ -25,12 +26,11 @@ async def etcdctl(process: Process, argv: list[str]) -> int:
         return process.fail(f"etcdctl: the lab simulates only etcdctl {' '.join(_ACCESS)}", 128)
     match argv[5:]:
         case ["member", "list", "-w", "json"]:
-            process.out(json.dumps(_members(machine.etcd, machine.name)) + "\n")
-            return 0
+            return await _member_list(process, machine.etcd)
         case ["endpoint", "status", "--cluster", "-w", "json"]:
-            return _status(process, machine.etcd)
+            return await _status(process, machine.etcd)
         case ["endpoint", "health"]:
-            return await _health(process, machine.etcd)
+            return await _health(process)
     return process.fail(f"etcdctl: the lab does not simulate {' '.join(argv[5:])}", 128)
 
 
@@ -56,14 +56,24 @@ def _members(etcd: EtcdCluster, local: str) -> dict[str, object]:
     return {"header": _header(etcd, local), "members": members}
 
 
-def _status(process: Process, etcd: EtcdCluster) -> int:
-    """Of the members that answer; the others are errors, and the exit code is 1."""
-    leader, running = etcd.leader(), etcd.running()
+async def _member_list(process: Process, etcd: EtcdCluster) -> int:
+    if not await _is_led(process):
+        return process.fail(f"Error: {_LATE}")
+    process.out(json.dumps(_members(etcd, process.host.machine.name)) + "\n")
+    return 0
+
+
+async def _status(process: Process, etcd: EtcdCluster) -> int:
+    """Of the members that answer, one after the other; each of the others takes time, and the exit code is 1."""
+    if not await _is_led(process):
+        return process.fail(f"Error: failed to fetch endpoints from etcd cluster member list: {_LATE}")
     found = []
     for name in etcd.members:
-        if name not in running:
-            process.err(f"Failed to get the status of endpoint {_url(process, name)} (context deadline exceeded)\n")
+        if name not in etcd.running():
+            await process.host.lockstep.wait_until(process.host.sim.now + _TIMEOUT)
+            process.err(f"Failed to get the status of endpoint {_url(process, name)} ({_LATE})\n")
             continue
+        leader = etcd.leader()
         header = {**_header(etcd, name), "revision": _REVISION}
         status = {"header": header, "version": "3.6.5", "dbSize": 4096, "leader": member_id(leader) if leader else 0}
         problems = {} if leader else {"errors": ["etcdserver: no leader"]}
@@ -72,14 +82,18 @@ def _status(process: Process, etcd: EtcdCluster) -> int:
     return 0 if len(found) == len(etcd.members) else 1
 
 
-async def _health(process: Process, etcd: EtcdCluster) -> int:
-    """A read that needs a majority."""
+async def _is_led(process: Process) -> bool:
+    """Whether a majority confirms a read before it times out; a list of members is one since etcd 3.5."""
     host = process.host
-    end = host.sim.now + _TIMEOUT
+    etcd, end = host.machine.etcd, host.sim.now + _TIMEOUT
     when = etcd.ready_at()
     await host.lockstep.wait_until(end if when is None else min(when, end))
-    if etcd.leader():
+    return bool(etcd.leader())
+
+
+async def _health(process: Process) -> int:
+    if await _is_led(process):
         process.out("https://127.0.0.1:2379 is healthy: successfully committed proposal: took = 9.1ms\n")
         return 0
-    process.err("https://127.0.0.1:2379 is unhealthy: failed to commit proposal: context deadline exceeded\n")
+    process.err(f"https://127.0.0.1:2379 is unhealthy: failed to commit proposal: {_LATE}\n")
     return process.fail("Error: unhealthy cluster")

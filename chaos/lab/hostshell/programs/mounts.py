@@ -92,13 +92,13 @@ def _hide(process: Process, path: str) -> int:
 
 async def umount(process: Process, argv: list[str]) -> int:
     """``umount [--lazy] TARGET`` of what is mounted over the kubelet's client certificate, or over a manifest."""
-    hidden = process.host.machine.hidden_files
-    if process.is_root and len(argv) == 2 and argv[1] in hidden:
-        hidden.remove(argv[1])
-        return 0
-    if len(argv) == 2 and argv[1].startswith(MANIFESTS):
+    hidden, path = process.host.machine.hidden_files, argv[-1]
+    if argv[1:] in ([path], ["--lazy", path]) and path.startswith(MANIFESTS):
+        if process.is_root and path in hidden:
+            hidden.remove(path)
+            return 0
         why = "not mounted" if process.is_root else "must be superuser to unmount"
-        return process.fail(f"umount: {argv[1]}: {why}.", _FAILED)
+        return process.fail(f"umount: {path}: {why}.", _FAILED)
     if argv[1:] not in ([TARGET], ["--lazy", TARGET]):
         return process.fail(f"umount: the lab simulates only umount [--lazy] {TARGET}")
     if not process.is_root:
