@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+import socketserver
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -46,10 +48,14 @@ BETWEEN_ZONES: list[tuple[str, dict[str, Any], str, float, float]] = [
 
 @pytest.fixture(scope="module")
 def node(machine: VirtualMachine) -> Iterator[VirtualMachine]:
-    """With the kubeconfig of a kubelet whose API server is the peer."""
-    machine.run(f"mkdir -p /etc/kubernetes; echo '    server: https://{PEER}:6443' > /etc/kubernetes/kubelet.conf")
-    yield machine
-    machine.run("rm -r /etc/kubernetes")
+    """With the kubeconfig of a kubelet whose API server is the peer, where something accepts connections."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"https://{PEER}:{server.server_address[1]}"
+        machine.run(f"mkdir -p /etc/kubernetes; echo '    server: {url}' > /etc/kubernetes/kubelet.conf")
+        yield machine
+        machine.run("rm -r /etc/kubernetes")
+        server.shutdown()
 
 
 def measure(node: VirtualMachine, what: str, peer: str = PEER) -> float:

@@ -64,7 +64,7 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
         remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED}* on the host"
         yield "an expired certificate for the kubelet", remedy
     if (host.fact("etcd-manifest") or {}).get("mounted"):
-        yield "a manifest of etcd over which something is mounted", f"run umount {_ETCD} on the host"
+        yield "a manifest of etcd over which something is mounted", f"run umount --lazy {_ETCD} on the host"
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
 
