@@ -186,6 +186,7 @@ def test_a_follower_is_refused(members: dict[str, RealHost], tmp_path: Path) -> 
     assert leader(follower) == leads
 
 
+@pytest.mark.nightly
 def test_the_leader_of_two_healthy_members_is_refused(members: dict[str, RealHost], tmp_path: Path) -> None:
     leads = leader(next(iter(members.values())))
     ill = next(host for name, host in members.items() if name != leads)
