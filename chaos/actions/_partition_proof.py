@@ -9,7 +9,7 @@ from chaos.actions._peer_params import OTHER_ZONES, peer_limits
 from chaos.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
 from chaos.model.action import ProofResult, ProofStatus, StepRun
 from chaos.model.duration import parse_duration
-from chaos.model.evidence import last_reading_before, no_proof, readings_after
+from chaos.model.evidence import is_number, last_reading_before, no_proof, readings_after, within_duration
 from chaos.model.fact import FactRef
 from chaos.model.kube import Lease
 from chaos.model.timeline import Fact, Timeline, Version
@@ -106,14 +106,19 @@ def _check_dropped(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_no_answers(timeline: Timeline, step: StepRun, fact: str) -> ProofResult | None:
-    """Disproven by an answer; proven if none came from a peer that answered before. None where no pings show either."""
+    """Disproven by an answer; proven if none came from a peer that answered before. None where no pings show either.
+
+    An answer from a network that was given proves nothing: the step leaves out what the node's own pods have of it.
+    """
     peer, own_zone = hit_peer(timeline, step, fact), own_zone_peer(timeline, step, fact)
     usual, near_usual = (_answered(pings_before(timeline, step, fact, each)[-1:]) for each in (peer, own_zone))
-    begin = step.returned or step.begin
-    readings = [r for r in readings_after(timeline, step, fact, _partition_end(step)) if r.began >= begin]
-    seen = [(found, own_zone.pings(reading), reading) for reading in readings if (found := peer.pings(reading))]
+    begin, end = step.returned or _partition_begin(step), within_duration(step).until
+    readings = [r for r in readings_after(timeline, step, fact, end) if r.began >= begin]
+    seen = [(found, own_zone.pings(r), r) for r in readings if is_number((found := peer.pings(r)).get("received"))]
     for found, _, reading in seen:
-        if found.get("received"):
+        if found["received"] and step.params.get("from") == "cidr":  # a pod of this node may have the address
+            return no_proof(_phrase(found, step, reading))
+        if found["received"]:
             return ProofResult(ProofStatus.DISPROVEN, _phrase(found, step, reading), (reading.seq,))
     if not seen or not usual:
         return None
@@ -132,7 +137,7 @@ def _answered(pings: list[dict[str, Any]]) -> str:
 def _phrase(found: Mapping[str, Any], step: StepRun, reading: Fact) -> str:
     to = f" to {found['address']}" if found.get("address") else ""
     after = f"{reading.t - step.begin:.1f} s after the step"
-    return f"{found.get('received', 0)} of {found.get('sent')} pings of {step.node}{to} were answered {after}"
+    return f"{found['received']} of {found.get('sent')} pings of {step.node}{to} were answered {after}"
 
 
 def check_partitioned(timeline: Timeline, step: StepRun) -> ProofResult:

@@ -37,4 +37,5 @@ def peer_limits(params: Mapping[str, Any]) -> dict[str, str]:
     """Parameters of a fact that pings peers, by which they are those of a step, given its recorded parameters."""
     if params.get("from") == OTHER_ZONES:
         return {"by": "zone"}
-    return {"networks": ",".join(params["cidrs"])} if params.get("cidrs") else {}
+    cidrs = params.get("cidrs")
+    return {"networks": ",".join(map(str, cidrs))} if cidrs and isinstance(cidrs, list) else {}

@@ -50,5 +50,5 @@ def _before(timeline: Timeline, step: StepRun, fact: str) -> list[Fact]:
 
 def _pings_to(reading: Fact, kind: str) -> dict[str, Any]:
     value = reading.value if isinstance(reading.value, dict) else {}
-    found: dict[str, Any] = value.get(kind) or {}
-    return found
+    found = value.get(kind)
+    return found if isinstance(found, dict) else {}

@@ -52,7 +52,7 @@ class PingParams(PeersParams):
 
 def peer_facts(options: PeersParams | None) -> tuple[str, ...]:
     """References of the facts that the peers are known by."""
-    return (*_PEERS, _OWN_ZONE, _OWN_NAME) if options and options.by else _PEERS
+    return (*_PEERS, *((_OWN_ZONE,) if options and options.by else ()), _OWN_NAME)
 
 
 def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict[str, list[str]]:
@@ -63,7 +63,8 @@ def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict
     if options and options.by:
         return _peers_by_zone(known[NODES] or [], known[_OWN_ZONE] or {}, known[_OWN_NAME])
     servers = server_addresses(known)
-    nodes = node_addresses(known[NODES])
+    own = _own_addresses(known[NODES] or [], known[_OWN_NAME])
+    nodes = [address for address in node_addresses(known[NODES]) if address not in own]
     if not options or not options.networks:
         return {"control-plane": servers, "nodes": nodes}
     found: list[str] = []
@@ -83,13 +84,18 @@ def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str], n
     zone = labels.get(ZONE_LABEL, "")
     if not zone:
         raise ValueError(f"the node has no label {ZONE_LABEL}")
-    own = {*node_addresses(node for node in nodes if field(node, "/metadata/name") == name)}
-    others = node_addresses(in_other_zones(nodes, zone))
+    own = _own_addresses(nodes, name)
+    far = node_addresses(in_other_zones(nodes, zone))
     near = node_addresses(node for node in nodes if label_of(node, ZONE_LABEL) == zone)
     return {
-        "other-zones": [address for address in others if address not in own],
+        "other-zones": [address for address in far if address not in own],
         "own-zone": [address for address in near if address not in own],
     }
+
+
+def _own_addresses(nodes: Sequence[dict[str, Any]], name: str) -> set[str]:
+    """Of the host's own Node: also an external one, which a NAT may answer for."""
+    return {*node_addresses(node for node in nodes if field(node, "/metadata/name") == name)}
 
 
 def _routes_reference(options: PingParams | None) -> str:
@@ -155,7 +161,7 @@ def _parts(stdout: str) -> list[tuple[tuple[str, str], str]]:
 class PingFact(HostFact):
     """A fact that pings peers. ``ping_options``: of ping(8); ``seconds``: within which it ends."""
 
-    needs: tuple[str, ...] = (*_PEERS, "peer-routes")
+    needs: tuple[str, ...] = (*_PEERS, _OWN_NAME, "peer-routes")
     params: type[PingParams] = PingParams
     options: PingParams | None
     ping_options: str

@@ -14,7 +14,7 @@ from chaos.model.api_fact import PseudoFact
 from chaos.model.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.model.command import PowerState
 from chaos.model.errors import NodefallError
-from chaos.model.fact import SECONDS_SINCE_READ
+from chaos.model.fact import SECONDS_SINCE_READ, FactRef
 from chaos.model.ports import Clock, MachineAddresses, Sink
 from chaos.model.recording import EntryKind, RecordingEntry
 from chaos.observers.observer_thread import ObserverThread
@@ -23,6 +23,8 @@ from chaos.observers.plugin import FactReader, ObserverContext
 PERIOD = 2.0  # seconds of cluster time between two samples
 JOURNAL, TIME = "kubelet-journal", "host-time"
 OPTIONAL_FACTS = ("containers", TIME, JOURNAL)  # read where the host supports them
+# They fail on a host without ping, or without such a peer, of which nothing else that is read there depends.
+_PINGS = ("round-trips", "ping-bursts", "mtu-pings")
 _TIME_PERIOD = 30.0  # between two samples of a host's clock
 _LONG = 0.5  # seconds of a reading, from which on it is recorded when it began
 _OVERLAP = 2.0  # seconds of the journal that are read twice, as a line may be stored late
@@ -204,7 +206,9 @@ class HostObserverPlugin:
     name = "hosts"
 
     def build(self, context: ObserverContext) -> list[HostObserver]:
-        return [HostObserver(context.hosts, context.clock, context.reachable, context.facts, OPTIONAL_FACTS)]
+        pings = [fact for fact in context.facts if FactRef.parse(fact).name in _PINGS]
+        facts = [fact for fact in context.facts if fact not in pings]
+        return [HostObserver(context.hosts, context.clock, context.reachable, facts, (*OPTIONAL_FACTS, *pings))]
 
 
 OBSERVER = HostObserverPlugin()

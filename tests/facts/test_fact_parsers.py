@@ -166,6 +166,7 @@ KNOWN: dict[str, Any] = {
     "kubelet-server": "https://cp:6443",
     "server-addresses": ["10.0.0.1"],
     "api-peers": [],
+    "node-name": "n1",
     "kubelet-unit": "k",
     "runtime-socket": "/run/s",
     "runtime-client": "/usr/bin/crictl",

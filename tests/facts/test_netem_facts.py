@@ -98,7 +98,8 @@ def test_routes_leave_out_own_addresses() -> None:
         "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}, {"type": "Hostname", "address": "n"}]}
     }
     known: dict[str, Any] = {"server-addresses": ["10.0.0.1"], "api-peers": [["10.0.0.1", 6443]], NODES: [node]}
-    assert fact.needs == ("server-addresses", "api-peers", NODES)
+    known["node-name"] = "own"
+    assert fact.needs == ("server-addresses", "api-peers", NODES, "node-name")
     assert fact.command_for(known).stdin == "route get 10.0.0.1\nroute get 10.0.0.9\n"
     assert fact.parse(ROUTES, 1) == {"10.0.0.1": "eth0"}
 
@@ -106,7 +107,7 @@ def test_routes_leave_out_own_addresses() -> None:
 def test_pings_go_to_one_api_server_and_one_other_node() -> None:
     fact = find_fact(FACTS, "round-trips")
     nodes = [{"status": {"addresses": [{"type": "InternalIP", "address": a}]}} for a in ("10.0.0.9", "10.0.0.2")]
-    known: dict[str, Any] = {"server-addresses": ["10.0.0.1"], "api-peers": [], NODES: nodes}
+    known: dict[str, Any] = {"server-addresses": ["10.0.0.1"], "api-peers": [], NODES: nodes, "node-name": "own"}
     script = str(fact.command_for(known | {"peer-routes": {"10.0.0.1": "eth0", "10.0.0.2": "eth0"}}))
     assert "peer control-plane 10.0.0.1; ping -n -q -c 10 -i 0.2 -W 2 10.0.0.1" in script
     assert "peer nodes 10.0.0.2; ping" in script
@@ -126,6 +127,20 @@ def test_pings_go_to_one_api_server_and_one_other_node() -> None:
     }
 
 
+def test_no_address_of_the_own_node_is_pinged() -> None:
+    """Not even an external one, which is none of the host's own and for which a NAT may answer."""
+    addresses = {"own": ["10.0.0.9", "203.0.113.1"], "other": ["10.0.0.2", "203.0.113.2"]}
+    nodes = [
+        {"metadata": {"name": name}, "status": {"addresses": [{"type": "ExternalIP", "address": a} for a in found]}}
+        for name, found in addresses.items()
+    ]
+    known: dict[str, Any] = {"server-addresses": [], "api-peers": [], NODES: nodes, "node-name": "own"}
+    reached = {"peer-routes": dict.fromkeys(["203.0.113.1", "203.0.113.2"], "eth0")}
+    script = str(find_fact(FACTS, "round-trips").command_for(known | reached))
+    assert "peer nodes 203.0.113.2; ping" in script
+    assert "203.0.113.1;" not in script
+
+
 def test_duplicates_are_counted() -> None:
     text = "peer nodes 10.0.0.2\n10 packets transmitted, 9 received, +6 duplicates, 10% packet loss, time 1833ms\n"
     found = FACTS["round-trips"].parse(text, 1)["nodes"]
@@ -135,6 +150,7 @@ def test_duplicates_are_counted() -> None:
 def test_pings_go_to_networks_and_families() -> None:
     node = {"status": {"addresses": [{"type": "InternalIP", "address": "10.7.0.2"}]}}
     known: dict[str, Any] = {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [], NODES: [node]}
+    known["node-name"] = "own"
     routes = find_fact(FACTS, "peer-routes?networks=10.7.0.0%2F16%2C192.0.2.7")
     assert routes.command_for(known).stdin == "route get 10.7.0.1\nroute get 10.7.0.2\nroute get 192.0.2.7\n"
     fact = find_fact(FACTS, "round-trips?networks=10.7.0.0%2F16%2C192.0.2.7")

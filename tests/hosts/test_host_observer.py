@@ -6,11 +6,12 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from unittest.mock import Mock
 
 import msgspec
 
 import chaos.facts
-from chaos.hosts.observer import PERIOD, HostObserver
+from chaos.hosts.observer import OBSERVER, OPTIONAL_FACTS, PERIOD, HostObserver
 from chaos.hosts.pool import Hosts
 from chaos.model.clock_offset import ClockOffset
 from chaos.model.command import Delivery, Outcome, PowerState
@@ -191,3 +192,11 @@ def test_the_clock_of_a_host_is_measured_periodically() -> None:
     assert script.offsets() == {"host n1": ClockOffset(-26.5, 0.0)}, (
         "it was set back meanwhile: what was seen last counts"
     )
+
+
+def test_pings_that_fail_leave_all_else_that_is_read() -> None:
+    """As on a host without ping, or of a target without a zone."""
+    facts = ["boot-id", "round-trips?by=zone", "mtu-pings?size=1280", "time-sync-state"]
+    (built,) = OBSERVER.build(Mock(clock=FakeClock(), reachable=["n1"], facts=facts))
+    assert built._facts == ["boot-id", "time-sync-state"]
+    assert built._extras == [*OPTIONAL_FACTS, "round-trips?by=zone", "mtu-pings?size=1280"]
