@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.helper_pods import helper_namespaces
 from chaos.app.inventory_secrets import journal_signer
 from chaos.app.journal_sources import load_plan, merge_entries, planned_entries
 from chaos.app.registry import load_registry
@@ -75,6 +76,8 @@ def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
                 hold_machine_lock(connection) as machine,
                 hold_lock(connection, machine, request.info.run, progress.note, wait_for_holder=True) as lock,
             ):
+                if connection.helpers:
+                    connection.helpers.take_over(request.info.run, helper_namespaces(request.inventory))
                 session = _Session(request, connection, progress)
                 if journal and journal.is_empty and session.has_copy():
                     journal.close()

@@ -97,8 +97,9 @@ class ExecServer:
         return web.json_response(self.pods[name], status=201)
 
     async def _list(self, request: web.Request) -> web.Response:
-        key, _, value = request.query.get("labelSelector", "").partition("=")
-        items = [pod for pod in self.pods.values() if not key or pod["metadata"]["labels"].get(key) == value]
+        selector = request.query.get("labelSelector", "")
+        wanted = dict(text.split("=") for text in selector.split(",")) if selector else {}
+        items = [pod for pod in self.pods.values() if wanted.items() <= pod["metadata"]["labels"].items()]
         return web.json_response({"items": items})
 
     async def _get(self, request: web.Request) -> web.Response:

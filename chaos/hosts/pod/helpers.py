@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -20,7 +20,7 @@ from chaos.kube.response import check_success, decode_body, status_message
 from chaos.model.api_fact import condition_status, field, node_path
 from chaos.model.duration import parse_duration
 from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.labels import HELPER_SESSION
+from chaos.model.labels import HELPER_LABEL, HELPER_SESSION, RUN_LABEL
 from chaos.model.ports import Clock, KubeApi
 
 POLL = 0.5  # seconds of cluster time between two looks at a pod
@@ -58,6 +58,8 @@ class HelperPods:
     ``namespace``: where the options name none.
     """
 
+    _is_undo = False  # of the run: then the pods of all processes of the run are removed
+
     def __init__(self, kube: KubeApi, clock: Clock, namespace: str) -> None:
         self._kube, self._clock, self._namespace = kube, clock, namespace
         self.session, self.run = secrets.token_hex(8), ""
@@ -70,6 +72,12 @@ class HelperPods:
         """Where this process has made pods, sorted."""
         with self._lock:
             return sorted(self._namespaces)
+
+    def take_over(self, run: str, namespaces: Iterable[str]) -> None:
+        """Remove also what other processes of ``run`` have left there, which are dead: of an undo that has its lock."""
+        with self._lock:
+            self.run, self._is_undo = run, True
+            self._namespaces.update(namespaces)
 
     def create(self, node: str, options: PodOptions) -> Helper:
         """A new pod on ``node`` that is Ready. Raises Unreachable, or Refused for what must be changed first."""
@@ -129,7 +137,7 @@ class HelperPods:
         return {"address": "::/0" if addresses and ":" in addresses[0] else "0.0.0.0/0", "port": int(port)}
 
     def remove(self) -> list[str]:
-        """Delete every pod of this process and wait until they have ended; what is left, for people.
+        """Delete every pod of this process, or run, and wait until they have ended; what is left, for people.
 
         No more are made from now on; one that a thread is just making is awaited.
         """
@@ -182,8 +190,8 @@ class HelperPods:
                 self._creating -= 1
 
     def _own_pods(self, namespace: str) -> list[dict[str, Any]]:
-        query = {"labelSelector": f"{HELPER_SESSION}={self.session}"}
-        response = self._kube.request("GET", pods_path(namespace), query)
+        whose = f"{RUN_LABEL}={self.run}" if self._is_undo else f"{HELPER_SESSION}={self.session}"
+        response = self._kube.request("GET", pods_path(namespace), {"labelSelector": f"{HELPER_LABEL}=pod,{whose}"})
         check_success(response, f"the helper pods in {namespace} cannot be listed")
         return list(decode_body(response).get("items") or [])
 

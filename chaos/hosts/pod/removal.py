@@ -18,7 +18,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 def removal(namespace: str, run: str) -> Undo:
     """Delete the pods of ``run`` in ``namespace``, proven when there are none. Raises ValueError for no namespace.
 
-    Only those of the run: a process that undoes it makes others.
+    Also those of processes that undo it, which need none after this.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise ValueError(f"{namespace!r} is no namespace")

@@ -291,6 +291,21 @@ def test_pods_of_other_processes_are_neither_used_nor_removed(link: Link) -> Non
     assert list(link.server.pods) == [other]
 
 
+def test_an_undo_removes_the_pods_of_all_processes_of_its_run(link: Link) -> None:
+    """Of the run, which died before its journal named them, and of an undo that died; not those of another run."""
+    with closing(SystemClock()) as clock:
+        for run in ("drain-1", "drain-1", "drain-2"):
+            dead = HelperPods(link.api, clock, "kube-system")
+            dead.run = run
+            dead.create("worker-1", PodOptions())
+        (*_, other) = link.server.pods
+        link.pods.take_over("drain-1", ["kube-system"])
+        assert link.session.run(ECHO).exit == 0
+        assert len(link.server.pods) == 4
+        assert link.pods.remove() == []
+    assert list(link.server.pods) == [other]
+
+
 def test_what_does_not_end_is_named(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
     assert link.session.run(ECHO).exit == 0
     (name,) = link.server.pods
