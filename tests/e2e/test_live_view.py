@@ -31,7 +31,6 @@ def test_a_demo(tmp_path: Path, width: int) -> None:
     assert len(set(heads)) > 10, "the clock goes on"
     seen = "\n".join(terminal.frames)
     for pattern in (
-        r"next deadline in \d",
         r"\n\* worker-\d.* +NotReady",  # the target falls
         r"\n\* worker-\d.* off ",
         r"\n(deployment|statefulset)/\S+ +[0-2]/3",  # and so do its pods
