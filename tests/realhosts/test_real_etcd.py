@@ -174,7 +174,7 @@ def test_a_leader_is_killed_another_one_leads_and_it_returns(members: dict[str, 
         victim.run(f"systemd-run --unit=backup sh -c 'exec sleep 200 < {MANIFEST}'")  # has it open
         await_true(victim, f"umount {MANIFEST} 2>&1 | grep busy")
 
-    result = drive(victim, "etcd-leader-kill", {}, tmp_path, then="25s", during=during, recovery="30s")
+    result = drive(victim, "etcd-leader-kill", {}, tmp_path, then="25s", during=during, recovery="45s")
     victim.run("systemctl stop backup")
     (step,) = result.steps
     assert (step.proof_status, step.weak) == ("proven", False), step.because
