@@ -58,11 +58,10 @@ class HelperPods:
     ``namespace``: where the options name none.
     """
 
-    _is_undo = False  # of the run: then the pods of all processes of the run are removed
-
     def __init__(self, kube: KubeApi, clock: Clock, namespace: str) -> None:
         self._kube, self._clock, self._namespace = kube, clock, namespace
         self.session, self.run = secrets.token_hex(8), ""
+        self._is_undo = False  # of the run: then the pods of all its processes are removed
         self._namespaces: set[str] = set()
         self._creating, self._is_closed = 0, False
         self._lock = Lock()
@@ -160,8 +159,7 @@ class HelperPods:
             try:
                 pods = self._own_pods(namespace)
             except NodefallError as error:
-                selector = f"{HELPER_SESSION}={self.session}"
-                left.append(f"helper pods with the label {selector} may be left: {error.message}")
+                left.append(f"helper pods with the label {self._own_label()} may be left: {error.message}")
                 continue
             left += [self._delete_one(pod) for pod in pods]
         return left
@@ -189,9 +187,12 @@ class HelperPods:
             with self._lock:
                 self._creating -= 1
 
+    def _own_label(self) -> str:
+        return f"{RUN_LABEL}={self.run}" if self._is_undo else f"{HELPER_SESSION}={self.session}"
+
     def _own_pods(self, namespace: str) -> list[dict[str, Any]]:
-        whose = f"{RUN_LABEL}={self.run}" if self._is_undo else f"{HELPER_SESSION}={self.session}"
-        response = self._kube.request("GET", pods_path(namespace), {"labelSelector": f"{HELPER_LABEL}=pod,{whose}"})
+        query = {"labelSelector": f"{HELPER_LABEL}=pod,{self._own_label()}"}
+        response = self._kube.request("GET", pods_path(namespace), query)
         check_success(response, f"the helper pods in {namespace} cannot be listed")
         return list(decode_body(response).get("items") or [])
 
