@@ -40,6 +40,8 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "breakages": lab.breakages,
         "sharedIdentity": lab.shared_identity,
         "kubeletIdentity": lab.kubelet_identity,
+        "machineIdPerBoot": lab.machine_id_per_boot,
+        "perBoot": lab.per_boot,
         "users": [] if lab.rights is None else [_user(lab.rights)],
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports show the date

@@ -18,6 +18,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # What every machine has the same: clones of one image have its machine ID and host keys, containers one boot ID.
 SharedIdentity = Literal["machine-id", "system-uuid", "boot-id", "host-key"]
+PerBoot = Literal["container-id", "host-key", "address"]
 OperatingSystem = Literal["linux", "windows"]
 ApiMisbehaviour = Literal[
     "cut",
@@ -163,6 +164,9 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
 
     ``kubernetes``: a version such as v1.33 or v1.33.4; what it changes is in versions.py.
     ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.
+    ``machine_id_per_boot``: hosts with Linux are containers whose entry point writes a new machine ID at each start, as
+    that of kind does. ``per_boot``: what else each of them has anew at a boot; an address only of a node without
+    ``address``.
     """
 
     nodes: list[NodeSpec]
@@ -179,6 +183,8 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     users: list[UserSpec] = []
     shared_identity: list[SharedIdentity] = []
     kubelet_identity: Literal["certificate", "hostname-override", "none"] = "certificate"
+    machine_id_per_boot: bool = False
+    per_boot: list[PerBoot] = []
 
     def __post_init__(self) -> None:
         """Set what follows from the version. Raises ValueError for one that is not simulated."""

@@ -245,6 +245,12 @@ class Lab(Model):
     kubelet_identity: Literal["certificate", "hostname-override", "none"] = Field(
         "certificate", alias="kubeletIdentity", description="what names the Node on its host"
     )
+    machine_id_per_boot: bool = Field(
+        False, alias="machineIdPerBoot", description="a new machine ID at each boot, as on kind's nodes (Linux)"
+    )
+    per_boot: list[Literal["container-id", "host-key", "address"]] = Field(
+        [], alias="perBoot", description="what else is another one after each boot"
+    )
     rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
     breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
     seed: int = 1

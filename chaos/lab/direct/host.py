@@ -48,15 +48,19 @@ class DirectProgram:
 class DirectHost:
     """``host_key``: as an SSH client shows it. ``boot``: number of times the machine became unreachable."""
 
-    def __init__(self, machine: Machine, sim: SimClock, user: str, key_owner: str) -> None:
+    def __init__(self, machine: Machine, sim: SimClock, user: str, seed: int) -> None:
         self.machine, self.user, self.boot = machine, user, 0
-        digest = hashlib.sha256(f"host key of {key_owner}".encode()).digest()
-        self.host_key = f"ssh-ed25519 SHA256:{b64encode(digest).decode().rstrip('=')}"
+        self._seed = seed
         self._sim = sim
         self._tasks: set[Task[int]] = set()
         self._programs: list[DirectProgram] = []
         self._was_reachable = machine.is_reachable
         machine.on_change.append(self._on_machine_change)
+
+    @property
+    def host_key(self) -> str:
+        digest = hashlib.sha256(f"host key of {self._seed}/{self.machine.host_key_owner}".encode()).digest()
+        return f"ssh-ed25519 SHA256:{b64encode(digest).decode().rstrip('=')}"
 
     @property
     def is_reachable(self) -> bool:
@@ -115,8 +119,8 @@ def line_reader(stdin: str) -> Callable[[], Awaitable[str]]:
 class LinuxHost(DirectHost):
     """Programs run in bash, timers as root."""
 
-    def __init__(self, machine: Machine, sim: SimClock, user: str, key_owner: str) -> None:
-        super().__init__(machine, sim, user, key_owner)
+    def __init__(self, machine: Machine, sim: SimClock, user: str, seed: int) -> None:
+        super().__init__(machine, sim, user, seed)
         self.system = HostSystem(
             machine,
             sim,

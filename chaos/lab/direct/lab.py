@@ -41,18 +41,14 @@ class DirectLab:
         self._controllers = DirectServer(ControllerManagerServer(self.cluster.controllers, waits, self.access))
         self._bmc = DirectServer(RedfishServer(self.cluster.machines, waits, BMC_USER, _BMC_PASSWORD))
         self._waits = waits
-        is_shared = "host-key" in spec.shared_identity
         self.hosts = {
-            name: _host_class(machine)(machine, self.sim, SSH_USER, f"{spec.seed}/{'' if is_shared else name}")
+            name: _host_class(machine)(machine, self.sim, SSH_USER, spec.seed)
             for name, machine in self.cluster.machines.items()
         }
         systems = {name: host.system for name, host in self.hosts.items() if isinstance(host, LinuxHost)}
         self._api = DirectServer(ApiServer(self.cluster, waits, self.access, _WATCH_CACHE, systems))
         self._exec = PodExec(self.cluster, waits, systems)
-        self._kubelets = {
-            (machine.address, machine.kubelet_port): (machine, _Kubelet(machine, self.access))
-            for machine in self.cluster.machines.values()
-        }
+        self._kubelets = [(machine, _Kubelet(machine, self.access)) for machine in self.cluster.machines.values()]
 
     def start(self, start: Callable[[Cluster], None] = Cluster.start) -> None:
         """Start the cluster, by ``start``, and let it settle."""
@@ -106,10 +102,10 @@ class DirectLab:
 
     def read_kubelet(self, address: str, port: int, path: str, headers: Mapping[str, str]) -> Task[Answer] | None:
         """GET from the port of a kubelet; None if nothing listens there. A frozen kubelet answers when it goes on."""
-        machine, kubelet = self._kubelets.get((address, port), (None, None))
-        if machine is None or kubelet is None or not machine.kubelet.is_running:
-            return None
-        return Task(self._ask_kubelet(kubelet, path, headers))
+        for machine, kubelet in self._kubelets:
+            if (machine.address, machine.kubelet_port) == (address, port) and machine.kubelet.is_running:
+                return Task(self._ask_kubelet(kubelet, path, headers))
+        return None
 
     async def _ask_kubelet(self, kubelet: _Kubelet, path: str, headers: Mapping[str, str]) -> Answer:
         while not kubelet.endpoints.is_responsive:

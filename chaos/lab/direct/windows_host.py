@@ -31,9 +31,9 @@ _USER = "Administrator"
 class WindowsHost(DirectHost):
     """Exit codes are those of the programs, as over WinRM."""
 
-    def __init__(self, machine: Machine, sim: SimClock, _: str, key_owner: str) -> None:
+    def __init__(self, machine: Machine, sim: SimClock, _: str, seed: int) -> None:
         assert isinstance(machine, WindowsMachine)  # noqa: S101 - the only one it serves
-        super().__init__(machine, sim, _USER, key_owner)
+        super().__init__(machine, sim, _USER, seed)
         self._windows = machine
         self._host = WinHost(machine, sim, SimWaits(sim), PROGRAMS)
         machine.tasks.run = self._run_task

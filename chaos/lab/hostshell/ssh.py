@@ -64,11 +64,19 @@ class SshServer:
     ) -> None:
         self._machine, self._port, self._lockstep = machine, port, lockstep
         self.user, self.client_key = user, client_key
-        self.host_key = host_key or asyncssh.generate_private_key("ssh-ed25519")
+        self._host_keys: dict[str, asyncssh.SSHKey] = {machine.host_key_owner: host_key} if host_key else {}
         self.connections: set[asyncssh.SSHServerConnection] = set()
         self.host = HostSystem(machine, sim, lockstep, self._run_as_root, PROGRAMS)
         self._tasks: set[asyncio.Task[int]] = set()
         self._was_reachable = False
+
+    @property
+    def host_key(self) -> asyncssh.SSHKey:
+        """The key of the present boot, if each boot has another."""
+        owner = self._machine.host_key_owner
+        if owner not in self._host_keys:
+            self._host_keys[owner] = asyncssh.generate_private_key("ssh-ed25519")
+        return self._host_keys[owner]
 
     async def start(self) -> None:
         self._machine.on_change.append(self._on_machine_change)

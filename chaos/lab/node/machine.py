@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
@@ -23,7 +23,7 @@ from chaos.lab.node.kubelet.runtime import Runtime
 from chaos.lab.node.kubelet.shutdown import ShutdownManager
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
 from chaos.lab.node.logind import Kind, Logind
-from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network
+from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network, addresses_of
 from chaos.lab.objects.accessors import set_condition
 from chaos.lab.objects.quantity import parse_quantity
 from chaos.lab.sim.clock import SimClock, Timer
@@ -36,6 +36,10 @@ _KUBELET = (0.3, 1.5)  # sshd to kubelet
 _RESET = (0.4, 1.0)  # power off to power on in a reboot
 _STOP_SERVICES = (0.1, 0.3)  # end of logind's delay to the end of the kubelet; from recording 01
 _STOP_MACHINE = (0.6, 1.5)  # end of logind's delay to power off
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def kubelet_conf(server: str) -> str:
@@ -56,7 +60,7 @@ class Machine:
     os: OperatingSystem = "linux"
 
     def __init__(
-        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
+        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: dict[str, Addresses]
     ) -> None:
         self.index = index
         self.spec = node = spec.nodes[index]
@@ -74,7 +78,9 @@ class Machine:
         self.kubelet_identity = spec.kubelet_identity
         self._shared = frozenset(spec.shared_identity)
         self.system_uuid = str(uuid.uuid5(_UUIDS, f"{spec.seed}/{self._owner('system-uuid')}"))
-        self.machine_id = hashlib.sha256(f"{spec.seed}/{self._owner('machine-id')}".encode()).hexdigest()[:32]
+        self._boots, self._per_boot, self._addresses = 0, frozenset(spec.per_boot), addresses
+        self.machine_id = self.container_id = ""  # the latter "" on a machine that is no container
+        self._set_ids(spec)
         self.on_change: list[Callable[[Machine], None]] = []
         self.files: dict[str, str] = {}
         self.mounted_certificate = ""  # over the kubelet's client certificate, until the next boot
@@ -223,10 +229,28 @@ class Machine:
 
     def _new_boot(self) -> None:
         boot = uuid.UUID(int=self._sim.rng.getrandbits(128), version=4)
+        self._boots += 1
+        self._set_ids(self._registry.spec)
         self.boot_id = str(uuid.uuid5(_UUIDS, "kernel") if "boot-id" in self._shared else boot)
         self.pid1_start = round(self._sim.now, 2)
         self.swap = int(parse_quantity(self.spec.swap or "0"))
         self.logind.start()
+
+    def _set_ids(self, spec: LabSpec) -> None:
+        """What identifies the machine, some of it anew at each boot."""
+        boot = f"/{self._boots}" if spec.machine_id_per_boot and self.os == "linux" else ""
+        self.machine_id = _digest(f"{spec.seed}/{self._owner('machine-id')}{boot}")[:32]
+        if boot:
+            self.container_id = _digest(f"{spec.seed}/{self.name}{boot if 'container-id' in self._per_boot else ''}/id")
+        if "address" in self._per_boot and not self.spec.address and self._boots > 1:
+            self._addresses[self.name] = addresses_of(self.index + (self._boots - 1) * len(self._addresses))
+            self.address = self._addresses[self.name]["ipv4"]
+
+    @property
+    def host_key_owner(self) -> str:
+        """Whose SSH host key the machine has now: that of an image, of the machine, or of this boot."""
+        boot = f"/{self._boots}" if "host-key" in self._per_boot else ""
+        return self._owner("host-key") + boot
 
     def _owner(self, field: SharedIdentity) -> str:
         """The machine whose value this is, "" for one that all machines share."""

@@ -42,7 +42,7 @@ class WindowsMachine(Machine):
     os: OperatingSystem = "windows"
 
     def __init__(
-        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: Mapping[str, Addresses]
+        self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: dict[str, Addresses]
     ) -> None:
         self.computer = spec.nodes[index].name.upper()[:15]
         self.registry = WindowsRegistry()
@@ -54,8 +54,7 @@ class WindowsMachine(Machine):
         self.client_lists: list[Callable[[], list[tuple[int, str, int]]]] = []
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
-        self.machine_id = self.name  # winstats has the host name there, and the UUID in capitals
-        self.system_uuid = self.system_uuid.upper()
+        self.system_uuid = self.system_uuid.upper()  # as winstats has it
         self.power = Power(sim, self.event_log, self._stop_services, self._complete)
         self.firewall = Firewall(self.network, self.name, builtin_rules())
         self.firewall.on_change.append(self._call_listeners)
@@ -147,6 +146,10 @@ class WindowsMachine(Machine):
         service = self.services.get(KUBELET)
         if service.is_running and service.on_preshutdown is not None:
             service.on_preshutdown(lambda: None)
+
+    def _set_ids(self, spec: LabSpec) -> None:
+        super()._set_ids(spec)
+        self.machine_id = self.name  # winstats has the host name there
 
     def _connect_services(self) -> None:
         kubelet = self.services.get(KUBELET)

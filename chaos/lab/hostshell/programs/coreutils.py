@@ -158,7 +158,11 @@ async def grep(process: Process, argv: list[str]) -> int:
         return process.fail("grep: the lab simulates only grep -hsoE PATTERN FILE...", 2)
     known = [read_file(process, path)[0] for path in argv[3:]]
     found = [
-        part for text in known if text is not None for line in text.splitlines() for part in re.findall(argv[2], line)
+        part[0]
+        for text in known
+        if text is not None
+        for line in text.splitlines()
+        for part in re.finditer(argv[2], line)
     ]
     process.out("".join(f"{part}\n" for part in found))
     return 2 if None in known else 0 if found else 1

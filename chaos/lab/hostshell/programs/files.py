@@ -41,6 +41,7 @@ _FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does
     "/sys/class/dmi/id/product_uuid": lambda host: host.machine.system_uuid + "\n",
     CLIENT_CERTIFICATE: _client_certificate,
     TARGET: _client_certificate,
+    "/run/systemd/container": lambda host: "docker" if host.machine.container_id else None,
     "/etc/hostname": lambda host: host.machine.name + "\n",
     "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",

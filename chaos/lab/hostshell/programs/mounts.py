@@ -41,6 +41,9 @@ def mountinfo(host: HostSystem) -> str:
     for number, (path, (device, source, kind, _)) in enumerate(_MOUNTS.items(), start=22):
         state = "ro" if _is_read_only(host, path) else "rw"
         rows.append(f"{number} 1 {device} / {path} {_options(host, path)} shared:{number} - {kind} {source} {state}\n")
+    if identity := host.machine.container_id:  # as docker mounts it
+        row = f"38 22 254:1 /var/lib/docker/containers/{identity}/hostname /etc/hostname rw,relatime"
+        rows.append(f"{row} - ext4 /dev/vda1 rw\n")
     if host.machine.mounted_certificate:
         device, source, kind, options = _MOUNTS["/run"]
         rows.append(f"40 22 {device} /nodefall.pem {TARGET} {options} shared:23 - {kind} {source} rw\n")

@@ -28,6 +28,7 @@ class MachineView(Protocol):
     address: str
     kubelet_port: int
     machine_id: str
+    container_id: str
     system_uuid: str
     boot_id: str
     swap: int
