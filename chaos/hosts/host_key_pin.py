@@ -10,6 +10,7 @@ from chaos.model.errors import Refused
 
 class HostKeyPin:
     """The key of one host, as ``ssh-ed25519 SHA256:...``, ``container ID`` or ``machine ID``; "" until one is known.
+
     Thread safe.
 
     It is the key of the first connection, or the one that a plan or a journal recorded. A host that was reinstalled has
@@ -51,10 +52,10 @@ class HostKeyPin:
 
 
 def _transport(key: str) -> str:
-    """What presents such keys: WinRM a certificate, an engine the ID of a container, a pod of nodefall the machine ID
-    of its host, and SSH all other types."""
+    """What presents such keys: WinRM a certificate, an engine or a pod on its container the ID of a container, a pod on
+    another host the ID of that, and SSH all other types."""
     word = key.partition(" ")[0]
-    return word if word in ("certificate", "container", "machine") else "ssh"
+    return word if word in ("certificate", "container", "machine", "system") else "ssh"
 
 
 class HostKeyPins:

@@ -36,6 +36,8 @@ class HostIdentity(Struct, frozen=True):
     """Identity of a host as read over its connection; "" and () where a value cannot be read.
 
     ``certificate_user`` is the common name of the kubelet's client certificate, ``hostname_override`` from its flags.
+    Without ``has_stable_machine_id`` the machine ID may be another one after each boot, as on kind's nodes: the Node
+    has that of the boot in which its kubelet registered last.
     """
 
     machine_id: str = ""
@@ -44,6 +46,7 @@ class HostIdentity(Struct, frozen=True):
     addresses: tuple[str, ...] = ()
     certificate_user: str = ""
     hostname_override: str = ""
+    has_stable_machine_id: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ def _contradictions(
         yield f"the kubelet's client certificate on the host is that of {host.certificate_user}"
     if host.hostname_override and host.hostname_override.lower() != node.name and not certified:
         yield f"the host's kubelet runs with --hostname-override={host.hostname_override}"
-    if _differ(node.machine_id, host.machine_id):
+    is_known = host.has_stable_machine_id or _owners(host, "machine_id", nodes)
+    if _differ(node.machine_id, host.machine_id) and is_known:
         yield f"the Node's machine ID is {node.machine_id}, but the host has {_owner(host, 'machine_id', nodes)}"
     if has_firmware_uuid(node) and is_uuid(host.system_uuid) and not is_same_uuid(node.system_uuid, host.system_uuid):
         yield f"the Node's system UUID is {node.system_uuid}, but the host has {_owner(host, 'system_uuid', nodes)}"
@@ -107,8 +111,13 @@ def _contradictions(
 def _owner(host: HostIdentity, field: str, nodes: Mapping[str, NodeIdentity]) -> str:
     """The host's value, and the Nodes that have it."""
     value: str = getattr(host, field)
-    owners = sorted(name for name, other in nodes.items() if _same(getattr(other, field), value))
+    owners = _owners(host, field, nodes)
     return f"{value} (that of {', '.join(owners)})" if owners else value
+
+
+def _owners(host: HostIdentity, field: str, nodes: Mapping[str, NodeIdentity]) -> list[str]:
+    """The Nodes that have the host's value."""
+    return sorted(name for name, other in nodes.items() if _same(getattr(other, field), getattr(host, field)))
 
 
 def _is_shared(node: NodeIdentity, field: str, nodes: Mapping[str, NodeIdentity]) -> bool:

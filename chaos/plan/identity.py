@@ -10,15 +10,15 @@ from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand, PowerCommand
 from chaos.model.identity import HostIdentity, NodeIdentity
 from chaos.model.kube import Node
+from chaos.model.stable_id import MACHINE
 from chaos.plan.cluster import node_addresses, normalize_addresses
 
-# Facts from which HostIdentity is made. Boot ID: a proof, but another one after each boot.
-HOST_FACTS = ("machine-id", "system-uuid", "boot-id", "host-addresses", "kubelet-user", "kubelet-flags")
+# Facts from which HostIdentity is made. The boot ID, and on some hosts the machine ID, are others after each boot.
+HOST_FACTS = ("machine-id", "stable-id", "system-uuid", "boot-id", "host-addresses", "kubelet-user", "kubelet-flags")
 # The certificate differs between clones, and so may the UUID of the firmware.
 _CHECKED = ("kubelet-user", "system-uuid")
-IDENTITY_FACTS = frozenset(
-    {"machine-id", *_CHECKED, PseudoFact.HOST_KEY, PseudoFact.POWER_IDENTITY}
-)  # of identity checks
+# Facts of identity checks: all of them are the same after a boot. 0.2.0 recorded the machine ID.
+IDENTITY_FACTS = frozenset({"stable-id", "machine-id", *_CHECKED, PseudoFact.HOST_KEY, PseudoFact.POWER_IDENTITY})
 
 
 def node_identity(node: Node) -> NodeIdentity:
@@ -43,11 +43,14 @@ def host_identity(facts: Mapping[str, Any]) -> HostIdentity:
         addresses=tuple(sorted(normalize_addresses(facts.get("host-addresses") or ()))),
         certificate_user=facts.get("kubelet-user") or "",
         hostname_override=(facts.get("kubelet-flags") or {}).get("hostname-override", ""),
+        has_stable_machine_id=str(facts.get("stable-id")).startswith(MACHINE),
     )
 
 
 def identity_preconditions(facts: Mapping[str, Any], commands: Iterable[Command], undo: Undo) -> tuple[FactCheck, ...]:
     """Checks before a step: of the host if a command goes there, of the power control if the step or its undo use it.
+
+    Each is about a value that is the same after a boot, so that another value is another machine.
 
     A host is not checked for its undo: the machine may be off when the step begins.
     """
@@ -67,7 +70,7 @@ def _host_checks(facts: Mapping[str, Any], commands: Iterable[Command], *, alway
     if not always and not any(isinstance(command, HostCommand) for command in commands):
         return []
     second = next((name for name in _CHECKED if name in facts), "")
-    return [FactCheck(str(name), facts[name]) for name in (PseudoFact.HOST_KEY, "machine-id", second) if name in facts]
+    return [FactCheck(str(name), facts[name]) for name in (PseudoFact.HOST_KEY, "stable-id", second) if name in facts]
 
 
 def _power_checks(facts: Mapping[str, Any], commands: Iterable[Command]) -> list[FactCheck]:

@@ -14,15 +14,17 @@ from chaos.hosts.pod.helpers import HelperPods
 from chaos.hosts.pod.manifest import PodOptions
 from chaos.hosts.pod.slot import HelperSlot
 from chaos.hosts.pool import Hosts, WindowsFacts
+from chaos.hosts.power.docker import DockerControl
 from chaos.hosts.transports.retry import RetryingSession
 from chaos.kube.cluster_info import cluster_uid, server_version
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.model.inventory import Inventory
 from chaos.model.labels import LOCK_NAMESPACE
-from chaos.model.ports import Session
+from chaos.model.ports import PowerControl, Session
 from chaos.rehearse.clock import RehearsalClock
+from chaos.rehearse.containers import DirectContainer, DirectContainerSession
 from chaos.rehearse.hosts import DirectPower, DirectSession
-from chaos.rehearse.inventory import lab_inventory
+from chaos.rehearse.inventory import DOCKER, lab_inventory
 from chaos.rehearse.kube import DirectKube
 from chaos.rehearse.pods import DirectPodSession
 
@@ -76,7 +78,8 @@ def connect_to(lab: DirectLab, settings: Inventory | None) -> Iterator[DirectCon
         def open_session(node: str) -> Session:
             host, pin = lab.hosts[node], pins.of(node)
             if inventory.defaults.transport != POD or is_windows(node):
-                session = DirectSession(host, pin, turns, clock.now)
+                kind = DirectContainerSession if is_container(node) else DirectSession
+                session = kind(host, pin, turns, clock.now)
                 session.connect()
                 return RetryingSession(session, clock)
             options = PodOptions.model_validate(inventory.defaults.options)
@@ -86,8 +89,14 @@ def connect_to(lab: DirectLab, settings: Inventory | None) -> Iterator[DirectCon
         def is_windows(node: str) -> bool:
             return inventory.host_of(node)[1].os == "windows"
 
+        def is_container(node: str) -> bool:
+            return inventory.defaults.transport == DOCKER and not is_windows(node)
+
+        def open_power(node: str) -> PowerControl:
+            return DockerControl(DirectContainer(lab, node)) if is_container(node) else DirectPower(lab, node)
+
         windows = WindowsFacts(is_windows, load_windows_facts, _crash_tool)
-        hosts = Hosts(open_session, lambda node: DirectPower(lab, node), kube, load_facts(), clock, pins, windows)
+        hosts = Hosts(open_session, open_power, kube, load_facts(), clock, pins, windows)
         yield DirectConnection(
             lab, ClusterConnection(inventory, clock, kube, hosts, uid, server_version(kube), None, helpers)
         )

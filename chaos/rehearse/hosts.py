@@ -46,8 +46,12 @@ class DirectSession:
         if not self._host.is_reachable:
             hint = "check that the host is up and that its address is right"
             raise Unreachable(f"{self._name} cannot be reached: Connection refused", hint=hint)
-        self._pin.verify(self._host.host_key, self._name)
+        self._pin.verify(self._key(), self._name)
         return self._host.boot
+
+    def _key(self) -> str:
+        """What the host presents."""
+        return self._host.host_key
 
     def run(self, command: HostCommand) -> Outcome:
         """Run ``command`` to its end; failures are in the outcome."""

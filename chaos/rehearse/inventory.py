@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from chaos.app.connect import with_lab_cluster
 from chaos.lab.facade import LabSpec
-from chaos.model.inventory import Inventory
+from chaos.model.inventory import Defaults, Inventory
 from chaos.rehearse.kube import CONTROLLERS
+
+DOCKER = "docker"  # the transport that a rehearsal has besides SSH and pods: hosts and power control as containers
 
 
 def lab_inventory(spec: LabSpec, settings: Inventory | None) -> Inventory:
@@ -22,4 +24,6 @@ def lab_inventory(spec: LabSpec, settings: Inventory | None) -> Inventory:
         "hosts": {node.name: {"node": node.name, "address": "127.0.0.1", "os": node.os} for node in spec.nodes},
     }
     inventory = Inventory.model_validate(document)
+    if settings and settings.defaults.transport == DOCKER:
+        inventory = inventory.model_copy(update={"defaults": Defaults(transport=DOCKER)})
     return with_lab_cluster(settings, inventory) if settings else inventory

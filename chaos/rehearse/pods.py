@@ -18,7 +18,7 @@ _PROBE = HostCommand(("true",))
 
 
 class DirectPodSession(DirectSession):
-    """Implements ``Session`` and ``RelayedSession``; the host is known by its machine ID."""
+    """Implements ``Session`` and ``RelayedSession``; the host is known by its stable ID."""
 
     def __init__(
         self, lab: DirectLab, slot: HelperSlot, pin: HostKeyPin, turns: Turns, now: Callable[[], float]
@@ -29,8 +29,12 @@ class DirectPodSession(DirectSession):
     def connect(self) -> int:
         """Verify the host. Returns the number of the boot. Raises NodefallError."""
         self._start(_PROBE)
-        self._pin.verify(f"machine {self._host.machine.machine_id}", self._name)
+        self._pin.verify(self._key(), self._name)
         return self._host.boot
+
+    def _key(self) -> str:
+        machine = self._host.machine
+        return f"container {machine.container_id}" if machine.container_id else f"machine {machine.machine_id}"
 
     def peer(self) -> dict[str, str | int]:
         """See :class:`chaos.hosts.pod.session.PodSession`."""

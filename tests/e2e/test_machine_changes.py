@@ -26,7 +26,7 @@ CHANGED_HANDS = "has changed hands: it presents the host key ssh-ed25519 SHA256:
 # What the machines have in common, and by what another one is recognized.
 SHARED: list[tuple[list[str], str]] = [
     ([], CHANGED_HANDS),
-    (["host-key"], "worker-1 is another machine now: expected machine-id is"),
+    (["host-key"], "worker-1 is another machine now: expected stable-id is machine"),
     (["host-key", "machine-id"], "worker-1 is another machine now: expected kubelet-user is system:node:worker-1"),
 ]
 
@@ -69,7 +69,9 @@ def two_faced(inventory: Path, folder: Path) -> Iterator[tuple[Path, Proxy]]:
         proxy.close()
 
 
-@pytest.mark.parametrize(("shared", "message"), [([], CHANGED_HANDS), (["host-key"], "it requires machine-id is")])
+@pytest.mark.parametrize(
+    ("shared", "message"), [([], CHANGED_HANDS), (["host-key"], "it requires stable-id is machine")]
+)
 def test_a_step_is_not_done_on_another_machine(tmp_path: Path, shared: list[str], message: str) -> None:
     """worker-1's address changes hands between two steps: the control plane has it when the power-off is due."""
     with (

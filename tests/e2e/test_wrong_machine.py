@@ -101,7 +101,7 @@ def test_the_true_inventory_is_planned_with_its_identity(inventory: Path, tmp_pa
     assert plan["warnings"] == []
     off = plan["steps"][0]
     values = {check["fact"]: check["value"] for check in off["preconditions"]}
-    assert list(values) == ["host-key", "machine-id", "kubelet-user", "power-identity"]
+    assert list(values) == ["host-key", "stable-id", "kubelet-user", "power-identity"]
     assert values["host-key"].startswith("ssh-ed25519 SHA256:")
     assert values["kubelet-user"] == "system:node:worker-1"
 

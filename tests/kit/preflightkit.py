@@ -26,6 +26,7 @@ CHECKS: dict[str, Check] = discover(chaos.preflight.checks, "CHECK")
 OWN = LocalIdentity("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")
 FACTS: dict[str, Any] = {
     "machine-id": "fedcba9876543210fedcba9876543210",
+    "stable-id": "machine fedcba9876543210fedcba9876543210",
     "boot-id": "its-boot",
     "pid1-start": 1.0,
     "root": True,

@@ -43,6 +43,8 @@ def bound(host: dict[str, Any], node: NodeIdentity = NODE, *others: NodeIdentity
         ({"addresses": ("10.0.0.012", "fd00::11")}, (False, "the Node has 10.0.0.11")),
         ({"addresses": ("192.0.2.9",)}, (False, "the Node has 10.0.0.11, but the host has 192.0.2.9")),
         ({"machine_id": "1" * 32}, (False, "but the host has " + "1" * 32 + " (that of cp-1)")),
+        ({"machine_id": "2" * 32, "has_stable_machine_id": False}, (True, "")),  # of a boot that is not reported yet
+        ({"machine_id": "1" * 32, "has_stable_machine_id": False}, (False, "(that of cp-1)")),
         ({"system_uuid": OTHER.system_uuid}, (False, "(that of cp-1)")),
         (
             {"certificate_user": "system:node:cp-1"},

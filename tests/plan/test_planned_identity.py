@@ -16,6 +16,7 @@ from chaos.plan.identity import HOST_FACTS, host_identity, identity_checks, iden
 FACTS: dict[str, Any] = {
     "host-key": "ssh-rsa SHA256:a",
     "machine-id": "m",
+    "stable-id": "machine m",
     "system-uuid": "u",
     "kubelet-user": "system:node:n1",
     "power-identity": "p",
@@ -24,7 +25,7 @@ FACTS: dict[str, Any] = {
 HOST, API = HostCommand(("true",)), KubeCommand("DELETE", "/x")
 ON = PowerCommand(PowerVerb.ON)
 H, M, K, U, P = (
-    FactCheck(name, FACTS[name]) for name in ("host-key", "machine-id", "kubelet-user", "system-uuid", "power-identity")
+    FactCheck(name, FACTS[name]) for name in ("host-key", "stable-id", "kubelet-user", "system-uuid", "power-identity")
 )
 PROOF = (FactCheck("boot-id", "b"),)
 
@@ -42,6 +43,7 @@ def undo(*commands: Command) -> Undo:
         ((HOST,), undo(ON), (), (H, M, K, P)),
         ((HOST,), undo(ON), ("power-identity",), (H, M, K)),
         ((HOST,), undo(), ("host-key",), (M, K)),
+        ((HOST,), undo(), ("stable-id",), (H, K)),  # the machine ID is that of a boot
         ((ON,), undo(HOST), (), (P,)),  # the machine may be off
         ((API,), undo(API, HOST), (), ()),
         ((), undo(), (), ()),
@@ -85,4 +87,5 @@ def test_the_identity_of_a_host() -> None:
     flags = {"hostname-override": "n1"}
     facts = FACTS | {"host-addresses": ["10.0.0.1", "127.0.0.1"], "kubelet-flags": flags}
     assert host_identity(facts) == HostIdentity("m", "u", "b", ("10.0.0.1",), "system:node:n1", "n1")
-    assert host_identity(dict.fromkeys(HOST_FACTS)) == host_identity({}) == HostIdentity()
+    assert host_identity(dict.fromkeys(HOST_FACTS)) == host_identity({}) == HostIdentity(has_stable_machine_id=False)
+    assert not host_identity(FACTS | {"stable-id": "container c"}).has_stable_machine_id

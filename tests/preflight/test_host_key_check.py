@@ -50,6 +50,12 @@ def case(
         (case(CLONES, KEY, **NO_CERTIFICATE, system_uuid="1" * 32), "refusal", "and n2 may have the same host key"),
         (case(CLONES, **NO_CERTIFICATE, host_key=None), "refusal", "its transport reports no host key"),
         (case(host_key=None), "ok", "it has no host key, but another value that no"),
+        (case(**NO_CERTIFICATE, host_key=None, stable_id="container c"), "ok", "it has no host key, but another value"),
+        (
+            case(**NO_CERTIFICATE, host_key=None, stable_id=None),  # the machine ID is that of a boot
+            "refusal",
+            "n1 cannot be recognized later: it has no ID that is the same after a boot",
+        ),
     ],
 )
 def test_host_key(observations: ClusterObservations, severity: str, text: str) -> None:

@@ -1,7 +1,7 @@
 """Sessions through a helper pod: each command is a separate exec, armed first, in the namespaces of PID 1.
 
 Behind the name of a pod may be another machine at any time, as where a Node was made again under its name. So each exec
-reports the machine ID of its host before its command is released.
+reports what identifies its host before its command is released.
 
 Nothing of a session is on the host. A command whose pod ends, as at a shutdown, is lost: whether it worked is for its
 proof to say.
@@ -10,6 +10,7 @@ proof to say.
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
@@ -25,9 +26,10 @@ from chaos.hosts.transports.script import exit_code_argv, has_host_clock, is_rea
 from chaos.kube.cluster_api import ExecApi
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Refused, Unreachable
+from chaos.model.stable_id import REPORT, host_key
 
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell on the host is ready
-_REPORT_MACHINE = 'cat /etc/machine-id && echo && exec "$@"'  # the empty line ends a file without a newline
+_REPORT_MACHINE = f'{shlex.join(REPORT)}; echo; exec "$@"'  # the empty line ends the report
 _PROBE = HostCommand(("true",), timeout=READY_TIMEOUT)
 
 
@@ -80,14 +82,14 @@ class PodSession:
         mark = f"nodefall-{secrets.token_hex(8)}"
         label = f"{self._slot.node} ({helper})"
         process = self._open(helper, command, mark, monotonic() + min(self._ready_timeout, command.timeout))
-        machine = _read_line(process)
-        first_line = "" if is_ready(machine) else _read_line(process)
-        if not is_ready(first_line):
-            why = self._why_not_ready(process, machine)
+        report = _read_report(process)
+        key, first_line = host_key(report), process.read_line()
+        if not is_ready(first_line) or not key:
+            why = self._why_not_ready(process, report, first_line)
             process.close()
             raise Unreachable(f"{label}: exec failed: {why}", hint=_hint(why))
         try:
-            self._pin.verify(f"machine {machine}", self._slot.node)
+            self._pin.verify(key, self._slot.node)
         except Refused:
             process.close()
             raise
@@ -95,10 +97,10 @@ class PodSession:
             self._processes = [each for each in self._processes if not each.closed] + [process]
         return ArmedExec(command, process, HostClock(has_host_clock(first_line)), label)
 
-    def _why_not_ready(self, process: ExecProcess, first_line: str) -> str:
+    def _why_not_ready(self, process: ExecProcess, report: str, first_line: str | None) -> str:
         if is_ready(first_line):
-            return "/etc/machine-id is empty"
-        status, output = process.status, process.stderr.strip() or first_line
+            return "nothing identifies its host: there is no machine ID in /etc/machine-id"
+        status, output = process.status, process.stderr.strip() or (first_line or report).strip()
         return (status and status.error) or output or f"no answer within {self._ready_timeout:g} s"
 
     def _open(self, helper: Helper, command: HostCommand, mark: str, deadline: float) -> ExecProcess:
@@ -116,16 +118,16 @@ class PodSession:
 
 
 def _argv(argv: Sequence[str], mark: str) -> list[str]:
-    """The armed ``argv`` on the host, after the report of its machine ID."""
+    """The armed ``argv`` on the host, after the report of what identifies it."""
     return [*ENTER, "sh", "-c", _REPORT_MACHINE, "nodefall", *exit_code_argv(argv, mark)]
 
 
-def _read_line(process: ExecProcess) -> str:
-    """The next line that is not empty, stripped; "" if the program ends or times out before it has one."""
-    while (line := process.read_line()) is not None:
-        if text := line.strip():
-            return text
-    return ""
+def _read_report(process: ExecProcess) -> str:
+    """The lines before the first empty one, or before the program ends or times out."""
+    lines = []
+    while (line := process.read_line()) is not None and line.strip():
+        lines.append(line)
+    return "".join(lines)
 
 
 def _bounded_input(command: HostCommand) -> list[str]:

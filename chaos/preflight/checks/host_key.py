@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from chaos.model.api_fact import PseudoFact
 from chaos.model.identity import NodeIdentity, shared_fields
+from chaos.model.stable_id import MACHINE
 from chaos.plan.identity import node_identity
 from chaos.preflight.check import Check, Diagnosis, ok, refusal, warning
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
@@ -40,9 +41,9 @@ def _diagnose(host: HostObservations, others: list[str], nodes: Mapping[str, Nod
         return ok("no other machine is known to have its host key", name)
     if not _has_own_value(host, nodes):
         why = f"{', '.join(others)} may have the same host key" if others else "its transport reports no host key"
-        message = (
-            f"{name} cannot be recognized later: its machine ID is shared, its kubelet has no certificate, and {why}"
-        )
+        is_shared = str(host.fact("stable-id") or "").startswith(MACHINE)
+        no_id = "its machine ID is shared" if is_shared else "it has no ID that is the same after a boot"
+        message = f"{name} cannot be recognized later: {no_id}, its kubelet has no certificate, and {why}"
         return refusal(message, _NEW_KEYS[host.target.os], name, _HOST)
     if others:
         message = f"the host key of {name} proves nothing: {', '.join(others)} has it too"
@@ -54,7 +55,9 @@ def _has_own_value(host: HostObservations, nodes: Mapping[str, NodeIdentity]) ->
     """Whether a value that is compared before each command is of this machine alone."""
     shared = shared_fields(nodes[host.node], nodes)
     own_uuid = bool(host.fact("system-uuid")) and "system_uuid" not in shared
-    return bool(host.fact("kubelet-user")) or "machine_id" not in shared or own_uuid
+    kind, _, _ = str(host.fact("stable-id") or "").partition(" ")
+    own_id = kind == "container" or (kind == "machine" and "machine_id" not in shared)
+    return bool(host.fact("kubelet-user")) or own_id or own_uuid
 
 
 def _others_with_its_key(host: HostObservations, observations: ClusterObservations) -> list[str]:
