@@ -19,10 +19,12 @@ from chaos.kube.workload import WorkloadState, namespace_for, removal
 from chaos.model.action import AnyAction, FactCheck, Scope, Undo
 from chaos.model.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
 from chaos.model.errors import NodefallError
+from chaos.model.identity import USER_PREFIX
 from chaos.model.inventory import Inventory
 from chaos.model.kube import operating_system
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.registry import PluginRegistry
+from chaos.model.stable_id import MACHINE
 from chaos.model.state_types import Tag
 from chaos.plan.cluster import ClusterView
 from chaos.plan.identity import IDENTITY_FACTS, identity_checks, node_identity
@@ -208,12 +210,22 @@ def _check_commands(undo: Undo, node: str) -> None:
 
 
 def _identity(entry: ReplicaEntry, rules: ReplicaRules) -> tuple[FactCheck, ...]:
-    """The recorded checks that the host is the node; of a replica that is not signed, also what the Node reports."""
+    """The recorded checks that the host is the node; of a replica that is not signed, also what the Node reports.
+
+    That is its machine ID, unless that need not last over a boot: then its name, in the kubelet's certificate.
+    """
     for check in entry.identity:
         if check.fact not in IDENTITY_FACTS:
             raise _RejectedError(f"{check.fact} does not identify a host")
     node = rules.view.nodes.get(entry.node)
     if node is None or rules.authenticity is Authenticity.SIGNED:
         return entry.identity
-    reported = FactCheck("machine-id", node_identity(node).machine_id)
+    recorded = {check.fact: str(check.value) for check in entry.identity}
+    machine_id = node_identity(node).machine_id
+    if "machine-id" in recorded:  # 0.2.0 wrote it
+        reported = FactCheck("machine-id", machine_id)
+    elif recorded.get("stable-id", "").startswith(MACHINE):
+        reported = FactCheck("stable-id", f"{MACHINE}{machine_id}" if machine_id else "")
+    else:
+        reported = FactCheck("kubelet-user", f"{USER_PREFIX}{entry.node}")
     return entry.identity if reported in entry.identity or not reported.value else (*entry.identity, reported)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chaos.app.accepted_machine import accept_machines
 from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster
 from chaos.app.helper_pods import helper_namespaces
@@ -43,6 +44,7 @@ class UndoRequest:
     info: RunInfo
     inventory: Inventory
     confirm: ConfirmEntries
+    accept: tuple[str, ...] = ()  # nodes whose present machine a person accepts
     on_open: Callable[[], object] = lambda: None
 
     @property
@@ -131,6 +133,7 @@ class _Session:
             rejected = self._import(replica, journal)
             if self._request.is_copy and not replica.error:
                 mirror.identity = replica.identity
+        accept_machines(journal, self._request.accept, connection, self._progress)
         if journal.has_replica:
             published = mirror.still_published()
         rules = UndoRules(

@@ -9,7 +9,7 @@ from chaos.kube.api_facts import ApiFacts
 from chaos.model.action import FactCheck, Undo
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand, PowerCommand
-from chaos.model.errors import NodefallError
+from chaos.model.errors import NodefallError, Refused
 
 _POWER_FACTS = (PseudoFact.MACHINE, PseudoFact.RESTART_POLICY)
 
@@ -26,6 +26,7 @@ class IdentityGuard:
         self._power_checks = tuple(check for check in checks if check.fact == PseudoFact.POWER_IDENTITY)
         self._host_checks = tuple(check for check in checks if check.fact != PseudoFact.POWER_IDENTITY)
         self._unmet: dict[tuple[FactCheck, ...], str] = {}
+        self._difference = ""
         for check in self._host_checks:
             if check.fact == PseudoFact.HOST_KEY:  # not even to be asked whether something is due
                 hosts.expect_host_key(node, check.value)
@@ -33,6 +34,17 @@ class IdentityGuard:
     def reset(self) -> None:
         """Evaluate the checks again when they are next needed."""
         self._unmet.clear()
+        self._difference = ""
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether any group was evaluated since :meth:`reset`."""
+        return bool(self._unmet)
+
+    @property
+    def difference(self) -> str:
+        """What an evaluation since :meth:`reset` has shown of another machine; "" for one that does not respond."""
+        return self._difference
 
     def unmet_for_command(self, command: Command) -> str:
         """Why ``command`` must not be sent; "" if it may be."""
@@ -58,7 +70,12 @@ class IdentityGuard:
             try:
                 value = self._hosts.read(self._node, check.fact)
             except NodefallError as error:
-                return f"cannot verify the identity of {self._node}: {error.message}"
+                unmet = f"cannot verify the identity of {self._node}: {error.message}"
+                if isinstance(error, Refused):  # it presents another key
+                    self._difference = self._difference or unmet
+                return unmet
             if value != check.value:
-                return f"{self._node} is another machine now: expected {check}, but {check.fact} is {value}"
+                unmet = f"{self._node} is another machine now: expected {check}, but {check.fact} is {value}"
+                self._difference = self._difference or unmet
+                return unmet
         return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import shlex
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
@@ -23,6 +25,8 @@ PROOF_SECONDS = 300.0  # for an undo to be proven
 SETTLE_SECONDS = 5.0  # after an operation, whose effect may not be visible yet: no proof counts before
 POLL_SECONDS = 2.0
 RESEND_SECONDS = 30.0  # between two sends of a step that is still needed
+IDENTIFY_SECONDS = 20.0  # of a wait between two looks at which machine is there
+MISMATCH_SECONDS = 60.0  # in which another machine may go away, as one that has its address for a moment
 NOTE_SECONDS = 10.0  # of a wait without a word, and between two notes of what an undo waits for
 _log = logging.getLogger(__name__)
 
@@ -115,6 +119,7 @@ class _Attempt:
         self._problems: list[str] = []
         self._noted, self._note_time = "", self._start + NOTE_SECONDS
         self._identity = IdentityGuard(hosts, entry.node, entry.identity)
+        self._identified, self._mismatched_since, self._difference = self._start, math.inf, ""
         self.powers_on = any(_is_power_on(step) for step in entry.undo.steps)
 
     def needs_power(self, other: _Attempt) -> bool:
@@ -141,18 +146,37 @@ class _Attempt:
             if unmet:
                 self._send_due()
                 unmet = self._unmet_check()
-            if is_last or not unmet:
+            if is_last or not unmet or self._is_to_be_identified():
                 unmet = "; ".join(filter(None, [unmet, self._identity.unmet_for_proof(self.entry.undo)]))
             if self._clock.now() < self._settle_time:
                 return self._waiting(unmet or "the operation may still take effect", is_last=False)
             if unmet := unmet or self._stop_failsafe():
-                return self._waiting("; ".join([unmet, *dict.fromkeys(self._problems)]), is_last)
+                why = "; ".join([unmet, *dict.fromkeys(self._problems)])
+                return self._mismatched() or self._waiting(why, is_last)
             return self._mark_undone()
         except NodefallError as error:
             return self._still_pending(error.message)
         except Exception as error:  # noqa: BLE001 - the other entries must still be undone
             _log.exception("undo of %s failed", on_node(self.entry.step, self.entry.node))
             return self._still_pending(f"internal error: {type(error).__name__}: {error}")
+
+    def _is_to_be_identified(self) -> bool:
+        """Whether a wait has been so long that another machine may be the reason."""
+        if is_due := self._clock.now() >= self._identified + IDENTIFY_SECONDS:
+            self._identified = self._clock.now()
+        return is_due
+
+    def _mismatched(self) -> UndoResult | None:
+        """A result once another machine has been in the node's place for a while: more waiting changes nothing."""
+        now = self._clock.now()
+        if self._identity.is_evaluated:
+            self._difference = self._identity.difference
+            self._mismatched_since = min(self._mismatched_since, now) if self._difference else math.inf
+        if now < self._mismatched_since + MISMATCH_SECONDS:
+            return None
+        command = shlex.join(["nodefall", "undo", str(self._journal.path.parent), "--accept-machine", self.entry.node])
+        look = f"look at {self.entry.node}, and if it is the right machine, run {command}"
+        return self._still_pending(f"{self._difference}; {look}")
 
     def stop(self, why: str) -> UndoResult:
         """Give up: the entry stays pending."""

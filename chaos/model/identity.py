@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from msgspec import Struct
 
-_USER_PREFIX = "system:node:"
+USER_PREFIX = "system:node:"  # of the names of kubelets
 _UUID = re.compile("[0-9a-f]{32}")
 # Values that firmware and container images fill in: the third is a vendor's default, in both byte orders.
 _MEANINGLESS = {"", "0" * 32, "f" * 32, "uninitialized"}
@@ -65,7 +65,7 @@ class Binding:
 def bind(node: NodeIdentity, host: HostIdentity, nodes: Mapping[str, NodeIdentity]) -> Binding:
     """Compare a host with the Node that the inventory says it is; ``nodes`` are all Nodes of the cluster by name."""
     proofs = [*_certificate_proofs(node, host), *_value_proofs(node, host, shared_fields(node, nodes))]
-    certified = host.certificate_user == _USER_PREFIX + node.name
+    certified = host.certificate_user == USER_PREFIX + node.name
     return Binding(tuple(proofs), tuple(_contradictions(node, host, nodes, certified)))
 
 
@@ -75,7 +75,7 @@ def shared_fields(node: NodeIdentity, nodes: Mapping[str, NodeIdentity]) -> froz
 
 
 def _certificate_proofs(node: NodeIdentity, host: HostIdentity) -> Iterator[str]:
-    if host.certificate_user == _USER_PREFIX + node.name:
+    if host.certificate_user == USER_PREFIX + node.name:
         yield "the kubelet's client certificate"
     if host.hostname_override.lower() == node.name:
         yield "the kubelet's --hostname-override"
@@ -94,7 +94,7 @@ def _value_proofs(node: NodeIdentity, host: HostIdentity, shared: Set[str]) -> I
 def _contradictions(
     node: NodeIdentity, host: HostIdentity, nodes: Mapping[str, NodeIdentity], certified: bool
 ) -> Iterator[str]:
-    if host.certificate_user.startswith(_USER_PREFIX) and not certified:
+    if host.certificate_user.startswith(USER_PREFIX) and not certified:
         yield f"the kubelet's client certificate on the host is that of {host.certificate_user}"
     if host.hostname_override and host.hostname_override.lower() != node.name and not certified:
         yield f"the host's kubelet runs with --hostname-override={host.hostname_override}"

@@ -91,7 +91,7 @@ class ServiceSession(Protocol):
 
 @runtime_checkable
 class RelayedSession(Protocol):
-    """A session through a pod of nodefall. Raises NodefallError."""
+    """A session through an engine or a pod of nodefall, which connects with each command. Raises NodefallError."""
 
     def connect(self) -> None:
         """Verify the host, whose key is known from then on."""

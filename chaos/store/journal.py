@@ -20,6 +20,7 @@ from chaos.model.action import FactCheck, Undo, UndoState
 from chaos.model.errors import NodefallError, Refused, bad_input
 from chaos.store.journal_format import (
     RECORD_ERRORS,
+    AcceptedMachine,
     EntryKey,
     PendingUndo,
     Record,
@@ -98,6 +99,10 @@ class Journal:
         """Record that the cluster is about to get a replica, or no longer has one."""
         if exists != self.has_replica:
             self._add(Record(replica=exists))
+
+    def accept_machine(self, accepted: AcceptedMachine) -> None:
+        """Record that the entries of a node are about another machine from now on."""
+        self._add(Record(accepted=accepted))
 
     def close(self) -> None:
         self._file.close()
@@ -186,6 +191,8 @@ class _Content:
             self.pending.pop(record.undone, None)
         if record.replica is not None:
             self.has_replica = record.replica
+        if record.accepted:
+            self.pending = {number: record.accepted.apply(entry) for number, entry in self.pending.items()}
 
     def newest_first(self) -> list[PendingUndo]:
         return sorted(self.pending.values(), key=lambda pending: -pending.id)

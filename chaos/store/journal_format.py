@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from chaos.model.action import FactCheck, Undo, UndoState
 from chaos.model.errors import NodefallError
@@ -43,13 +43,34 @@ def entry_key(pending: PendingUndo) -> EntryKey:
     return pending.step, pending.action, pending.node, pending.t
 
 
+class AcceptedMachine(Struct, frozen=True):
+    """A person accepts what is in the place of a node as its machine: ``identity`` replaces the checks of its entries.
+
+    ``was`` are the checks until then, ``by`` is the user and host who accepted it.
+    """
+
+    node: str
+    identity: tuple[FactCheck, ...]
+    was: tuple[FactCheck, ...]
+    t: float
+    by: str
+
+    def apply(self, entry: PendingUndo) -> PendingUndo:
+        """The entry with checks of the same facts as before, for the accepted machine."""
+        if entry.node != self.node:
+            return entry
+        accepted = {check.fact: check for check in self.identity}
+        return structs.replace(entry, identity=tuple(accepted.get(check.fact, check) for check in entry.identity))
+
+
 class Record(Struct, frozen=True, omit_defaults=True):
-    """One line: an operation about to begin, the proof of an undo, or whether the cluster has a replica."""
+    """One line: an operation about to begin, the proof of an undo, whether there is a replica, or an acceptance."""
 
     intent: PendingUndo | None = None
     undone: int | None = None  # id of the entry
     because: str = ""
     replica: bool | None = None
+    accepted: AcceptedMachine | None = None
 
 
 def encode_record(record: Record) -> bytes:

@@ -157,7 +157,7 @@ def test_the_workload_is_removed() -> None:
 
 def test_an_unsigned_copy_cannot_name_another_machine() -> None:
     """The Node's own machine ID is checked besides the recorded one: no host has both."""
-    checks = (FactCheck("machine-id", "somebody-else"),)
+    checks = (FactCheck("machine-id", "somebody-else"),)  # as 0.2.0 wrote it
     (accepted,) = resolve(entry("kubelet-stop", identity=checks)).accepted
     assert accepted.identity == (*checks, FactCheck("machine-id", "m1"))
     (accepted,) = resolve(entry("kubelet-stop", identity=checks), given=rules(Authenticity.SIGNED)).accepted

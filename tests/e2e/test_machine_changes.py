@@ -49,6 +49,30 @@ def test_an_undo_sends_nothing_to_another_machine(tmp_path: Path, shared: list[s
         boots(inventory)  # every node is Ready
 
 
+def test_a_machine_that_a_person_accepts_is_undone(tmp_path: Path) -> None:
+    """A container that was made again while it was off: the undo ends, says what differs, and how it is settled."""
+    off = {"name": "off", "action": "power-cut", "target": "victim"}
+    with lab(tmp_path, machineIdPerBoot=True, perBoot=["container-id"]) as inventory:
+        run = nodefall("run", experiment(tmp_path, off), "-i", inventory, "--yes", cwd=tmp_path)
+        assert run.returncode == 3, run.stderr
+        assert "worker-1 is another machine now: expected stable-id is container" in run.stderr
+        again = nodefall("undo", "last", "-i", inventory, cwd=tmp_path)
+        assert again.returncode == 3, again.stderr
+        assert "--accept-machine worker-1" in again.stderr
+        next_run = nodefall("run", experiment(tmp_path, CORDON), "-i", inventory, "--yes", cwd=tmp_path)
+        assert next_run.returncode == 4, next_run.stderr
+        mistaken = nodefall("undo", "last", "-i", inventory, "--accept-machine", "worker-2", cwd=tmp_path)
+        assert (mistaken.returncode, "no pending undo there" in mistaken.stderr) == (3, True), mistaken.stderr
+        settled = nodefall("undo", "last", "-i", inventory, "--accept-machine", "worker-1", cwd=tmp_path)
+        assert settled.returncode == 0, settled.stderr
+        assert "worker-1: accepted by " in settled.stderr
+        (journal,) = tmp_path.glob("reports/*/*/journal.jsonl")
+        (record,) = [json.loads(line)["accepted"] for line in journal.read_text().splitlines() if '"accepted"' in line]
+        assert record["node"] == "worker-1"
+        assert {check["fact"] for check in record["identity"]} == {check["fact"] for check in record["was"]}
+        assert nodefall("run", experiment(tmp_path, CORDON), "-i", inventory, "--yes", cwd=tmp_path).returncode == 0
+
+
 @contextmanager
 def two_faced(inventory: Path, folder: Path) -> Iterator[tuple[Path, Proxy]]:
     """An inventory in which worker-1 is behind a proxy whose port is known by the host keys of all machines."""

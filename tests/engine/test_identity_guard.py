@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import chaos.facts
-from chaos.engine.rollback import PROOF_SECONDS, roll_back
+from chaos.engine.rollback import MISMATCH_SECONDS, PROOF_SECONDS, roll_back
 from chaos.hosts.host_key_pin import HostKeyPins
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Undo, UndoStep
@@ -116,9 +116,40 @@ def test_a_power_state_of_another_machine_does_not_count(tmp_path: Path) -> None
 def test_an_address_that_comes_back_is_used_then(tmp_path: Path) -> None:
     """While a machine is off, another one may have its address."""
     world = World(tmp_path, "wrong")
-    world.clock.agenda.append((world.clock.now() + PROOF_SECONDS / 2, lambda: setattr(world, "machine_id", "right")))
+    back = world.clock.now() + MISMATCH_SECONDS * 0.9
+    world.clock.agenda.append((back, lambda: setattr(world, "machine_id", "right")))
     assert world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), HOST).proven
     assert world.session.sent.index(str(RESTART)) > 2
+
+
+@pytest.mark.parametrize(
+    "undo", [Undo((UndoStep(RESTART),), (NODE_READY,)), Undo((), (SETTLED,)), Undo((), (FactCheck("node-name", "n2"),))]
+)
+def test_another_machine_ends_the_wait_and_what_settles_it_is_said(tmp_path: Path, undo: Undo) -> None:
+    """Whether its identity hinders a command, the proof, or nothing yet."""
+    world = World(tmp_path, "wrong")
+    begin = world.clock.now()
+    result = world.undo(undo, HOST)
+    assert MISMATCH_SECONDS <= world.clock.now() - begin < PROOF_SECONDS / 2
+    assert "expected machine-id is right, but machine-id is wrong" in result.because
+    assert result.because.endswith(f"run nodefall undo {tmp_path} --accept-machine n1")
+
+
+def test_a_machine_that_does_not_respond_is_no_other_machine(tmp_path: Path) -> None:
+    world = World(tmp_path, None)
+    begin = world.clock.now()
+    result = world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), HOST)
+    assert world.clock.now() - begin >= PROOF_SECONDS
+    assert "--accept-machine" not in result.because
+
+
+def test_two_short_moments_of_another_machine_are_not_a_long_one(tmp_path: Path) -> None:
+    world = World(tmp_path, "wrong")
+    start = world.clock.now()
+    for seconds, machine in ((40.0, "right"), (50.0, "wrong"), (90.0, "right")):
+        world.clock.agenda.append((start + seconds, lambda machine=machine: setattr(world, "machine_id", machine)))
+    late = Undo((UndoStep(RESTART, grace_seconds=95.0),), (SETTLED,))
+    assert world.undo(late, HOST).proven
 
 
 KEY, OTHER_KEY = "ssh-ed25519 SHA256:a", "ssh-ed25519 SHA256:b"

@@ -24,6 +24,7 @@ from chaos.model.command import (
 )
 from chaos.model.errors import BadInput, NodefallError, Refused
 from chaos.store.journal import NAME, Journal, read_pending
+from chaos.store.journal_format import AcceptedMachine
 
 UNDO = Undo(
     (
@@ -53,6 +54,27 @@ def test_last_in_first_out_and_across_a_crash(tmp_path: Path) -> None:
     second.mark_undone(b, "n2 is on")
     second.record_intent("c", "reboot", "n3", Undo(), 3.0)
     assert [entry.step for entry in read_pending(tmp_path)] == ["c", "a"]
+
+
+def test_an_accepted_machine_replaces_the_checks_of_its_node_for_good(tmp_path: Path) -> None:
+    key, machine, power = (
+        FactCheck("host-key", "a"),
+        FactCheck("stable-id", "machine a"),
+        FactCheck("power-identity", "a"),
+    )
+    now = (FactCheck("host-key", "b"), FactCheck("stable-id", "machine b"))
+    with Journal(tmp_path) as journal:
+        journal.record_intent("stop", "kubelet-stop", "n1", UNDO, 1.0, (key, machine))
+        journal.record_intent("cut", "power-cut", "n1", UNDO, 2.0, (machine, power))
+        journal.record_intent("stop", "kubelet-stop", "n2", UNDO, 3.0, (key, machine))
+        journal.accept_machine(AcceptedMachine("n1", now, (key, machine), 4.0, "ann@desk"))
+        journal.record_intent("late", "kubelet-stop", "n1", UNDO, 5.0, (key,))
+    for pending in (read_pending(tmp_path), Journal(tmp_path).pending()):
+        late, other, cut, stop = pending
+        assert stop.identity == now
+        assert cut.identity == (now[1], power)  # the power control was not looked at
+        assert other.identity == (key, machine)
+        assert late.identity == (key,)
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))

@@ -41,6 +41,7 @@ class UndoOptions:
     reports: Path
     yes: bool = False
     as_json: bool = False
+    accept: tuple[str, ...] = ()
 
 
 def undo(options: UndoOptions) -> int:
@@ -66,7 +67,7 @@ def _finish(
     confirm = partial(confirm_entries, progress=progress, yes=options.yes)
     try:
         inventory = _inventory(directory, info, options.inventory)
-        return finish_undo(UndoRequest(directory, info, inventory, confirm, on_open), progress)
+        return finish_undo(UndoRequest(directory, info, inventory, confirm, options.accept, on_open), progress)
     finally:
         progress.close()
 

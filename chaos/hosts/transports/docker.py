@@ -14,7 +14,7 @@ from time import monotonic
 from chaos.hosts.driver import HostContext, TransportDriver
 from chaos.hosts.host_key_pin import HostKeyPin
 from chaos.hosts.transports.armed_exec import ArmedExec
-from chaos.hosts.transports.containers import Container, container_of, engine_error
+from chaos.hosts.transports.containers import Container, ContainerState, container_of, engine_error
 from chaos.hosts.transports.host_clock import HostClock
 from chaos.hosts.transports.local_process import LocalProcess
 from chaos.hosts.transports.script import exit_code_argv, has_host_clock, is_ready
@@ -25,7 +25,10 @@ READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is
 
 
 class DockerSession:
-    """Thread safe; implements ``chaos.model.ports.Session``. Commands run as root; each is a separate exec."""
+    """Thread safe; implements ``chaos.model.ports.Session`` and ``RelayedSession``.
+
+    Commands run as root; each is a separate exec.
+    """
 
     def __init__(
         self, container: Container, ready_timeout: float = READY_TIMEOUT, pin: HostKeyPin | None = None
@@ -38,6 +41,14 @@ class DockerSession:
     def label(self) -> str:
         return f"{self._container.engine} container {self._container.name}"
 
+    def connect(self) -> None:
+        """Verify that the container runs and was not recreated. Raises Unreachable, Refused."""
+        self._running()
+
+    def peer(self) -> dict[str, str | int]:
+        """{}: the engine is no peer that a firewall of the container sees."""
+        return {}
+
     def run(self, command: HostCommand) -> Outcome:
         """Send ``command`` once and wait for its end; failures are in the outcome."""
         try:
@@ -49,10 +60,7 @@ class DockerSession:
 
     def arm(self, command: HostCommand) -> ArmedExec:
         """Start ``command`` waiting in the container. Raises Unreachable, or Refused if the container was recreated."""
-        state = self._container.inspect()
-        self._pin.verify(f"container {state.id}", self.label)
-        if state.power is not PowerState.ON:
-            raise Unreachable(f"{self.label} does not run: it is {state.status}", hint="power it on")
+        state = self._running()
         mark = f"nodefall-{secrets.token_hex(8)}"
         engine_argv = (self._container.engine, "exec", "--interactive", "--user", "0", state.id)
         deadline = monotonic() + min(self._ready_timeout, command.timeout)
@@ -68,6 +76,14 @@ class DockerSession:
         with self._lock:
             self._processes = [each for each in self._processes if not each.closed] + [process]
         return ArmedExec(command, process, HostClock(has_host_clock(first_line)), self.label)
+
+    def _running(self) -> ContainerState:
+        """Raises Unreachable if the container does not run, Refused if it was recreated."""
+        state = self._container.inspect()
+        self._pin.verify(f"container {state.id}", self.label)
+        if state.power is not PowerState.ON:
+            raise Unreachable(f"{self.label} does not run: it is {state.status}", hint="power it on")
+        return state
 
     def close(self) -> None:
         """Disconnect. Programs that run in the container go on; armed commands end without running."""
