@@ -155,11 +155,21 @@ def test_the_workload_is_removed() -> None:
     assert [str(step.command).partition(" ")[0] for step in accepted.undo.steps] == ["DELETE", "DELETE"]
 
 
-def test_an_unsigned_copy_cannot_name_another_machine() -> None:
-    """The Node's own machine ID is checked besides the recorded one: no host has both."""
-    checks = (FactCheck("machine-id", "somebody-else"),)  # as 0.2.0 wrote it
+@pytest.mark.parametrize(
+    ("recorded", "reported"),
+    [
+        (FactCheck("machine-id", "other"), FactCheck("machine-id", "m1")),  # as 0.2.0 wrote it
+        (FactCheck("stable-id", "machine other"), FactCheck("stable-id", "machine m1")),
+        # a container: the machine ID that its Node reports may be that of an earlier boot
+        (FactCheck("stable-id", "container other"), FactCheck("kubelet-user", "system:node:worker-1")),
+        (FactCheck("host-key", "ssh-ed25519 other"), FactCheck("kubelet-user", "system:node:worker-1")),
+    ],
+)
+def test_an_unsigned_copy_cannot_name_another_machine(recorded: FactCheck, reported: FactCheck) -> None:
+    """What the Node itself is known by is checked besides the recorded value: no other host has both."""
+    checks = (recorded,)
     (accepted,) = resolve(entry("kubelet-stop", identity=checks)).accepted
-    assert accepted.identity == (*checks, FactCheck("machine-id", "m1"))
+    assert accepted.identity == (*checks, reported)
     (accepted,) = resolve(entry("kubelet-stop", identity=checks), given=rules(Authenticity.SIGNED)).accepted
     assert accepted.identity == checks
 
