@@ -24,7 +24,7 @@ ACCEPTED = [name for name in ACTIONS if name not in REFUSED]
 
 @pytest.fixture(scope="module")
 def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with lab(tmp_path_factory.mktemp("lab"), "--workload", MANIFESTS / "there.yaml") as path:
+    with lab(tmp_path_factory.mktemp("lab"), "--workload", MANIFESTS / "there.yaml", machineIdPerBoot=True) as path:
         yield path
 
 

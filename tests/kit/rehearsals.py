@@ -24,10 +24,12 @@ START = 1_795_000_000.0
 
 
 @cache
-def settings_of(name: str, transport: str = "ssh") -> Inventory:
-    """The inventory of the lab that an experiment names."""
+def settings_of(name: str, transport: str = "ssh", *, is_kind: bool = False) -> Inventory:
+    """The inventory of the lab that an experiment names; ``is_kind``: hosts get a new machine ID at each boot."""
     inventory = load_inventory(ROOT / "hosts" / BUNDLED[name].notes["lab"])
-    return inventory.model_copy(update={"defaults": Defaults(transport=transport)})
+    assert inventory.lab
+    lab = inventory.lab.model_copy(update={"machine_id_per_boot": is_kind})
+    return inventory.model_copy(update={"defaults": Defaults(transport=transport), "lab": lab})
 
 
 @cache
@@ -37,18 +39,18 @@ def loaded(name: str) -> LoadedExperiment:
 
 
 @cache
-def _lab(name: str, transport: str) -> Lab:
+def _lab(name: str, transport: str, is_kind: bool) -> Lab:
     """The lab that an experiment names, with the rights that it needs, and no more."""
-    settings = settings_of(name, transport)
+    settings = settings_of(name, transport, is_kind=is_kind)
     lab = settings.lab
     assert lab is not None
     needed = (asdict(permission) for permission in required_permissions(loaded(name), load_registry(), settings))
     return lab.model_copy(update={"rights": [Rule.model_validate(as_rule(right)) for right in needed]})
 
 
-def spec_of(name: str, breakages: Sequence[str] = (), transport: str = "ssh") -> LabSpec:
+def spec_of(name: str, breakages: Sequence[str] = (), transport: str = "ssh", *, is_kind: bool = False) -> LabSpec:
     """The lab of an experiment, with ``breakages``."""
-    return msgspec.convert(lab_spec(_lab(name, transport), 1, START) | {"breakages": list(breakages)}, LabSpec)
+    return msgspec.convert(lab_spec(_lab(name, transport, is_kind), 1, START) | {"breakages": list(breakages)}, LabSpec)
 
 
 def rehearse(
@@ -57,10 +59,13 @@ def rehearse(
     breakages: Sequence[str] = (),
     recording: Path | None = None,
     transport: str = "ssh",
+    *,
+    is_kind: bool = False,
 ) -> JudgedRun:
-    """Run an experiment on its lab, with ``breakages``."""
-    options = RehearsalOptions(settings_of(name, transport), recording)
-    return rehearse_once(loaded(name), load_registry(), spec_of(name, breakages, transport), seed, options)
+    """Run an experiment on its lab, with ``breakages``; ``is_kind``: hosts get a new machine ID at each boot."""
+    options = RehearsalOptions(settings_of(name, transport, is_kind=is_kind), recording)
+    spec = spec_of(name, breakages, transport, is_kind=is_kind)
+    return rehearse_once(loaded(name), load_registry(), spec, seed, options)
 
 
 def outcome(run: JudgedRun) -> str:

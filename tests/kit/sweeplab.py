@@ -260,7 +260,10 @@ def _object(plural: str, obj: dict[str, Any]) -> Any:
 
 @contextmanager
 def sweep_lab(directory: Path, workload: Path, speed: float, kind: str = "") -> Iterator[SweepLab]:
-    """Up, with its workload available: four Linux nodes. ``kind``: ``windows`` nodes too, or three with ``etcd``."""
+    """Up, with its workload available: four Linux nodes. ``kind``: ``windows`` nodes too, or three with ``etcd``.
+
+    Linux nodes are containers like those of kind, with a new machine ID after each boot; those with etcd are machines.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -274,7 +277,8 @@ def sweep_lab(directory: Path, workload: Path, speed: float, kind: str = "") -> 
         nodes += [{**common, "name": f"worker-{number}", "role": "worker"} for number in (1, 2, 3)]
         if kind == "windows":
             nodes += [{**common, "name": name, "role": "worker", "os": "windows"} for name in WINDOWS_VICTIMS.values()]
-        spec = LabSpec.from_json(json.dumps({"nodes": nodes, "seed": 1, "start": 1_790_000_000.0}).encode())
+        document = {"nodes": nodes, "seed": 1, "start": 1_790_000_000.0, "machineIdPerBoot": kind != "etcd"}
+        spec = LabSpec.from_json(json.dumps(document).encode())
         lab = Lab(spec, ServeOptions(speed=speed), directory / "lab")
         return lab, await lab.start()
 

@@ -1,0 +1,29 @@
+"""Shipped experiments on nodes like those of kind, which have a new machine ID after each boot: nothing stays pending.
+
+All of those that have a host if NODEFALL_EXPERIMENTS=all (``.ci/nightly``).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.model.errors import Refused
+from tests.experiments.test_over_pods import ON_LINUX, stops_exec
+from tests.kit.experiment_runs import BUNDLED, IS_WHOLE
+from tests.kit.rehearsals import outcome, rehearse
+
+# One for each way in which a machine boots: after a power cut, a shutdown, by itself.
+SAMPLE = ("power-cut", "graceful-poweroff", "fast-reboot")
+
+
+@pytest.mark.parametrize("transport", ["ssh", "docker", "pod"])
+@pytest.mark.parametrize("name", ON_LINUX if IS_WHOLE else SAMPLE)
+def test_a_node_that_boots_is_the_same_node(name: str, transport: str) -> None:
+    if transport == "pod" and stops_exec(name):
+        with pytest.raises(Refused, match="transport pod cannot undo it"):
+            rehearse(name, transport=transport, is_kind=True)
+        return
+    run = rehearse(name, transport=transport, is_kind=True)
+    assert outcome(run) == BUNDLED[name].notes["verdict"], run.result.headline
+    assert all(undo.proven for undo in run.result.undo), [undo.because for undo in run.result.undo]
+    assert run.result.leftovers == ()
