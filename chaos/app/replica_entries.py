@@ -212,7 +212,8 @@ def _check_commands(undo: Undo, node: str) -> None:
 def _identity(entry: ReplicaEntry, rules: ReplicaRules) -> tuple[FactCheck, ...]:
     """The recorded checks that the host is the node; of a replica that is not signed, also what the Node reports.
 
-    That is its machine ID, unless that need not last over a boot: then its name, in the kubelet's certificate.
+    That is its machine ID. Of a host that is recorded by another stable ID, as containers are, it need not last over a
+    boot: there it is the Node's name, in the kubelet's certificate.
     """
     for check in entry.identity:
         if check.fact not in IDENTITY_FACTS:
@@ -220,12 +221,12 @@ def _identity(entry: ReplicaEntry, rules: ReplicaRules) -> tuple[FactCheck, ...]
     node = rules.view.nodes.get(entry.node)
     if node is None or rules.authenticity is Authenticity.SIGNED:
         return entry.identity
-    recorded = {check.fact: str(check.value) for check in entry.identity}
+    recorded = next((str(check.value) for check in entry.identity if check.fact == "stable-id"), "")
     machine_id = node_identity(node).machine_id
-    if "machine-id" in recorded:  # 0.2.0 wrote it
-        reported = FactCheck("machine-id", machine_id)
-    elif recorded.get("stable-id", "").startswith(MACHINE):
+    if recorded.startswith(("container ", "system ")):
+        reported = FactCheck("kubelet-user", f"{USER_PREFIX}{entry.node}")
+    elif recorded:
         reported = FactCheck("stable-id", f"{MACHINE}{machine_id}" if machine_id else "")
     else:
-        reported = FactCheck("kubelet-user", f"{USER_PREFIX}{entry.node}")
+        reported = FactCheck("machine-id", machine_id)
     return entry.identity if reported in entry.identity or not reported.value else (*entry.identity, reported)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.app.accepted_machine import accept_machines
+from chaos.app.accepted_machine import ConfirmMachine, accept_machines
 from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster
 from chaos.app.helper_pods import helper_namespaces
@@ -45,6 +45,8 @@ class UndoRequest:
     inventory: Inventory
     confirm: ConfirmEntries
     accept: tuple[str, ...] = ()  # nodes whose present machine a person accepts
+    confirm_machine: ConfirmMachine = lambda _node, _changes: None
+    inventory_file: str = ""  # that was given, "" for the one that the run has stored
     on_open: Callable[[], object] = lambda: None
 
     @property
@@ -133,11 +135,13 @@ class _Session:
             rejected = self._import(replica, journal)
             if self._request.is_copy and not replica.error:
                 mirror.identity = replica.identity
-        accept_machines(journal, self._request.accept, connection, self._progress)
+        accept_machines(journal, self._request.accept, connection, self._request.confirm_machine)
         if journal.has_replica:
             published = mirror.still_published()
         rules = UndoRules(
-            may_be_undone=lambda entry: published is not None and entry_key(entry) not in published, blocked=blocked
+            may_be_undone=lambda entry: published is not None and entry_key(entry) not in published,
+            blocked=blocked,
+            inventory=self._request.inventory_file,
         )
         results = roll_back(journal, connection.hosts, connection.clock, self._progress, rules)
         if why := blocked():

@@ -9,7 +9,7 @@ from chaos.kube.api_facts import ApiFacts
 from chaos.model.action import FactCheck, Undo
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand, PowerCommand
-from chaos.model.errors import NodefallError, Refused
+from chaos.model.errors import AnotherMachine, NodefallError
 
 _POWER_FACTS = (PseudoFact.MACHINE, PseudoFact.RESTART_POLICY)
 
@@ -70,8 +70,9 @@ class IdentityGuard:
             try:
                 value = self._hosts.read(self._node, check.fact)
             except NodefallError as error:
-                unmet = f"cannot verify the identity of {self._node}: {error.message}"
-                if isinstance(error, Refused):  # it presents another key
+                hint = f" ({error.hint})" if error.hint else ""
+                unmet = f"cannot verify the identity of {self._node}: {error.message}{hint}"
+                if isinstance(error, AnotherMachine):
                     self._difference = self._difference or unmet
                 return unmet
             if value != check.value:

@@ -37,7 +37,8 @@ class UndoRules:
 
     ``on_begin`` is called before each undo: from then on the effect is ended on purpose. An operation that
     ``is_uncertain`` may take effect as late as now. Nothing is sent for one that ``may_be_undone`` already if its proof
-    holds. ``blocked`` returns why nothing more may be sent, or "".
+    holds. ``blocked`` returns why nothing more may be sent, or "". ``inventory``: of another file than the run's, which
+    commands to run next must name.
     """
 
     select: Callable[[PendingUndo], bool] = lambda _: True
@@ -45,6 +46,7 @@ class UndoRules:
     is_uncertain: Callable[[PendingUndo], bool] = lambda _: False
     may_be_undone: Callable[[PendingUndo], bool] = lambda _: False
     blocked: Callable[[], str] = lambda: ""
+    inventory: str = ""
 
 
 _ALL = UndoRules()
@@ -119,6 +121,7 @@ class _Attempt:
         self._problems: list[str] = []
         self._noted, self._note_time = "", self._start + NOTE_SECONDS
         self._identity = IdentityGuard(hosts, entry.node, entry.identity)
+        self._inventory = rules.inventory
         self._identified, self._mismatched_since, self._difference = self._start, math.inf, ""
         self.powers_on = any(_is_power_on(step) for step in entry.undo.steps)
 
@@ -174,7 +177,9 @@ class _Attempt:
             self._mismatched_since = min(self._mismatched_since, now) if self._difference else math.inf
         if now < self._mismatched_since + MISMATCH_SECONDS:
             return None
-        command = shlex.join(["nodefall", "undo", str(self._journal.path.parent), "--accept-machine", self.entry.node])
+        inventory = ["--inventory", self._inventory] if self._inventory else []
+        words = ["nodefall", "undo", str(self._journal.path.parent), *inventory, "--accept-machine", self.entry.node]
+        command = shlex.join(words)
         look = f"look at {self.entry.node}, and if it is the right machine, run {command}"
         return self._still_pending(f"{self._difference}; {look}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from threading import Lock
 
-from chaos.model.errors import Refused
+from chaos.model.errors import AnotherMachine, Refused
 
 
 class HostKeyPin:
@@ -44,7 +44,7 @@ class HostKeyPin:
                 hint="give the host the transport in the inventory that the run has begun with",
             )
         if key != self._key:
-            raise Refused(
+            raise AnotherMachine(
                 f"the address of {label} has changed hands: it presents the host key {key}, "
                 f"but the machine of this run has {self._key}",
                 hint="correct the address of the host in the inventory; a machine that was reinstalled is another one",
@@ -52,10 +52,9 @@ class HostKeyPin:
 
 
 def _transport(key: str) -> str:
-    """What presents such keys: WinRM a certificate, an engine or a pod on its container the ID of a container, a pod on
-    another host the ID of that, and SSH all other types."""
+    """What presents such keys: WinRM a certificate, engines and pods the ID of a host, and SSH all other types."""
     word = key.partition(" ")[0]
-    return word if word in ("certificate", "container", "machine", "system") else "ssh"
+    return {"certificate": word, "container": "ID", "machine": "ID", "system": "ID"}.get(word, "ssh")
 
 
 class HostKeyPins:

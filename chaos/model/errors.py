@@ -37,6 +37,10 @@ class Refused(NodefallError):
     code = Exit.REFUSED
 
 
+class AnotherMachine(Refused):
+    """What is in the place of a host presents another identity than the host's."""
+
+
 class RequirementUnmet(Refused):
     """The configuration of the cluster does not meet a requirement of the experiment."""
 

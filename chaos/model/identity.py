@@ -98,8 +98,10 @@ def _contradictions(
         yield f"the kubelet's client certificate on the host is that of {host.certificate_user}"
     if host.hostname_override and host.hostname_override.lower() != node.name and not certified:
         yield f"the host's kubelet runs with --hostname-override={host.hostname_override}"
-    is_known = host.has_stable_machine_id or _owners(host, "machine_id", nodes)
-    if _differ(node.machine_id, host.machine_id) and is_known:
+    # After a boot, the Node of a container has the machine ID of before, until its kubelet has reported the new one.
+    is_elsewhere = _differ(node.boot_id, host.boot_id) and not share_address(node.addresses, host.addresses)
+    is_meant = host.has_stable_machine_id or _owners(host, "machine_id", nodes) or is_elsewhere
+    if _differ(node.machine_id, host.machine_id) and is_meant:
         yield f"the Node's machine ID is {node.machine_id}, but the host has {_owner(host, 'machine_id', nodes)}"
     if has_firmware_uuid(node) and is_uuid(host.system_uuid) and not is_same_uuid(node.system_uuid, host.system_uuid):
         yield f"the Node's system UUID is {node.system_uuid}, but the host has {_owner(host, 'system_uuid', nodes)}"

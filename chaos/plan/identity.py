@@ -69,8 +69,9 @@ def identity_checks(facts: Mapping[str, Any], undo: Undo) -> tuple[FactCheck, ..
 def _host_checks(facts: Mapping[str, Any], commands: Iterable[Command], *, always: bool = False) -> list[FactCheck]:
     if not always and not any(isinstance(command, HostCommand) for command in commands):
         return []
+    first = "stable-id" if "stable-id" in facts else "machine-id"  # of a plan of 0.2.0
     second = next((name for name in _CHECKED if name in facts), "")
-    return [FactCheck(str(name), facts[name]) for name in (PseudoFact.HOST_KEY, "stable-id", second) if name in facts]
+    return [FactCheck(str(name), facts[name]) for name in (PseudoFact.HOST_KEY, first, second) if facts.get(name)]
 
 
 def _power_checks(facts: Mapping[str, Any], commands: Iterable[Command]) -> list[FactCheck]:

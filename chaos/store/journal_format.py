@@ -56,11 +56,14 @@ class AcceptedMachine(Struct, frozen=True):
     by: str
 
     def apply(self, entry: PendingUndo) -> PendingUndo:
-        """The entry with checks of the same facts as before, for the accepted machine."""
+        """The entry with the accepted machine's values of what it was checked by; a fact without one is dropped."""
         if entry.node != self.node:
             return entry
-        accepted = {check.fact: check for check in self.identity}
-        return structs.replace(entry, identity=tuple(accepted.get(check.fact, check) for check in entry.identity))
+        accepted, replaced = {check.fact: check for check in self.identity}, {check.fact for check in self.was}
+        kept = (accepted.get(check.fact, check) for check in entry.identity)
+        return structs.replace(
+            entry, identity=tuple(check for check in kept if check.fact in accepted or check.fact not in replaced)
+        )
 
 
 class Record(Struct, frozen=True, omit_defaults=True):

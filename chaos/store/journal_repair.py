@@ -20,7 +20,7 @@ def read_intact(directory: Path) -> list[PendingUndo]:
 
     A line that cannot be read may be the proof of any undo, so none counts as undone.
     """
-    entries = []
+    entries: list[PendingUndo] = []
     try:
         lines = (directory / NAME).read_bytes().splitlines()
     except OSError as error:
@@ -31,6 +31,8 @@ def read_intact(directory: Path) -> list[PendingUndo]:
         except RECORD_ERRORS:
             continue
         entries += [record.intent] if record.intent else []
+        if record.accepted:
+            entries = [record.accepted.apply(entry) for entry in entries]
     return entries
 
 

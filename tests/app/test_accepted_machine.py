@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from chaos.app.accepted_machine import accept_machines
@@ -13,11 +14,14 @@ from chaos.app.connect import ClusterConnection
 from chaos.hosts.pool import Hosts, UnknownFact
 from chaos.model.action import FactCheck, Undo
 from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.model.ports import Response
 from chaos.store.journal import Journal, read_pending
-from tests.kit.fakes import FakeClock, FakeKube, FakeProgress
+from tests.kit.fakes import FakeClock, FakeKube
 from tests.kit.preflightkit import inventory
 
-KEY, ID, POWER = FactCheck("host-key", "a"), FactCheck("stable-id", "machine a"), FactCheck("power-identity", "a")
+KEY, ID, POWER = FactCheck("host-key", "a"), FactCheck("stable-id", "container a"), FactCheck("power-identity", "a")
+NEW = {"host-key": "b", "stable-id": "container b", "power-identity": "a", "kubelet-user": "system:node:n1"}
+NODES = [{"metadata": {"name": name}, "status": {"nodeInfo": {"machineID": name * 16}}} for name in ("n1", "n2")]
 
 
 class Machines:
@@ -32,17 +36,27 @@ class Machines:
         return self._found[node][fact]
 
 
-def accept(folder: Path, nodes: tuple[str, ...], found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The notes; n1 has two pending steps, and n2 one."""
-    clock, progress = FakeClock(), FakeProgress()
+def accept(
+    folder: Path, nodes: tuple[str, ...], found: Mapping[str, Mapping[str, Any]], *, agrees: bool = True
+) -> list[str]:
+    """What was shown before it was accepted. n1 has two pending steps and one on the API, n2 has one."""
+    shown: list[str] = []
+
+    def confirm(node: str, changes: list[str]) -> None:
+        shown.extend(f"{node}: {line}" for line in changes)
+        if not agrees:
+            raise Refused("not confirmed")
+
+    kube = FakeKube({"/api/v1/nodes": Response(200, msgspec.json.encode({"items": NODES}), {})})
     hosts = cast("Hosts", Machines(found))
-    connection = ClusterConnection(inventory(), clock, FakeKube({}), hosts, "uid", "v1.36.2", None, None)
+    connection = ClusterConnection(inventory(), FakeClock(), kube, hosts, "uid", "v1.36.2", None, None)
     with Journal(folder) as journal:
         journal.record_intent("stop", "kubelet-stop", "n1", Undo(), 1.0, (KEY, ID))
         journal.record_intent("cut", "power-cut", "n1", Undo(), 2.0, (ID, POWER))
         journal.record_intent("stop", "kubelet-stop", "n2", Undo(), 3.0, (KEY,))
-        accept_machines(journal, nodes, connection, progress)
-    return progress.reports
+        journal.record_intent("taint", "taint", "n4", Undo(), 4.0)
+        accept_machines(journal, nodes, connection, confirm)
+    return shown
 
 
 def identities(folder: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
@@ -50,29 +64,34 @@ def identities(folder: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
 
 
 def test_all_entries_of_the_node_are_about_the_machine_that_is_there(tmp_path: Path) -> None:
-    now = {"host-key": "b", "stable-id": "machine b", "power-identity": "a"}
-    notes = accept(tmp_path, ("n1",), {"n1": now})
+    shown = accept(tmp_path, ("n1", "n1"), {"n1": NEW})
     assert identities(tmp_path) == {
-        ("n1", "stop"): ("b", "machine b"),
-        ("n1", "cut"): ("machine b", "a"),
+        ("n1", "stop"): ("b", "container b"),
+        ("n1", "cut"): ("container b", "a"),
         ("n2", "stop"): ("a",),
+        ("n4", "taint"): (),
     }
-    assert [note.partition(": accepted by ")[0] for note in notes] == ["n1", "n1"]
-    assert notes[0].endswith(": host-key is b (it was a)") or notes[1].endswith(": host-key is b (it was a)")
+    assert sorted(shown) == ["n1: host-key: b (it was a)", "n1: stable-id: container b (it was container a)"]
 
 
-def test_the_machine_of_the_run_needs_no_acceptance(tmp_path: Path) -> None:
-    before = (tmp_path / "journal.jsonl", accept(tmp_path, ("n2",), {"n2": {"host-key": "a"}}))
-    assert before[1] == ["n2 is the machine of the run: there is nothing to accept"]
-    assert b"accepted" not in before[0].read_bytes()
+def test_a_value_that_the_machine_does_not_have_is_checked_no_more(tmp_path: Path) -> None:
+    """Another one is left: a host without any is not accepted."""
+    accept(tmp_path, ("n1",), {"n1": {name: NEW[name] for name in ("host-key", "power-identity", "kubelet-user")}})
+    assert identities(tmp_path)["n1", "stop"] == ("b",)
+    assert identities(tmp_path)["n1", "cut"] == ("a",)
 
 
 @pytest.mark.parametrize(
     ("node", "found", "error", "why"),
     [
-        ("n1", {"host-key": "b"}, Refused, "cannot accept the machine of n1: .* the machine is off"),
-        ("n2", {}, Refused, "cannot accept the machine of n2: host-key of n2: the machine is off"),
-        ("n3", {}, UsageError, "--accept-machine n3: the run has no pending undo there"),
+        ("n1", {}, Refused, "nothing that can be read there shows that it is the Node's machine"),
+        ("n1", {"kubelet-user": "system:node:n1"}, Refused, "the machine is off"),
+        ("n1", {name: value for name, value in NEW.items() if name != "power-identity"}, Refused, "the machine is off"),
+        ("n1", NEW | {"kubelet-user": "system:node:n2"}, Refused, "client certificate on the host is that of system:n"),
+        ("n1", NEW | {"machine-id": "n2" * 16}, Refused, "the Node's machine ID is "),
+        ("n2", {"host-key": "a", "kubelet-user": "system:node:n2"}, UsageError, "the machine of the run is there"),
+        ("n3", NEW, UsageError, "--accept-machine n3: the run has no pending undo there"),
+        ("n4", NEW, UsageError, "--accept-machine n4: nothing of its pending undo depends on a machine"),
     ],
 )
 def test_what_cannot_be_read_is_not_accepted(
@@ -80,4 +99,10 @@ def test_what_cannot_be_read_is_not_accepted(
 ) -> None:
     with pytest.raises(error, match=why):
         accept(tmp_path, (node,), {node: found})
+    assert b"accepted" not in (tmp_path / "journal.jsonl").read_bytes()
+
+
+def test_what_is_not_confirmed_is_not_accepted(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="not confirmed"):
+        accept(tmp_path, ("n1",), {"n1": NEW}, agrees=False)
     assert b"accepted" not in (tmp_path / "journal.jsonl").read_bytes()

@@ -162,7 +162,8 @@ def test_the_workload_is_removed() -> None:
         (FactCheck("stable-id", "machine other"), FactCheck("stable-id", "machine m1")),
         # a container: the machine ID that its Node reports may be that of an earlier boot
         (FactCheck("stable-id", "container other"), FactCheck("kubelet-user", "system:node:worker-1")),
-        (FactCheck("host-key", "ssh-ed25519 other"), FactCheck("kubelet-user", "system:node:worker-1")),
+        (FactCheck("host-key", "ssh-ed25519 other"), FactCheck("machine-id", "m1")),
+        (FactCheck("stable-id", ""), FactCheck("machine-id", "m1")),
     ],
 )
 def test_an_unsigned_copy_cannot_name_another_machine(recorded: FactCheck, reported: FactCheck) -> None:

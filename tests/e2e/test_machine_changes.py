@@ -63,14 +63,34 @@ def test_a_machine_that_a_person_accepts_is_undone(tmp_path: Path) -> None:
         assert next_run.returncode == 4, next_run.stderr
         mistaken = nodefall("undo", "last", "-i", inventory, "--accept-machine", "worker-2", cwd=tmp_path)
         assert (mistaken.returncode, "no pending undo there" in mistaken.stderr) == (3, True), mistaken.stderr
-        settled = nodefall("undo", "last", "-i", inventory, "--accept-machine", "worker-1", cwd=tmp_path)
+        accept = ("undo", "last", "-i", inventory, "--accept-machine", "worker-1")
+        unseen = nodefall(*accept, cwd=tmp_path)
+        assert (unseen.returncode, "not confirmed" in unseen.stderr) == (3, True), unseen.stderr
+        settled = nodefall(*accept, "--yes", cwd=tmp_path)
         assert settled.returncode == 0, settled.stderr
-        assert "worker-1: accepted by " in settled.stderr
+        assert "the machine in the place of worker-1:\n  stable-id: container " in settled.stderr
         (journal,) = tmp_path.glob("reports/*/*/journal.jsonl")
         (record,) = [json.loads(line)["accepted"] for line in journal.read_text().splitlines() if '"accepted"' in line]
         assert record["node"] == "worker-1"
         assert {check["fact"] for check in record["identity"]} == {check["fact"] for check in record["was"]}
         assert nodefall("run", experiment(tmp_path, CORDON), "-i", inventory, "--yes", cwd=tmp_path).returncode == 0
+
+
+def test_a_machine_of_another_node_is_never_accepted(tmp_path: Path) -> None:
+    def swap(hosts: dict[str, Any]) -> None:
+        hosts["worker-1"]["port"] = hosts["control-plane"]["port"]
+
+    with lab(tmp_path) as inventory:
+        run = start("run", experiment(tmp_path, STOP), "-i", inventory, "--plain", cwd=tmp_path)
+        wait_for(run, "stop on worker-1: proven")
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate(timeout=WALL)
+        wrong = write(inventory, tmp_path, swap)
+        accepted = nodefall("undo", "last", "-i", wrong, "--accept-machine", "worker-1", "--yes", cwd=tmp_path)
+        assert accepted.returncode == 3, accepted.stderr
+        assert "cannot accept the machine of worker-1: the kubelet's client certificate" in accepted.stderr
+        right = nodefall("undo", "last", "-i", inventory, cwd=tmp_path)
+        assert right.returncode == 0, right.stderr
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from chaos.hosts.host_key_pin import HostKeyPins
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import HostCommand, Outcome, PowerCommand, PowerVerb
+from chaos.model.errors import AnotherMachine, Refused
 from chaos.model.ports import Response
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.registry import discover
@@ -141,6 +142,24 @@ def test_a_machine_that_does_not_respond_is_no_other_machine(tmp_path: Path) -> 
     result = world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), HOST)
     assert world.clock.now() - begin >= PROOF_SECONDS
     assert "--accept-machine" not in result.because
+
+
+@pytest.mark.parametrize(
+    ("error", "is_another"),
+    [(AnotherMachine("another key"), True), (Refused("no room for a helper pod", hint="make room"), False)],
+)
+def test_only_another_identity_ends_the_wait(tmp_path: Path, error: Refused, is_another: bool) -> None:
+    world = World(tmp_path)
+
+    def refuse(_: str) -> FakeSession:
+        raise error
+
+    world.hosts = Hosts(refuse, lambda _: None, world.kube, FACTS, world.clock)
+    begin = world.clock.now()
+    result = world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), (FactCheck("host-key", "a"),))
+    assert (world.clock.now() - begin < PROOF_SECONDS) == ("--accept-machine" in result.because) == is_another
+    assert error.message in result.because
+    assert error.hint in result.because
 
 
 def test_two_short_moments_of_another_machine_are_not_a_long_one(tmp_path: Path) -> None:

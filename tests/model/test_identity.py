@@ -45,6 +45,16 @@ def bound(host: dict[str, Any], node: NodeIdentity = NODE, *others: NodeIdentity
         ({"machine_id": "1" * 32}, (False, "but the host has " + "1" * 32 + " (that of cp-1)")),
         ({"machine_id": "2" * 32, "has_stable_machine_id": False}, (True, "")),  # of a boot that is not reported yet
         ({"machine_id": "1" * 32, "has_stable_machine_id": False}, (False, "(that of cp-1)")),
+        (  # a node of another cluster that has its name
+            {
+                "machine_id": "2" * 32,
+                "has_stable_machine_id": False,
+                "boot_id": "another",
+                "addresses": ("10.9.9.9",),
+                "certificate_user": "system:node:worker-1",
+            },
+            (False, "the Node's machine ID is "),
+        ),
         ({"system_uuid": OTHER.system_uuid}, (False, "(that of cp-1)")),
         (
             {"certificate_user": "system:node:cp-1"},

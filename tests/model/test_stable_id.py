@@ -21,6 +21,11 @@ PODMAN = (
 NERDCTL = f"812 790 0:24 /nerdctl/1935db59/containers/default/{CONTAINER}/hostname /etc/hostname rw - ext4 /dev/vda rw"
 SANDBOX = f"812 790 0:24 /io.containerd.grpc.v1.cri/sandboxes/{CONTAINER}/hostname /etc/hostname rw - ext4 /dev/vda rw"
 TRANSIENT = "41 25 0:23 /machine-id /etc/machine-id ro,nosuid - tmpfs tmpfs rw,mode=755"
+ETC_IN_MEMORY = "38 25 0:31 / /etc rw - tmpfs tmpfs rw"
+LAYERED = "38 25 0:31 / /etc rw - overlay overlay rw,lowerdir=/sysroot/etc,upperdir=/run/etc,workdir=/run/work"
+ROOT_LAYERED = "22 1 0:31 / / rw - overlay overlay rw,lowerdir=/a,upperdir=/b"
+ROOT_IN_MEMORY = "1 0 0:2 / / rw - rootfs none rw"
+ROOT = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw"
 BOUND = "41 25 254:3 /etc/machine-id /etc/machine-id rw - ext4 /dev/vda3 rw"
 
 
@@ -41,6 +46,15 @@ BOUND = "41 25 254:3 /etc/machine-id /etc/machine-id rw - ext4 /dev/vda3 rw"
         ((ID, UUID, TRANSIENT), f"system {UUID.lower()}"),
         ((ID, TRANSIENT), ""),
         ((ID, UUID, BOUND), f"machine {ID}"),
+        ((ID, UUID, ROOT), f"machine {ID}"),
+        ((ID, UUID, ROOT, ETC_IN_MEMORY), f"system {UUID.lower()}"),  # booted over the network
+        ((ID, UUID, ROOT, LAYERED), f"system {UUID.lower()}"),  # the upper layer may be in memory
+        ((ID, UUID, ROOT_LAYERED), f"system {UUID.lower()}"),
+        ((ID, ROOT_IN_MEMORY), ""),
+        ((ID, ROOT, LAYERED, BOUND), f"machine {ID}"),
+        ((ID, "lxc", ROOT_LAYERED), f"machine {ID}"),
+        ((f"{ID.upper()}  ", UUID), f"machine {ID}"),
+        ((ID, "1 2 3:4 /m\x0bdocker\x0by /etc/hostname rw - ext4 /dev/vda1 rw"), f"machine {ID}"),
         (("uninitialized", UUID), f"system {UUID.lower()}"),
         (("0" * 32, UUID), f"system {UUID.lower()}"),
         (("uninitialized",), ""),
@@ -66,6 +80,14 @@ def test_stable_id(lines: tuple[str, ...], expected: str) -> None:
 )
 def test_key_of_a_connection_without_one(lines: tuple[str, ...], expected: str) -> None:
     assert host_key("\n".join(lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "key"), [(f"machine {ID}", f"machine {ID}"), ("machine x", f"container {CONTAINER}")]
+)
+def test_a_machine_id_of_before_counts_as_long_as_the_host_has_it(known: str, key: str) -> None:
+    """A run that 0.2.0 began knows a container by its machine ID."""
+    assert host_key(f"{ID}\ndocker\n{DOCKER}\n", known) == key
 
 
 @given(st.text(max_size=300))

@@ -43,7 +43,6 @@ def undo(*commands: Command) -> Undo:
         ((HOST,), undo(ON), (), (H, M, K, P)),
         ((HOST,), undo(ON), ("power-identity",), (H, M, K)),
         ((HOST,), undo(), ("host-key",), (M, K)),
-        ((HOST,), undo(), ("stable-id",), (H, K)),  # the machine ID is that of a boot
         ((ON,), undo(HOST), (), (P,)),  # the machine may be off
         ((API,), undo(API, HOST), (), ()),
         ((), undo(), (), ()),
@@ -71,6 +70,19 @@ def test_preconditions(
 def test_checks_of_an_undo(after: Undo, checks: tuple[FactCheck, ...]) -> None:
     assert identity_checks(FACTS, after) == checks
     assert identity_checks({}, after) == ()
+
+
+@pytest.mark.parametrize(
+    ("stable_id", "checks"),
+    [
+        ("", (H, K)),  # nothing is known to last: the machine ID is that of a boot
+        ("container c", (H, FactCheck("stable-id", "container c"), K)),
+        (None, (H, FactCheck("machine-id", "m"), K)),  # a plan of 0.2.0
+    ],
+)
+def test_checks_by_what_lasts(stable_id: str | None, checks: tuple[FactCheck, ...]) -> None:
+    facts = {name: value for name, value in (FACTS | {"stable-id": stable_id}).items() if value is not None}
+    assert identity_checks(facts, undo(HOST)) == checks
 
 
 def test_the_identity_of_a_node() -> None:

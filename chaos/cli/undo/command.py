@@ -20,7 +20,7 @@ Examples:
   nodefall undo --list --inventory hosts/staging.yaml
   nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml
   nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml --yes
-  nodefall undo last --accept-machine worker-1
+  nodefall undo last --accept-machine worker-1 --yes
 """
 
 
@@ -36,7 +36,11 @@ Examples:
     metavar="NODE",
     help="Undo on the machine that is now in the place of NODE, though it is not known as the run's. Repeatable.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask before an undo that only the cluster's journal describes.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask before an undo that only the cluster's journal describes, or on an accepted machine.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(
     run: str | None,
@@ -54,9 +58,9 @@ def command(
     A damaged journal is rebuilt from that copy and the plan.
 
     An undo sends nothing to a machine that is not the run's, as shown by what stays the same over a boot: host key,
-    container ID, machine ID, certificate or firmware. After a minute it ends and says what differs. Look at the
-    machine. If it is the right one, --accept-machine NODE records in the journal what identifies it now, and the undo
-    is done there.
+    container ID, machine ID, certificate or firmware. It ends after a minute or two and says what differs. Look at
+    the machine. If it is the right one, --accept-machine NODE shows what identifies it now, asks, records that in the
+    journal, and undoes there. It must be the machine of its Node, by what the Node reports now.
 
     Exit code 0: nothing is pending; 3: an undo is still pending. Idempotent.
     """

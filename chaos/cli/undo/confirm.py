@@ -28,6 +28,24 @@ def confirm_entries(replica: PendingRun, resolved: ResolvedReplica, *, progress:
         progress.show()
 
 
+def confirm_acceptance(node: str, changes: list[str], *, progress: Display, yes: bool) -> None:
+    """Print what identifies the machine in the place of a node now, and ask. Raises Refused if not confirmed."""
+    progress.hide()
+    try:
+        echo(f"the machine in the place of {node}:", err=True)
+        for line in changes:
+            echo(f"  {line}", err=True)
+        if yes:
+            return
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            hint = "look at the machine and pass --yes"
+            raise Refused(f"not confirmed: the machine of {node} is not known as that of the run", hint=hint)
+        if not click.confirm("Undo there?", default=False, err=True):
+            raise Refused(f"not confirmed: nothing on {node} was undone", hint="run nodefall undo again")
+    finally:
+        progress.show()
+
+
 def describe_rejected(rejected: RejectedEntry) -> str:
     """One line."""
     entry = rejected.entry

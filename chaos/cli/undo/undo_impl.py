@@ -21,7 +21,7 @@ from chaos.app.remote_undo import import_run
 from chaos.app.undo import Undone, UndoRequest, finish_undo
 from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
-from chaos.cli.undo.confirm import confirm_entries, describe_rejected
+from chaos.cli.undo.confirm import confirm_acceptance, confirm_entries, describe_rejected
 from chaos.cli.undo.json_keys import with_former_key
 from chaos.load.inventory import load_inventory
 from chaos.model.errors import BadInput, Exit, NodefallError, UsageError, bad_input
@@ -67,7 +67,9 @@ def _finish(
     confirm = partial(confirm_entries, progress=progress, yes=options.yes)
     try:
         inventory = _inventory(directory, info, options.inventory)
-        return finish_undo(UndoRequest(directory, info, inventory, confirm, options.accept, on_open), progress)
+        confirm_machine = partial(confirm_acceptance, progress=progress, yes=options.yes)
+        accepting = (options.accept, confirm_machine, options.inventory or "")
+        return finish_undo(UndoRequest(directory, info, inventory, confirm, *accepting, on_open), progress)
     finally:
         progress.close()
 

@@ -83,7 +83,7 @@ class PodSession:
         label = f"{self._slot.node} ({helper})"
         process = self._open(helper, command, mark, monotonic() + min(self._ready_timeout, command.timeout))
         report = _read_report(process)
-        key, first_line = host_key(report), process.read_line()
+        key, first_line = host_key(report, self._pin.key), process.read_line()
         if not is_ready(first_line) or not key:
             why = self._why_not_ready(process, report, first_line)
             process.close()
@@ -99,7 +99,8 @@ class PodSession:
 
     def _why_not_ready(self, process: ExecProcess, report: str, first_line: str | None) -> str:
         if is_ready(first_line):
-            return "nothing identifies its host: there is no machine ID in /etc/machine-id"
+            seen = process.stderr.strip() or "there is no machine ID in /etc/machine-id"
+            return f"nothing identifies its host: {seen}"
         status, output = process.status, process.stderr.strip() or (first_line or report).strip()
         return (status and status.error) or output or f"no answer within {self._ready_timeout:g} s"
 
@@ -127,7 +128,7 @@ def _read_report(process: ExecProcess) -> str:
     lines = []
     while (line := process.read_line()) is not None and line.strip():
         lines.append(line)
-    return "".join(lines)
+    return "\n".join(lines)
 
 
 def _bounded_input(command: HostCommand) -> list[str]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.model.command import PowerState
-from chaos.model.errors import NodefallError, Refused, Unreachable
+from chaos.model.errors import AnotherMachine, NodefallError, Refused, Unreachable
 
 if TYPE_CHECKING:
     from chaos.hosts.driver import SharedObjects
@@ -85,7 +85,7 @@ class Container:
         with self._lock:
             self._id = self._id or state.id
             if state.id != self._id:
-                raise Refused(
+                raise AnotherMachine(
                     f"container {self.name} was recreated: its ID was {self._id[:12]} and is {state.id[:12]}",
                     hint="plan again: it is another host now",
                 )

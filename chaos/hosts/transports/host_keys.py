@@ -17,7 +17,7 @@ from re import compile as compile_pattern
 from typing import Protocol
 
 from chaos.hosts.transports.settings import HostSettings
-from chaos.model.errors import NodefallError, Refused
+from chaos.model.errors import AnotherMachine, NodefallError, Refused
 
 
 class Key(Protocol):
@@ -143,7 +143,7 @@ def _unknown_key_error(
 
 def _changed_key_error(settings: HostSettings, key: Key, entry: Entry, via: tuple[HostSettings, ...]) -> NodefallError:
     forget = f"ssh-keygen -R {shlex.quote(known_hosts_name(settings))} -f {shlex.quote(str(settings.known_hosts))}"
-    return Refused(
+    return AnotherMachine(
         f"the host key of {settings.label} has changed: {describe_key(key)}, but "
         f"{settings.known_hosts}:{entry.line} has {fingerprint(entry.key)}; the connection may be intercepted",
         hint=f"{_comparison_hint(key)}; if the host was reinstalled, run: {forget} && {scan_command(settings, via)}",
