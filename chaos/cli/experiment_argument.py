@@ -6,7 +6,6 @@ import os
 import re
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -36,10 +35,13 @@ def experiment_path(text: str) -> Path:
     return Path(text)
 
 
-class ExperimentPath(click.ParamType):
+class ExperimentPath(click.Path):
     """Converts with :func:`experiment_path`."""
 
-    name = "path"
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
-        return value if isinstance(value, Path) else experiment_path(os.fspath(value))
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        return super().convert(experiment_path(os.fspath(value)), param, ctx)

@@ -7,6 +7,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -290,6 +291,31 @@ def test_the_next_command_works_outside_of_a_checkout(
     *_, command = done.stdout.splitlines()
     assert command.strip() == f"nodefall run partition-ridden-out --inventory {inventory} --yes"
     assert experiment_path(command.split()[2]).is_file()
+
+
+def test_the_error_of_kind_survives_an_output_of_any_length(standins: StandIns, options: UpOptions) -> None:
+    lines = "[wait-control-plane] Waiting\n" * 12_000
+    output = f"{CREATING}{FAILED}{lines}{'x' * 9000}\nerror: why\n"
+    standins.override({"kind create cluster": {"stderr": output, "exit": 1}})
+    with pytest.raises(NodefallError) as raised:
+        up(options, Tools("docker"), lambda _: None)
+    assert raised.value.message.endswith(f"--retain: {FAILED.strip()}; error: why")
+
+
+def test_an_interruption_of_the_deletion_says_how_to_finish(standins: StandIns, options: UpOptions) -> None:
+    standins.override({"kind delete cluster": {"stays": True}})
+    command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(options.out)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        assert any("deleting the incomplete cluster" in line for line in process.stderr)
+        deadline = time.monotonic() + 60
+        while not standins.calls("kind delete cluster") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(60) == 130, rest
+    assert f"was deleted: run nodefall kind down --name x --out {options.out}" in rest
 
 
 def test_nodes_of_the_cluster_can_shut_down() -> None:

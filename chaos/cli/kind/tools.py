@@ -27,7 +27,7 @@ _STOP_TIMEOUT = 10.0
 _OTHER_IMAGE = "give a --kubernetes that hub.docker.com/r/kindest/node/tags has, or a node image with --image"
 _BY_HAND = "run this command by hand, as this user"
 _LOG_TIMEOUT, _LOG_LINES = 20.0, 500
-_MAX_LINES, _MAX_LINE = 20_000, 4000  # kubeadm logs a thousand lines while it waits
+_FIRST_LINES, _LAST_LINES, _MAX_LINE = 1000, 10_000, 4000  # kubeadm logs a thousand lines while it waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +140,15 @@ def find_tools(environ: Mapping[str, str], which: Callable[[str], str | None] = 
 
 
 def _forward_output(stream: IO[bytes], echo: Echo) -> list[str]:
-    """Echo each line; the last lines, with their indentation."""
-    last: deque[str] = deque(maxlen=_MAX_LINES)
+    """Echo each line; the first lines, which have kind's error, and the last ones, with their indentation."""
+    first: list[str] = []
+    last: deque[str] = deque(maxlen=_LAST_LINES)
     while raw := stream.readline(_MAX_LINE):
         line = raw.decode("utf-8", "replace").rstrip("\r\n")
-        last.append(line)
+        (last if len(first) == _FIRST_LINES else first).append(line)
         if shown := printable(line).strip():
             echo(shown)
-    return list(last)
+    return [*first, *last]
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
