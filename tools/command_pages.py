@@ -38,7 +38,10 @@ _HEAD = """\
 `nodefall COMMAND --help` prints the same. Every command takes `-v` (log to stderr), `-vv` (every API request
 and host command, too) and `--log-file FILE`. `--json` prints one object on stdout, `{"error": {code, message,
 hint}}` if there is no result; progress goes to stderr. `nodefall completion SHELL` makes bash, zsh or fish
-complete commands, experiments, inventories, targets and runs."""
+complete commands, experiments, inventories, targets and runs.
+
+An EXPERIMENT is a file, or the name of a [bundled experiment](../experiments/README.md), such as
+`graceful-poweroff`. A file or directory of that name has precedence."""
 
 
 def page() -> str:

@@ -59,7 +59,7 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
     """``TARGET=NODE`` for each target of the command's experiment, with the nodes of its recording."""
     recording, experiment = (*ctx.args, "", "")[:2]  # click leaves them there, as the option before has no value yet
     recording, experiment = ctx.params.get("recording") or recording, ctx.params.get("experiment") or experiment
-    targets = _targets(Path(experiment)) if experiment else []
+    targets = _targets(str(experiment)) if experiment else []
     nodes = _recorded_nodes(Path(recording)) if recording else []
     found = [f"{target}={node}" for target in targets for node in nodes] or [f"{target}=" for target in targets]
     return [CompletionItem(text) for text in found if text.startswith(incomplete)]
@@ -92,10 +92,18 @@ def complete_document(*kinds: str) -> Complete:
     return complete
 
 
-complete_experiment_file = complete_document("Experiment")
 complete_inventory_file = complete_document("Inventory")
 complete_game_day_file = complete_document("GameDay")
 complete_any_document = complete_document("Experiment", "Inventory", "GameDay")
+
+
+def complete_experiment_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Files of experiments, and after the first letter the names of the bundled experiments."""
+    from chaos.cli.experiment_argument import bundled_names
+
+    names = [name for name in bundled_names() if incomplete and name.startswith(incomplete)]
+    files = complete_document("Experiment")(ctx, param, incomplete)
+    return [*files, *(CompletionItem(name, help="bundled experiment") for name in names)]
 
 
 def _documents(incomplete: str, kinds: Iterable[str]) -> Iterator[str]:
@@ -130,12 +138,13 @@ def _kind_of(path: Path) -> str:
     return found[1].decode() if found else ""
 
 
-def _targets(experiment: Path) -> list[str]:
+def _targets(experiment: str) -> list[str]:
     from chaos.app.registry import load_registry
+    from chaos.cli.experiment_argument import experiment_path
     from chaos.load.experiment import load_experiment
 
     try:
-        return list(load_experiment(experiment, load_registry()).spec.targets)
+        return list(load_experiment(experiment_path(experiment), load_registry()).spec.targets)
     except NodefallError:
         return []
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chaos.cli.complete import complete_experiment_file, complete_target
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.output import echo
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("recording", type=click.Path(path_type=Path))
-@click.argument("experiment", shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@click.argument("experiment", shell_complete=complete_experiment_file, type=ExperimentPath())
 @click.option(
     "--bind",
     multiple=True,

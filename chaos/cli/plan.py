@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chaos.cli.complete import complete_experiment_file
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.output import echo, write
 from chaos.model.text import on_node
@@ -25,7 +26,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiment", shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@click.argument("experiment", shell_complete=complete_experiment_file, type=ExperimentPath())
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--seed", type=int, help="Select the same targets again.")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chaos.cli.complete import complete_experiment_file
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.model.errors import UsageError
 
@@ -37,7 +38,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiments", nargs=-1, shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@click.argument("experiments", nargs=-1, shell_complete=complete_experiment_file, type=ExperimentPath())
 @click.option(
     "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
 )

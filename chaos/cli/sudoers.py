@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chaos.cli.complete import complete_experiment_file
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.output import echo
 from chaos.model.errors import UsageError
@@ -34,9 +35,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument(
-    "experiments", nargs=-1, required=True, shell_complete=complete_experiment_file, type=click.Path(path_type=Path)
-)
+@click.argument("experiments", nargs=-1, required=True, shell_complete=complete_experiment_file, type=ExperimentPath())
 @inventory_option("For the login users of its hosts; no cluster is contacted.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a sudoers file.")
 def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool) -> None:

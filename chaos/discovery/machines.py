@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +29,7 @@ class Access:
     """``transport`` is "" where no command can be run on a node; ``reason`` of it or of ``user``, for people.
 
     ``user`` is "" where nothing shows which one there is. ``is_machine``: false for a Node that stands for a service.
+    ``is_container``: true for a node of kind, whatever its transport is. ``engine``: docker, podman or "" if unknown.
     """
 
     transport: Transport
@@ -35,6 +37,7 @@ class Access:
     reason: str = ""
     engine: str = ""
     is_machine: bool = True
+    is_container: bool = False
 
 
 # By the OS image. docs.aws.amazon.com/AWSEC2 (default user names of AMIs), and the documentation of cloud images.
@@ -58,10 +61,16 @@ _BY_POD = {
 }
 _ON_AWS = {"debian": "admin", "cloud-user": "ec2-user", "almalinux": "ec2-user"}
 _KIND_ENGINE = re.compile(r"^kind://(docker|podman)/")
+# To a node of kind, by the choice: transport, login and reason.
+_TO_CONTAINERS: Mapping[LinuxTransport | None, tuple[Transport, str, str]] = {
+    None: ("docker", "", "a node of kind is a container"),
+    "pod": ("pod", "", "as chosen"),
+    "ssh": ("ssh", "root", "the only login of a kind node; stock images have no sshd"),
+}
 
 
 def access_of(node: ListedNode, chosen: LinuxTransport | None = None) -> Access:
-    """How nodefall can run commands on the machine of a Node. ``chosen``: instead of SSH or pods on Linux.
+    """How nodefall can run commands on the machine of a Node. ``chosen`` replaces the proposed transport to Linux.
 
     A pod needs a shell on the host, as SSH does: commands are run there by nsenter, with the host's programs.
     """
@@ -70,10 +79,15 @@ def access_of(node: ListedNode, chosen: LinuxTransport | None = None) -> Access:
     if node.system == "windows":
         return Access("winrm", "Administrator", "the built-in administrator of Windows")
     if distribution_of_node(node).name == KIND:
-        found = _KIND_ENGINE.match(node.provider_id)
-        return Access("docker", reason="a node of kind is a container", engine=found[1] if found else "")
+        return _of_container(node, chosen)
     why = "as chosen" if chosen else _BY_POD.get(distribution_of_node(node).name, "")
     return Access("pod", reason=why) if chosen == "pod" or (why and not chosen) else _ssh(node)
+
+
+def _of_container(node: ListedNode, chosen: LinuxTransport | None) -> Access:
+    found = _KIND_ENGINE.match(node.provider_id)
+    transport, user, reason = _TO_CONTAINERS[chosen]
+    return Access(transport, user, reason, found[1] if found else "", is_container=True)
 
 
 def _without_machine(node: ListedNode) -> Access | None:

@@ -47,7 +47,7 @@ def powers(
         if choice.is_shared:
             return choice.settings, {}, "as chosen"
         return {}, {node.name: choice.of(node.name) for node in machines}, "power: as chosen, by the Nodes' names"
-    if all(access[node.name].transport == "docker" for node in machines):
+    if all(access[node.name].is_container for node in machines):
         engine = access[machines[0].name].engine
         return {"kind": "docker"} | ({"engine": engine} if engine else {}), {}, "containers are named as their Nodes"
     return _by_provider(machines, kinds)

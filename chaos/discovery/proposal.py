@@ -46,7 +46,7 @@ class Choices:
 
     @property
     def linux_transport(self) -> LinuxTransport | None:
-        """Who gives anything of a login wants SSH."""
+        """The chosen transport. Any login option implies SSH."""
         is_ssh = any(each is not None for each in (self.user, self.port, self.identity_file, self.proxy_jump))
         return self.transport or ("ssh" if is_ssh else None)
 
@@ -106,7 +106,7 @@ def _cluster(facts: ClusterFacts, access: Mapping[str, Access]) -> Iterator[Entr
     yield Entry("kubeconfig", facts.kubeconfig, "as kubectl uses it")
     yield Entry("context", facts.context, "fixed, as the current one of a kubeconfig changes")
     yield Entry("expectUID", facts.uid, "of namespace kube-system: any other cluster is refused")
-    if any(each.transport == "docker" for each in access.values()):
+    if any(each.is_container for each in access.values()):
         yield Entry(
             "allowNodeProxy", True, "containers in a virtual machine, as Docker Desktop's, have kubelets out of reach"
         )
@@ -138,6 +138,21 @@ def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> I
         yield f"{found.name} may replace a machine that is down: suspend auto-repair and auto-scaling of its pool first"
     if found.name in MANAGED and any(each.transport == "ssh" for each in access.values()):
         yield f"{found.name} admits SSH only where it was configured; else doctor reports the nodes as unreachable"
+    yield from _transport_notes(access)
+    if found.name == UNKNOWN:
+        yield "unknown distribution: transport and login are guesses"
+    if not any(not node.is_control_plane for node in facts.nodes):
+        yield "all nodes are control planes, which are protected: only experiments without targets can be run"
+    elif sum(not node.is_control_plane for node in facts.nodes) == 1:
+        yield "the only worker must stay Ready: set minReadyNodes to 0 to let it fail"
+
+
+def _transport_notes(access: Mapping[str, Access]) -> Iterator[str]:
+    if any(each.is_container and each.transport == "ssh" for each in access.values()):
+        yield (
+            "kind nodes accept SSH only with an image that has sshd, such as the image of nodefall kind up, and with "
+            "your key in /root/.ssh/authorized_keys"
+        )
     if any(each.transport == "pod" for each in access.values()):
         yield (
             "transport pod: doctor and runs make a privileged pod on each node that they look at, and remove it again; "
@@ -145,9 +160,3 @@ def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> I
         )
     if any(each.transport == "winrm" for each in access.values()):
         yield "Windows: set the variable NODEFALL_WINRM_PASSWORD, and see docs/windows.md for certificates and rights"
-    if found.name == UNKNOWN:
-        yield "unknown distribution: transport and login are guesses"
-    if not any(not node.is_control_plane for node in facts.nodes):
-        yield "all nodes are control planes, which are protected: only experiments without targets can be run"
-    elif sum(not node.is_control_plane for node in facts.nodes) == 1:
-        yield "the only worker must stay Ready: set minReadyNodes to 0 to let it fail"

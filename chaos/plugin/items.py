@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +15,11 @@ from chaos.app.run_files import Run
 from chaos.model.errors import Exit, NodefallError, RequirementUnmet
 from chaos.model.redaction import redact
 from chaos.plugin.stash import RUNNER
+from chaos.report.outline import SIMULATED
 from chaos.report.summary import summary
+
+if TYPE_CHECKING:
+    from chaos.plugin.runner import Runner
 
 _API_VERSION = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)
 _INVENTORY = re.compile(r"""^["']?kind["']?\s*:\s*["']?Inventory\b""", re.MULTILINE)
@@ -59,12 +64,13 @@ class ExperimentItem(pytest.Item):
 
     def setup(self) -> None:
         """Run the experiment; skip if the cluster does not meet its requirements."""
-        try:
-            self._run = done = self.config.stash[RUNNER](self._loaded)
-        except RequirementUnmet as unmet:
-            pytest.skip(unmet.message)
-        except NodefallError as error:
-            pytest.fail(_describe(error), pytrace=False)
+        done = _run_or_error(self.config.stash[RUNNER], self._loaded)
+        # Outside the handler of the error: pytest prints an exception and the one that was being handled, one by one.
+        if isinstance(done, RequirementUnmet):
+            pytest.skip(done.message)
+        if isinstance(done, NodefallError):
+            pytest.fail(_describe(done), pytrace=False)
+        self._run = done
         self.user_properties += [
             ("nodefall.report", str(done.report)),
             ("nodefall.verdict", str(done.result.status)),
@@ -83,6 +89,13 @@ class ExperimentItem(pytest.Item):
         return self.path, 0, self.name
 
 
+def _run_or_error(runner: Runner, loaded: LoadedExperiment) -> Run | NodefallError:
+    try:
+        return runner(loaded)
+    except NodefallError as error:
+        return error
+
+
 def _declare(config: pytest.Config, line: str) -> None:
     """Register a marker, for --strict-markers."""
     if line not in config.getini("markers"):
@@ -90,8 +103,11 @@ def _declare(config: pytest.Config, line: str) -> None:
 
 
 def _report(run: Run) -> str:
-    """The summary, beginning with the headline, which pytest shows in one line."""
-    return redact(summary(run.result, report=str(run.report)))
+    """The summary, beginning with the headline, which pytest shows in one line.
+
+    The session ends with the sentence about simulated clusters: it is not repeated for each failed experiment.
+    """
+    return redact(summary(run.result, report=str(run.report)).removesuffix(f"{SIMULATED}\n"))
 
 
 def _describe(error: NodefallError) -> str:

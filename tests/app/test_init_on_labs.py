@@ -140,3 +140,18 @@ def check_doctor(case: Case, code: int, result: dict[str, Any], lab: RunningLab,
             return
         accepted = [key["node"] for key in result["hostKeys"] if key["status"] == "new"]
         assert len(accepted) == sum(node["name"] in lab.hosts and "fargate" not in node["name"] for node in case.nodes)
+
+
+def test_a_transport_that_is_given_is_written_for_kind_nodes(tmp_path: Path) -> None:
+    power = {"kind": "docker", "engine": "docker"}
+    expected = {
+        "pod": {"transport": "pod", "power": power},
+        "ssh": {"transport": "ssh", "user": "root", "sudo": True, "power": power},
+    }
+    with serving(distributions.kind(), "kind") as lab:
+        for transport in expected:
+            out = f"{transport}.yaml"
+            options = ("--transport", transport, "--out", out, "--yes", "--no-doctor")
+            written = init("--kubeconfig", lab.kubeconfig, *options, cwd=tmp_path)
+            assert written.returncode == 0, written.stderr
+    assert {name: documents(tmp_path / f"{name}.yaml")["defaults"] for name in expected} == expected

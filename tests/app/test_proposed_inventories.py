@@ -163,7 +163,10 @@ RHCOS = "Red Hat Enterprise Linux CoreOS 9.6"
         ({"labels": EKS}, Choices(identity_file="~/.ssh/id"), "ssh"),
         ({"labels": EKS, "image": "Bottlerocket OS 1.30"}, Choices(), None),
         ({"image": "Talos (v1.9.5)"}, Choices(transport="pod"), None),
-        ({"provider": "kind://docker/c/n"}, Choices(transport="pod"), "docker"),
+        ({"provider": "kind://docker/c/n"}, Choices(), "docker"),
+        ({"provider": "kind://docker/c/n"}, Choices(transport="pod"), "pod"),
+        ({"provider": "kind://docker/c/n"}, Choices(transport="ssh"), "ssh"),
+        ({"provider": "kind://docker/c/n"}, Choices(identity_file="~/.ssh/id"), "ssh"),
     ],
 )
 def test_pods_where_a_login_is_the_exception(node: dict[str, Any], choices: Choices, transport: str | None) -> None:
@@ -171,6 +174,35 @@ def test_pods_where_a_login_is_the_exception(node: dict[str, Any], choices: Choi
     inventory = inventory_of(linux("n", **node), choices=choices)
     assert inventory.defaults.transport == transport
     assert (inventory.defaults.sudo is True) == (transport == "ssh")
+
+
+KIND_POWER = {"kind": "docker", "engine": "podman"}
+SSH_TO_KIND = {"transport": "ssh", "sudo": True, "power": KIND_POWER}
+
+
+@pytest.mark.parametrize(
+    ("choices", "defaults", "note"),
+    [
+        (Choices(), {"transport": "docker", "engine": "podman", "power": KIND_POWER}, ""),
+        (Choices(transport="pod"), {"transport": "pod", "power": KIND_POWER}, "make a privileged pod"),
+        (Choices(transport="ssh"), {"user": "root", **SSH_TO_KIND}, "kind nodes accept SSH only"),
+        (Choices(port=2222), {"user": "root", "port": 2222, **SSH_TO_KIND}, "kind nodes accept SSH only"),
+        (Choices(user="ops"), {"user": "ops", **SSH_TO_KIND}, "kind nodes accept SSH only"),
+        (Choices(transport="pod", power=PowerChoice({})), {"transport": "pod"}, "make a privileged pod"),
+    ],
+)
+def test_a_chosen_transport_to_kind_nodes_keeps_the_power_control(
+    choices: Choices, defaults: dict[str, Any], note: str
+) -> None:
+    nodes = tuple(linux(f"n{number}", provider=f"kind://podman/c/n{number}") for number in range(2))
+    proposal = propose(ClusterFacts("c", "/k", "c", "https://x", "v1", "uid", nodes), choices, KINDS)
+    document = to_document(proposal.entries)
+    assert document["defaults"] == defaults
+    assert "hosts" not in document
+    assert document["cluster"]["allowNodeProxy"] is True
+    about_transport = [each for each in proposal.notes if "kind nodes" in each or "privileged" in each]
+    assert len(about_transport) == bool(note)
+    assert all(note in each for each in about_transport)
 
 
 def test_windows_nodes_keep_theirs_beside_pods() -> None:

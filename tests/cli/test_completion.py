@@ -56,7 +56,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["run", "exp"], [f"experiments/{name}" for name in ("gamedays/", "graceful.yaml", "other.yml", "workloads/")]),
+        (
+            ["run", "exp"],
+            [
+                *(f"experiments/{name}" for name in ("gamedays/", "graceful.yaml", "other.yml", "workloads/")),
+                "expired-certificate",
+            ],
+        ),
+        (["run", "partition-rid"], ["<file>", "partition-ridden-out"]),
+        (["judge", "x.gz", "power-cut", "--bind", ""], ["victim="]),
         (["run", "experiments/g"], ["experiments/gamedays/", "experiments/graceful.yaml"]),
         (["plan", "experiments/gr"], ["experiments/graceful.yaml"]),
         (["run", "experiments/graceful.yaml", "-i", "l"], ["lab.json"]),

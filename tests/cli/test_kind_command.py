@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+import chaos.cli.kind.up
 from chaos.api import Lab
+from chaos.cli.app import cli
+from chaos.cli.experiment_argument import experiment_path
+from chaos.cli.kind.failure import RETAIN_HINT
 from chaos.cli.kind.tools import PROVIDER, Tools, find_tools
 from chaos.cli.kind.up import UpOptions, down, up
 from chaos.load.inventory import load_inventory
@@ -27,6 +35,8 @@ NODES = ["control-plane", "worker-1", "worker-2"]
 CREATING = 'Creating cluster "x" ...\n • Ensuring node image (localhost/nodefall-kind:v1) 🖼  ...\n'
 FAILED = "ERROR: failed to create cluster: failed to init node with kubeadm: exit status 1\n"
 CLASH = 'ERROR: failed to create cluster: node(s) already exist for a cluster with the name "x"\n'
+IMAGE_ID = "docker image inspect --format {{.Id}}"
+NO_IMAGE = {"stderr": "Error: No such image\n", "exit": 1}
 NO_DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?\n"
 
 
@@ -37,7 +47,11 @@ def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
     result.folder.mkdir()
     result.answers = {
         "docker ps": {},
-        "docker image inspect": {},
+        "docker info": {"stdout": f"2 {platform.release()}\n"},
+        "docker context inspect": {"stdout": "unix:///var/run/docker.sock\n"},
+        "docker image inspect": {"stdout": "sha256:0123\n"},
+        "docker logs": {"stdout": "Welcome to Debian GNU/Linux 13 (trixie)!\r\n"},
+        "docker exec": {},
         "docker update": {},
         "docker build": {"stderr": "#1 [internal] load build definition from Dockerfile\n"},
         "kind get clusters": {"stderr": "No kind clusters found.\n"},
@@ -47,7 +61,8 @@ def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
     }
     result.install("kind", "docker")
     monkeypatch.setenv("PATH", f"{result.folder}:{os.environ['PATH']}")
-    monkeypatch.delenv(PROVIDER, raising=False)
+    for name in (PROVIDER, "DOCKER_HOST", "CONTAINER_HOST"):
+        monkeypatch.delenv(name, raising=False)
     return result
 
 
@@ -89,8 +104,7 @@ def test_up_and_down(standins: StandIns, options: UpOptions) -> None:
         kubeconfig = options.out.with_name("lab.kubeconfig")
         kubeconfig.write_text(with_context(lab.kubeconfig.read_text(), "kind-x"))
         standins.answers["kind create cluster"] = {"stderr": CREATING, "kubeconfig": str(kubeconfig)}
-        standins.answers["docker image inspect"] = {"stderr": "Error: No such image\n", "exit": 1}
-        standins.save()
+        standins.override({f"{IMAGE_ID} localhost/nodefall-kind": NO_IMAGE})
         result = up(options, Tools("docker"), output.append)
     assert result["nodes"] == NODES
     assert 'Creating cluster "x" ...' in output
@@ -98,6 +112,8 @@ def test_up_and_down(standins: StandIns, options: UpOptions) -> None:
     assert "--build-arg=NODE=kindest/node:v1.36.2" in built
     (created,) = standins.calls("kind create cluster")
     assert created[0] == "docker"
+    assert "--retain" in created, "the logs of the containers are read before they are deleted"
+    assert standins.calls("docker logs") == standins.calls("docker pull") == []
     assert f"--config={ROOT / 'hosts' / 'kind' / 'cluster.yaml'}" in created
     assert [call[-1] for call in standins.calls("docker update --restart=no")] == NODES
     inventory = load_inventory(options.out)
@@ -141,10 +157,16 @@ def test_down_without_a_cluster_removes_only_generated_files(standins: StandIns,
         ({"kind create cluster": {"stderr": CLASH, "exit": 1}}, "the kind cluster 'x' already exists", 0),
         ({"docker ps": {"stderr": NO_DAEMON, "exit": 1}}, "Cannot connect to the Docker daemon", 0),
         (
-            {"docker image inspect": {"exit": 1}, "docker build": {"stderr": "no such host\n", "exit": 1}},
+            {f"{IMAGE_ID} localhost/": NO_IMAGE, "docker build": {"stderr": "no such host\n", "exit": 1}},
             "docker build .*no such host",
             0,
         ),
+        (
+            {"docker image inspect": NO_IMAGE, "docker pull": {"stderr": "manifest unknown\n", "exit": 1}},
+            "docker pull kindest/node:v1.36.2: manifest unknown",
+            0,
+        ),
+        ({"docker image inspect": NO_IMAGE, "docker pull": {}}, "no image, although it was pulled", 0),
         (
             {"kind delete cluster": {"stderr": "ERROR: failed to delete nodes\n", "exit": 1}},
             "kubeadm.*; and cannot delete the incomplete cluster: .*failed to delete nodes",
@@ -156,12 +178,144 @@ def test_down_without_a_cluster_removes_only_generated_files(standins: StandIns,
 def test_a_failed_creation_leaves_nothing(
     standins: StandIns, options: UpOptions, answers: dict[str, dict[str, object]], message: str, deleted: int
 ) -> None:
-    standins.answers |= answers
-    standins.save()
+    standins.override(answers)
     with pytest.raises(NodefallError, match=message):
         up(options, Tools("docker"), lambda _: None)
     assert len(standins.calls("kind delete cluster --name=x")) == deleted
     assert existing_files(options) == [False, False]
+
+
+SYSCTL = "sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512"
+NO_INOTIFY = "Failed to allocate manager object: Too many open files"
+NO_CADVISOR = 'E0904 05:44:56 kubelet.go:1530] "Failed to start cAdvisor" err="inotify_init: too many open files"'
+NOT_UTF8 = "\udcff\x1b[31m"  # as surrogateescape reads it
+
+
+@pytest.mark.parametrize(
+    ("answers", "line", "hint"),
+    [
+        ({}, "", RETAIN_HINT),
+        ({"docker logs": {"stdout": f"Welcome!\r\n{NO_INOTIFY}\r\n"}}, f"control-plane: {NO_INOTIFY}", SYSCTL),
+        ({"docker logs --tail=500 worker-2": {"stdout": NO_INOTIFY}}, f"worker-2: {NO_INOTIFY}", SYSCTL),
+        ({"docker exec": {"stdout": f"{NO_CADVISOR}\n" * 500}}, f"control-plane: {NO_CADVISOR}", SYSCTL),
+        ({"docker logs": {"stdout": f"{NOT_UTF8}\n{NO_INOTIFY}"}}, f"control-plane: {NO_INOTIFY}", SYSCTL),
+        ({"docker logs": {"exit": 1, "stderr": "no such container"}}, "", RETAIN_HINT),
+        ({"kind get nodes": {"exit": 1, "stderr": "ERROR: no daemon"}}, "", RETAIN_HINT),
+        ({"kind get nodes": {"stderr": "No kind nodes found for cluster.\n"}}, "", RETAIN_HINT),
+        ({"kind create cluster": {"stderr": f"{FAILED}error: {NO_INOTIFY}\n", "exit": 1}}, "", SYSCTL),
+        ({"kind create cluster": {"exit": 0}, "docker logs": {"stdout": NO_INOTIFY}}, NO_INOTIFY, SYSCTL),
+    ],
+)
+def test_known_causes_in_the_logs_of_nodes_are_named(
+    standins: StandIns, options: UpOptions, answers: dict[str, dict[str, object]], line: str, hint: str
+) -> None:
+    standins.override(answers)
+    with pytest.raises(NodefallError) as raised:
+        up(options, Tools("docker"), lambda _: None)
+    assert raised.value.hint.endswith(hint)
+    assert raised.value.message.endswith(line)
+    assert len(standins.calls("kind delete cluster --name=x")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "deleted", "hint"),
+    [
+        (
+            {},
+            0,
+            "look at it with kind export logs --name x, and remove it with nodefall kind down --name x --out {out}",
+        ),
+        (
+            {"docker logs": {"stdout": NO_INOTIFY}},
+            0,
+            f"{SYSCTL}; look at it with kind export logs --name x, and remove",
+        ),
+        ({"kind get nodes": {"exit": 1, "stderr": "ERROR: no daemon"}}, 0, "look at it with kind export logs"),
+        ({"kind get nodes": {"stderr": "No kind nodes found for cluster.\n"}}, 1, ""),
+        ({"kind create cluster": {"stderr": CLASH, "exit": 1}}, 0, "run nodefall kind down --name x, or choose"),
+    ],
+)
+def test_a_failed_cluster_is_retained_on_request(
+    standins: StandIns, options: UpOptions, answers: dict[str, dict[str, object]], deleted: int, hint: str
+) -> None:
+    standins.override(answers)
+    output: list[str] = []
+    with pytest.raises(NodefallError) as raised:
+        up(replace(options, retain=True), Tools("docker"), output.append)
+    assert len(standins.calls("kind delete cluster")) == deleted
+    assert hint.format(out=options.out) in raised.value.hint
+    assert bool(raised.value.hint) == bool(hint)
+    is_retained = "the incomplete cluster is kept, because of --retain" in output
+    assert is_retained == (not deleted and "choose" not in hint)
+
+
+def test_down_removes_the_kubeconfig_of_a_retained_cluster(standins: StandIns, options: UpOptions) -> None:
+    standins.answers["kind get clusters"] = {"stdout": "x\n"}
+    standins.save()
+    for text, remains in [("apiVersion: v1\nkind: Config\n", False), (with_context(ADMIN_OF_OTHERS, "mine"), True)]:
+        options.kubeconfig.write_text(text)
+        options.kubeconfig.chmod(0o600)
+        assert down(options, Tools("docker"))
+        assert options.kubeconfig.exists() == remains
+
+
+@pytest.mark.parametrize(("engine", "base"), [("docker", "kindest/node"), ("podman", "docker.io/kindest/node")])
+def test_another_base_image_with_the_same_name_is_built_again(
+    standins: StandIns, options: UpOptions, engine: str, base: str
+) -> None:
+    """The base image is pulled only if it is missing."""
+    standins.install("podman")
+    standins.answers = {start.replace("docker", engine): each for start, each in standins.answers.items()}
+    inspect = f"{engine} image inspect --format {{{{.Id}}}}"
+    for number, image in enumerate(("sha256:1", "sha256:2", "sha256:2")):
+        standins.override({f"{inspect} localhost/": NO_IMAGE, inspect: {"stdout": f"{image}\n"}})
+        with pytest.raises(NodefallError, match="failed to init node"):
+            up(options, Tools(engine), lambda _: None)
+        assert len(standins.calls(f"{engine} build")) == number + 1
+    builds = standins.calls(f"{engine} build")
+    assert all(f"--build-arg=NODE={base}:v1.36.2" in build for build in builds)
+    tags = [word for build in builds for word in build if word.startswith("--tag=localhost/nodefall-kind:v1.36.2-")]
+    assert tags[0] != tags[1] == tags[2]
+    assert standins.calls(f"{engine} pull") == []
+
+
+@pytest.mark.parametrize(
+    ("out", "inventory"), [(None, "x.yaml"), ("my clusters/x.yaml", "'my clusters/x.yaml'")], ids=["default", "given"]
+)
+def test_the_next_command_works_outside_of_a_checkout(
+    monkeypatch: pytest.MonkeyPatch, standins: StandIns, out: str | None, inventory: str
+) -> None:
+    monkeypatch.chdir(standins.folder)
+    monkeypatch.setattr(chaos.cli.kind.up, "up", lambda *_: {"nodes": NODES})
+    done = CliRunner().invoke(cli, ["kind", "up", "--name", "x", *(["--out", out] if out else [])])
+    *_, command = done.stdout.splitlines()
+    assert command.strip() == f"nodefall run partition-ridden-out --inventory {inventory} --yes"
+    assert experiment_path(command.split()[2]).is_file()
+
+
+def test_the_error_of_kind_survives_an_output_of_any_length(standins: StandIns, options: UpOptions) -> None:
+    lines = "[wait-control-plane] Waiting\n" * 12_000
+    output = f"{CREATING}{FAILED}{lines}{'x' * 9000}\nerror: why\n"
+    standins.override({"kind create cluster": {"stderr": output, "exit": 1}})
+    with pytest.raises(NodefallError) as raised:
+        up(options, Tools("docker"), lambda _: None)
+    assert raised.value.message.endswith(f"--retain: {FAILED.strip()}; error: why")
+
+
+def test_an_interruption_of_the_deletion_says_how_to_finish(standins: StandIns, options: UpOptions) -> None:
+    standins.override({"kind delete cluster": {"stays": True}})
+    command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(options.out)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        assert any("deleting the incomplete cluster" in line for line in process.stderr)
+        deadline = time.monotonic() + 60
+        while not standins.calls("kind delete cluster") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(60) == 130, rest
+    assert f"was deleted: run nodefall kind down --name x --out {options.out}" in rest
 
 
 def test_nodes_of_the_cluster_can_shut_down() -> None:
@@ -176,6 +330,7 @@ def test_nodes_of_the_cluster_can_shut_down() -> None:
     assert 0 < parse_duration(patch["shutdownGracePeriod"]) <= float(delay[2])
 
 
+ADMIN_OF_OTHERS = "apiVersion: v1\nkind: Config\ncontexts: [{name: a, context: {cluster: a}}]\n"
 ADMIN = """apiVersion: v1
 clusters:
 - cluster:
@@ -218,10 +373,14 @@ def test_invalid_names(options: UpOptions, name: str) -> None:
         up(UpOptions(name, options.out), Tools("docker"), lambda _: None)
 
 
-def test_an_interrupted_creation_leaves_nothing(standins: StandIns, options: UpOptions) -> None:
+@pytest.mark.parametrize("retain", [False, True])
+def test_an_interrupted_creation_leaves_nothing_unless_it_is_retained(
+    standins: StandIns, options: UpOptions, retain: bool
+) -> None:
     standins.answers["kind create cluster"] = {"stderr": CREATING, "stays": True}
     standins.save()
     command = [sys.executable, "-m", "chaos", "kind", "up", "--name", "x", "--out", str(options.out)]
+    command += ["--retain"] if retain else []
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -229,8 +388,10 @@ def test_an_interrupted_creation_leaves_nothing(standins: StandIns, options: UpO
         process.send_signal(signal.SIGTERM)
         rest = process.stderr.read()
         assert process.wait(60) == 143, rest
-    assert "deleting the incomplete cluster" in rest
-    assert len(standins.calls("kind delete cluster --name=x")) == 1
+    assert ("deleting the incomplete cluster" in rest) == (not retain)
+    assert ("remove it with nodefall kind down --name x --out" in rest) == retain
+    assert len(standins.calls("kind delete cluster --name=x")) == (not retain)
+    assert standins.calls("docker logs") == [], "nothing failed"
     pid = standins.folder / "pid"
     with pytest.raises(ProcessLookupError):  # the process has ended
         os.kill(int(pid.read_text()) if pid.exists() else 2**22 + 1, 0)

@@ -19,6 +19,7 @@ line = " ".join(argv)
 answer = next((a for start, a in json.load(open(folder + "/answers")) if line.startswith(start)), None)
 if answer is None:
     sys.exit("no answer to " + line)
+sys.stdout.reconfigure(errors="surrogateescape")  # a lone surrogate stands for a byte that is not UTF-8
 sys.stderr.write(answer.get("stderr", ""))
 sys.stderr.flush()
 if "kubeconfig" in answer:
@@ -47,6 +48,11 @@ class StandIns:
             file = self.folder / name
             file.write_text(_SCRIPT.format(python=sys.executable, folder=str(self.folder)))
             file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    def override(self, answers: Mapping[str, Mapping[str, object]]) -> None:
+        """Save answers that precede all others, also those to longer beginnings."""
+        self.answers = {**answers, **{start: each for start, each in self.answers.items() if start not in answers}}
+        self.save()
 
     def save(self) -> None:
         (self.folder / "answers").write_text(json.dumps(list(self.answers.items())))

@@ -173,7 +173,12 @@ def test_a_verdict_is_an_outcome(
     result = run(workspace, "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml", "-rA")
     result.assert_outcomes(**counts)
     result.stdout.fnmatch_lines(["nodefall: experiments run on mine, a simulated cluster"])
-    result.stdout.fnmatch_lines(["This was a simulated cluster: *"])
+    lines = result.outlines
+    assert sum(line.startswith("This was a simulated cluster: ") for line in lines) == 1
+    assert [line for line in lines if "another exception" in line] == []
+    if isinstance(outcome, NodefallError) and "errors" in counts:
+        assert lines.count(outcome.message) == 1
+        assert lines.count(f"hint: {outcome.hint}") == bool(outcome.hint)
     case = next(
         ET.parse(  # noqa: S314 - written by this test
             workspace.path / "j.xml"

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from chaos.cli.complete import complete_experiment_file
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 
 EPILOG = """\b
@@ -20,7 +21,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiments", nargs=-1, shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@click.argument("experiments", nargs=-1, shell_complete=complete_experiment_file, type=ExperimentPath())
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @click.option("--reports", type=click.Path(path_type=Path), default=Path("reports"), show_default=True)
 @click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")

@@ -34,7 +34,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--transport",
     type=click.Choice(["ssh", "pod"]),
-    help="To Linux nodes. [default: pod for EKS, GKE, AKS and OpenShift without a login; else ssh]",
+    help="To Linux nodes. [default without a login: docker for kind, pod for EKS, GKE, AKS and OpenShift; else ssh]",
 )
 @click.option("--user", metavar="LOGIN", help="Login over SSH. [default: by the OS images of the Nodes]")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of sshd. [default: 22]")

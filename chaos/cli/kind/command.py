@@ -31,6 +31,7 @@ def command() -> None:
         "nodefall kind up",
         "nodefall kind up --name ci --kubernetes v1.36.2 --out ci.yaml",
         "nodefall kind up --image kindest/node:v1.36.2   # stock: no graceful shutdown",
+        "nodefall kind up --retain   # then look at a failed cluster with kind export logs",
     ),
 )
 @_NAME
@@ -40,24 +41,26 @@ def command() -> None:
 @click.option(
     "--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Configuration file of kind."
 )
+@click.option("--retain", is_flag=True, help="Keep a cluster that failed, to look at it.")
 @_JSON
 def up_command(
-    name: str, out: Path | None, kubernetes: str, image: str | None, config: Path | None, as_json: bool
+    name: str, out: Path | None, kubernetes: str, image: str | None, config: Path | None, retain: bool, as_json: bool
 ) -> None:
     """Create a cluster of one control plane and three workers, and write its inventory.
 
-    Takes some minutes. A cluster that does not become ready is deleted. KIND_EXPERIMENTAL_PROVIDER=podman selects
-    podman.
+    Takes some minutes. A cluster that does not become ready is deleted, unless --retain is given.
+    KIND_EXPERIMENTAL_PROVIDER=podman selects podman.
     """
     import json
     import os
+    import shlex
 
     from chaos.cli.kind.tools import find_tools
     from chaos.cli.kind.up import UpOptions, up
 
-    options = UpOptions(name, out or Path(f"{name}.yaml"), kubernetes, image, config)
+    options = UpOptions(name, out or Path(f"{name}.yaml"), kubernetes, image, config, retain)
     created = up(options, find_tools(os.environ), echo_progress)
-    run = f"nodefall run experiments/partition-ridden-out.yaml --inventory {options.out} --yes"
+    run = f"nodefall run partition-ridden-out --inventory {shlex.quote(str(options.out))} --yes"
     click.echo(json.dumps(created) if as_json else f"the cluster {name} is up: {', '.join(created['nodes'])}\n  {run}")
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chaos.app.connect import refuse_before_side_effects
+from chaos.app.init.kubeconfig import context_names
 from chaos.cli.bundled import bundled_path
+from chaos.cli.kind.failure import NAME_CONFLICT, RETAIN_HINT, down_command, explained, keep_hint
+from chaos.cli.kind.host_limits import host_warnings
 from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cli.output import write
@@ -23,18 +27,22 @@ from chaos.model.errors import NodefallError, Refused, UsageError
 
 HEADER = "# Written by nodefall kind up"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-_NAME_CONFLICT = "already exist for a cluster with the name"  # pkg/cluster/internal/create/create.go
+_REGISTRY = {"docker": "", "podman": "docker.io/"}  # podman may have no default registry
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """The options of the command; ``image`` replaces the image that is built for ``kubernetes``."""
+    """The options of the command.
+
+    ``image`` replaces the image that is built for ``kubernetes``. ``retain`` keeps a cluster that failed.
+    """
 
     name: str
     out: Path
     kubernetes: str = "v1.36.2"
     image: str | None = None
     config: Path | None = None
+    retain: bool = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -42,7 +50,7 @@ class UpOptions:
 
 
 def up(options: UpOptions, tools: Tools, echo: Echo) -> dict[str, Any]:
-    """Create a cluster; its description as JSON. On failure the cluster is deleted. Raises NodefallError."""
+    """Create a cluster; its description as JSON. On failure it is deleted, or kept. Raises NodefallError."""
     if not _NAME.fullmatch(options.name):
         raise UsageError(f"--name: invalid cluster name {options.name!r}; use lower-case letters, digits and dashes")
     for path in (options.out, options.kubeconfig):
@@ -51,10 +59,11 @@ def up(options: UpOptions, tools: Tools, echo: Echo) -> dict[str, Any]:
         tools.check_engine()
         if options.name in tools.clusters():
             raise _already_exists(options.name)
+    config = options.config or bundled_path("hosts/kind/cluster.yaml")
+    for warning in host_warnings(tools.engine, options.image or options.kubernetes, config, os.environ):
+        echo(f"warning: {warning}")
     image = options.image or _build_image(options, tools, echo)
-    with ExitStack() as stack:
-        stack.enter_context(_delete_on_failure(options, tools, echo))
-        config = options.config or bundled_path("hosts/kind/cluster.yaml")
+    with _clean_up_on_failure(options, tools, echo), explained(tools, options.name):
         tools.create(options.name, str(config), image, str(options.kubeconfig), echo)
         nodes = tools.nodes(options.name)
         for node in nodes:
@@ -77,25 +86,56 @@ def down(options: UpOptions, tools: Tools) -> bool:
         tools.delete(options.name, str(options.kubeconfig))
     if _is_generated(options.out):
         _remove_files(options)
+    elif exists and not options.out.exists() and _has_no_context(options.kubeconfig):
+        options.kubeconfig.unlink()  # of a cluster that failed and was retained
     return exists
 
 
 @contextmanager
-def _delete_on_failure(options: UpOptions, tools: Tools, echo: Echo) -> Iterator[None]:
-    """Delete the cluster on any exception, unless the name belongs to a cluster that existed before."""
+def _clean_up_on_failure(options: UpOptions, tools: Tools, echo: Echo) -> Iterator[None]:
+    """Delete or keep the cluster on any exception, unless the name belongs to a cluster that existed before."""
     try:
         yield
     except BaseException as error:
-        if isinstance(error, NodefallError) and _NAME_CONFLICT in error.message:
-            raise _already_exists(options.name) from error
-        echo("deleting the incomplete cluster")
-        try:
-            tools.delete(options.name, str(options.kubeconfig))
-        except NodefallError as failed:
-            message = f"{error or type(error).__name__}; and cannot delete the incomplete cluster: {failed.message}"
-            raise NodefallError(message, hint=f"run nodefall kind down --name {options.name}") from error
-        _remove_files(options)
+        if isinstance(error, NodefallError):
+            if NAME_CONFLICT in error.message:
+                raise _already_exists(options.name) from error
+            error.hint = error.hint or ("" if options.retain else RETAIN_HINT)
+        if options.retain and _has_nodes(options, tools):
+            _announce_retained(error, keep_hint(tools, options.name, options.out), echo)
+        else:
+            _delete(error, options, tools, echo)
         raise
+
+
+def _has_nodes(options: UpOptions, tools: Tools) -> bool:
+    """Whether the failed cluster has containers; true if that is unknown."""
+    try:
+        return bool(tools.nodes(options.name))
+    except NodefallError:
+        return True
+
+
+def _announce_retained(error: BaseException, how: str, echo: Echo) -> None:
+    echo("the incomplete cluster is kept, because of --retain")
+    if isinstance(error, NodefallError):
+        error.hint = f"{error.hint}; {how}" if error.hint else how
+    else:  # an interruption, which has no hint
+        echo(how)
+
+
+def _delete(error: BaseException, options: UpOptions, tools: Tools, echo: Echo) -> None:
+    echo("deleting the incomplete cluster")
+    by_hand = f"run {down_command(options.name, options.out)}"
+    try:
+        tools.delete(options.name, str(options.kubeconfig))
+    except NodefallError as failed:
+        message = f"{error or type(error).__name__}; and cannot delete the incomplete cluster: {failed.message}"
+        raise NodefallError(message, hint=by_hand) from error
+    except KeyboardInterrupt:
+        echo(f"interrupted while the incomplete cluster was deleted: {by_hand}")
+        raise
+    _remove_files(options)
 
 
 def _already_exists(name: str) -> Refused:
@@ -115,6 +155,14 @@ def _is_generated(path: Path) -> bool:
         return False
 
 
+def _has_no_context(kubeconfig: Path) -> bool:
+    """Whether a kubeconfig exists and is empty: kind removes the context of a cluster that it deletes."""
+    try:
+        return not context_names(kubeconfig)[0]
+    except NodefallError:
+        return False
+
+
 def _refuse_existing(path: Path) -> None:
     """Raises UsageError for an existing file: it would be overwritten, or extended by kind."""
     if path.exists():
@@ -122,16 +170,30 @@ def _refuse_existing(path: Path) -> None:
 
 
 def _build_image(options: UpOptions, tools: Tools, echo: Echo) -> str:
-    """Build a stock image with D-Bus, logind and sshd, once for each version and recipe; its tag."""
-    folder = bundled_path("hosts/kind")
-    recipe = hashlib.sha256()
+    """Build a stock image with D-Bus, logind and sshd, once for each base image and recipe; its tag.
+
+    The base image counts by its ID, because a tag can be moved to another image.
+    """
+    folder, base = bundled_path("hosts/kind"), f"{_REGISTRY[tools.engine]}kindest/node:{options.kubernetes}"
+    recipe = hashlib.sha256(_require_image(base, tools, echo).encode())
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         recipe.update(path.read_bytes())
     tag = f"localhost/nodefall-kind:{options.kubernetes}-{recipe.hexdigest()[:12]}"
-    if not tools.has_image(tag):
+    if not tools.image_id(tag):
         echo(f"building the node image {tag}")
-        tools.build(tag, str(folder), {"NODE": f"kindest/node:{options.kubernetes}"}, echo)
+        tools.build(tag, str(folder), {"NODE": base}, echo)
     return tag
+
+
+def _require_image(name: str, tools: Tools, echo: Echo) -> str:
+    """The ID of an image, which is pulled if the engine does not have it. Raises NodefallError."""
+    if found := tools.image_id(name):
+        return found
+    echo(f"pulling {name}")
+    tools.pull(name, echo)
+    if found := tools.image_id(name):
+        return found
+    raise NodefallError(f"{tools.engine} image inspect {name}: no image, although it was pulled", hint="give --image")
 
 
 def _inventory(options: UpOptions, engine: str, uid: str, nodes: list[str]) -> dict[str, Any]:

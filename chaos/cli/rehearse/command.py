@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from chaos.cli.complete import complete_experiment_file
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.lazy import examples
 from chaos.cli.rehearsal_options import jobs_option, out_option, quiet_option, seed_option, snapshot_option
@@ -30,7 +31,7 @@ from chaos.cli.rehearse.completion import complete_change
     nargs=-1,
     metavar="EXPERIMENT...",
     shell_complete=complete_experiment_file,
-    type=click.Path(path_type=Path),
+    type=ExperimentPath(),
 )
 @snapshot_option(
     "The cluster, as nodefall snapshot has copied it. Default: the simulated cluster that the experiment names."

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from chaos.cli.complete import complete_experiment_file
+from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 
 DEFAULT_ADDRESS = "127.0.0.1:0"
@@ -24,7 +25,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("experiment", required=False, shell_complete=complete_experiment_file, type=click.Path(path_type=Path))
+@click.argument("experiment", required=False, shell_complete=complete_experiment_file, type=ExperimentPath())
 @click.option(
     "--plan",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -70,6 +71,8 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     as_json: bool,
 ) -> None:
     """Run an EXPERIMENT: plan, inject, observe, undo, judge, report.
+
+    EXPERIMENT is a file, or the name of a bundled experiment, such as graceful-poweroff.
 
     Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: an undo is pending;
     4: refused, without side effects. Of a series, the gravest one: 3, 130 or 143, 1, 4, 2, 0.
