@@ -28,8 +28,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
-WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, HostFact)
 GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},
