@@ -17,7 +17,7 @@ import yaml
 import chaos.actions.windows
 import chaos.facts.windows
 from chaos.cli.explain import lookup, parameter_details
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 from chaos.model.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import pods_path
 from chaos.model.command import Command, HostCommand, KubeCommand

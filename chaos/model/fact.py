@@ -153,7 +153,7 @@ class _DeclaredFact(HostFact):
     value: str | None
 
     def __init__(self, command: Any, parser: Callable[..., Any], needs: Any) -> None:
-        self._make_command, self._parser, self._find_needs = command, parser, needs
+        self._make_command, self.parser, self._find_needs = command, parser, needs
         self.needs = needs(None) if callable(needs) else needs
         if isinstance(command, HostCommand):
             self.command = command
@@ -169,7 +169,7 @@ class _DeclaredFact(HostFact):
         return command if isinstance(command, HostCommand) else command(known, *self._given())
 
     def parse(self, stdout: str, exit_code: int) -> Any:
-        return self._parser(stdout, exit_code, *self._given())
+        return self.parser(stdout, exit_code, *self._given())
 
     def describe_value(self) -> str:
         return _in_one_line(self.value)

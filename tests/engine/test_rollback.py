@@ -13,7 +13,7 @@ import pytest
 import chaos.actions
 import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, UndoRules, roll_back
-from chaos.facts.login1 import POWERS_OFF
+from chaos.facts.logind import POWERS_OFF
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Target, Undo, UndoStep
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chaos.facts
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.model.fact import FactRef, HostFact
 from chaos.model.registry import discover
 

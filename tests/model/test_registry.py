@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -40,6 +41,24 @@ def test_entry_points_join_the_built_in_plugins_in_order(monkeypatch: pytest.Mon
     assert found["sysctl"] is sysctl
     assert list(found) == sorted(found)
     assert set(found) == {*discover(chaos.actions, "ACTION"), "sysctl"}
+
+
+def test_a_module_may_have_several_plugins_of_a_class_and_import_others(tmp_path: Path) -> None:
+    package = ModuleType("several_plugins")
+    package.__path__ = [str(tmp_path)]
+    (tmp_path / "one.py").write_text(
+        "from collections import UserString\nclass Own(UserString): pass\nA, B = map(Own, 'ab')\n"
+    )
+    (tmp_path / "two.py").write_text("from several_plugins.one import A, B, Own\nC = Own('c')\n")
+    sys.modules["several_plugins"] = package
+    try:
+        one = importlib.import_module("several_plugins.one")
+        for plugin in (one.A, one.B, importlib.import_module("several_plugins.two").C):
+            plugin.name = str(plugin)
+        assert list(discover(package, one.Own)) == ["a", "b", "c"]
+    finally:
+        for name in ("several_plugins", "several_plugins.one", "several_plugins.two"):
+            sys.modules.pop(name, None)
 
 
 def test_another_group_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

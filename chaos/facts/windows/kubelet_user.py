@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts._certificates import find_kubelet_user
+from chaos.facts.certificates import find_kubelet_user
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 from chaos.model.windows import powershell

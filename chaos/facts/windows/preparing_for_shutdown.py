@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.login1 import NOT_PREPARING
+from chaos.facts.logind import NOT_PREPARING
 from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, pending_request
 from chaos.model.fact import HostFact
 

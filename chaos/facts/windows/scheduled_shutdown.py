@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, describe_request, pending_request
 from chaos.model.fact import HostFact
 

@@ -8,7 +8,7 @@ import pytest
 
 import chaos.facts
 from chaos.actions.disk_slow import _RESTORE_SCRIPT
-from chaos.facts._disk_limits import limit_files
+from chaos.facts.disks import limit_files
 from chaos.lab.node.kubelet.runtime import DiskLimit, Runtime
 from chaos.lab.sim.clock import SimClock
 from chaos.model.command import HostCommand
