@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -12,9 +13,13 @@ import pytest
 
 import chaos.actions
 import chaos.assertions
+import chaos.facts.windows
+import chaos.preflight.checks
 from chaos.model import registry
 from chaos.model.errors import Exit, PluginError
+from chaos.model.fact import HostFact
 from chaos.model.registry import Group, discover, discover_lazily
+from chaos.preflight.check import Check
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
@@ -59,6 +64,16 @@ def test_a_module_may_have_several_plugins_of_a_class_and_import_others(tmp_path
     finally:
         for name in ("several_plugins", "several_plugins.one", "several_plugins.two"):
             sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("package", "kind"), [(chaos.facts, HostFact), (chaos.facts.windows, HostFact), (chaos.preflight.checks, Check)]
+)
+def test_facts_and_checks_are_named_as_their_functions(package: ModuleType, kind: type) -> None:
+    for info in pkgutil.iter_modules(package.__path__):
+        for name, value in vars(importlib.import_module(f"{package.__name__}.{info.name}")).items():
+            if isinstance(value, kind) and name not in ("FACT", "CHECK"):
+                assert getattr(value, "name", "") == name.replace("_", "-")
 
 
 def test_another_group_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Self-protection: the machine that nodefall runs on, and those that it needs to reach the cluster and its hosts."""
+"""Machines that no run may hit."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from collections.abc import Iterator
 
 from chaos.model.kube import Node, full_name
 from chaos.plan.cluster import node_addresses, normalize_addresses
-from chaos.preflight.check import Check, Diagnosis, ok, refusal
+from chaos.preflight.check import Diagnosis, check, note, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations
 
 _RUN_ELSEWHERE = "run nodefall elsewhere, or choose another target"
 
 
-class SelfProtection(Check):
+@check(
+    "self-protection",
+    "the host is not the machine that nodefall runs on, a jump host, or the API server's address",
+    facts=("machine-id", "boot-id", "ssh-peer", "connection-peers", "host-addresses"),
+    is_final=True,
+)
+def self_protection(observations: ClusterObservations) -> Iterator[Diagnosis]:
     """Compares machine IDs, addresses, the pod of nodefall, and the path of its connections."""
-
-    name = "self-protection"
-    summary = "the host is not the machine that nodefall runs on, a jump host, or the API server's address"
-    facts = ("machine-id", "boot-id", "ssh-peer", "connection-peers", "host-addresses")
-    is_final = True
-
-    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        peers = {
-            peer: name
-            for name, host in observations.hosts.items()
-            for peer in _peer_addresses(host) - observations.local_identity.addresses
-        }
-        for name, host in sorted(observations.hosts.items()):
-            reasons = list(_refusal_reasons(observations, host, peers))
-            yield from (refusal(what, hint, name) for what, hint in reasons[:1])
-            if not reasons and (host.is_reachable or host.is_skipped):
-                yield ok("it is another machine", name)
+    peers = {
+        peer: name
+        for name, host in observations.hosts.items()
+        for peer in _peer_addresses(host) - observations.local_identity.addresses
+    }
+    for name, host in sorted(observations.hosts.items()):
+        reasons = list(_refusal_reasons(observations, host, peers))
+        yield from (refusal(what, hint, name) for what, hint in reasons[:1])
+        if not reasons and (host.is_reachable or host.is_skipped):
+            yield ok("it is another machine", name)
 
 
 def _refusal_reasons(
@@ -100,4 +99,23 @@ def _normalize_machine_id(machine_id: str) -> str:
     return "" if text == "uninitialized" else text
 
 
-CHECK = SelfProtection()
+@check(
+    "protected-role",
+    "the host of a worker runs no etcd and no API server",
+    facts=("control-plane-files",),
+    is_final=True,
+)
+def protected_role(observations: ClusterObservations) -> Iterator[Diagnosis]:
+    """A Node without a role label may run etcd or an API server: its host shows that."""
+    protects = "control-plane" in observations.inventory.protected.roles
+    for host in observations.reachable_hosts():
+        paths = host.fact("control-plane-files")
+        if not paths or observations.view.role(host.node) != "worker":
+            yield ok("it is what its labels say", host.node)
+            continue
+        message = f"{host.node} has no role label of the control plane, but {paths[0]} exists on its host"
+        if protects:
+            hint = "choose another target; on a former control plane, remove what is left there"
+            yield refusal(f"{message}: the inventory protects control planes", hint, host.node)
+        else:
+            yield note(message, "", host.node)
