@@ -1,4 +1,4 @@
-"""What tells a machine and its boot from others, and what nodefall may do there."""
+"""Identity of a machine and of its boot, and the rights of commands there."""
 
 from __future__ import annotations
 
