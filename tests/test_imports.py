@@ -83,7 +83,7 @@ FORBIDDEN_IN_PURE = ("time", "random", "socket", "subprocess", "threading", "os"
 # The siblings that plug-ins share; so are modules whose name begins with an underscore.
 SHARED_SIBLINGS = {
     "preflight": ("check", "observations"),
-    "facts": ("login1", "inhibitor_locks", "kubelet_process", "shutdown_requests", "units"),
+    "facts": ("certificates", "interfaces", "logind", "shutdown_requests"),
     "report": (
         "describe",
         "durations",

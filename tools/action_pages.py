@@ -17,7 +17,7 @@ import yaml
 import chaos.actions.windows
 import chaos.facts.windows
 from chaos.cli.explain import lookup, parameter_details
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 from chaos.model.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import pods_path
 from chaos.model.command import Command, HostCommand, KubeCommand
@@ -28,8 +28,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
 ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
 WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
-WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, HostFact)
 GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},

@@ -12,7 +12,7 @@ from chaos.model.registry import discover
 from chaos.preflight.check import Check
 
 PAGE = Path(__file__).parents[1] / "docs" / "doctor.md"
-CHECKS: dict[str, Check] = discover(chaos.preflight.checks, "CHECK")
+CHECKS: dict[str, Check] = discover(chaos.preflight.checks, Check)
 _HEAD = "|---|---|---|---|---|\n"
 
 

@@ -5,7 +5,6 @@ Run `python tools/fact_pages.py` after a change of a fact; a test compares.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
 PAGE = Path(__file__).parents[1] / "docs" / "facts.md"
-LINUX_FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
-WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
+LINUX_FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, HostFact)
 FACTS = dict(sorted({**WINDOWS_FACTS, **LINUX_FACTS}.items()))
 HEAD = """<!-- Written by tools/fact_pages.py from the facts' code. -->
 
@@ -75,13 +74,8 @@ def table() -> str:
 
 def _values(name: str) -> str:
     """The value of a fact; of one with two forms, that on Windows too if its description differs."""
-    texts = [value(facts[name]) for facts in (LINUX_FACTS, WINDOWS_FACTS) if name in facts]
+    texts = [facts[name].describe_value() for facts in (LINUX_FACTS, WINDOWS_FACTS) if name in facts]
     return texts[0] if len(set(texts)) == 1 else f"{texts[0]} On Windows: {texts[1]}"
-
-
-def value(fact: HostFact) -> str:
-    """Type and form of the value: the docstring of the fact's class."""
-    return " ".join(inspect.cleandoc(type(fact).__doc__ or "").replace("``", "`").split())
 
 
 def parameters() -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from chaos.actions._netem_proof import before, during, to_own_zone
-from chaos.facts.ping_bursts import BURST_BYTES
+from chaos.facts.pings import BURST_BYTES
 from chaos.model.action import ProofResult, ProofStatus, StepRun
 from chaos.model.evidence import no_proof
 from chaos.model.timeline import Timeline

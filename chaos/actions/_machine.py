@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from chaos.facts.login1 import NOT_PREPARING
+from chaos.facts.logind import NOT_PREPARING
 from chaos.model.action import FactCheck, Target, Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, PowerCapability, PowerCommand, PowerVerb

@@ -20,7 +20,7 @@ from chaos.actions._params import timer_seconds
 from chaos.actions._peer_params import OTHER_ZONES
 from chaos.actions._peers import BLACK_HOLES, NODES, addresses_of, control_plane, other_nodes, require_peers
 from chaos.actions._zones import zone_addresses, zone_pod_networks
-from chaos.facts.qdiscs import DEFAULT
+from chaos.facts.interfaces import DEFAULT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chaos.actions._packetfilter import parse_network
-from chaos.facts.netem import EFFECT, IFB, ROOT
+from chaos.facts.interfaces import EFFECT, IFB, ROOT
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported
 

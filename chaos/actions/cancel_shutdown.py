@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.actions._params import NoParams
 from chaos.actions._service import KubeletState, kubelet_state, restore_kubelet_after_cancel
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chaos.actions._params import NoParams
 from chaos.actions._service import KubeletState, capture_kubelet_state, restore_kubelet_after_cancel
-from chaos.facts.login1 import NOT_PREPARING
+from chaos.facts.logind import NOT_PREPARING
 from chaos.model.action import Action, FactCheck, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand

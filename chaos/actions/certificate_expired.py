@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chaos.actions._params import timer_seconds
 from chaos.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks
-from chaos.facts.kubelet_client_certificate import EXPIRED_FILE
+from chaos.facts.certificates import EXPIRED_FILE
 from chaos.model.action import (
     Action,
     FactCheck,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chaos.actions._clock import CLOCK_IS_WRONG, Params, signed_seconds
-from chaos.facts.clock_skew import BOOT_TIME_SCRIPT, MARK_FILE
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.clocks import BOOT_TIME_SCRIPT, MARK_FILE
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import (
     Action,
     FactCheck,

@@ -8,8 +8,7 @@ from msgspec import Struct
 from pydantic import Field, field_validator
 
 from chaos.actions._params import timer_seconds
-from chaos.facts._disk_limits import PROPERTIES, limit_files
-from chaos.facts.disk_reads import READ_BYTES
+from chaos.facts.disks import PROPERTIES, READ_BYTES, limit_files
 from chaos.model.action import (
     Action,
     FactCheck,

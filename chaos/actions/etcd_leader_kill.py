@@ -10,9 +10,8 @@ from msgspec import Meta, Struct
 from pydantic import Field, field_validator
 
 from chaos.actions._params import timer_seconds
-from chaos.facts._etcd import CONTAINER, CRICTL, MANIFEST, NAMESPACE
-from chaos.facts.runtime_client import PATHS
-from chaos.facts.runtime_socket import SOCKETS
+from chaos.facts.containers import CLIENT_PATHS, SOCKETS
+from chaos.facts.etcd import CONTAINER, CRICTL, MANIFEST, NAMESPACE
 from chaos.model.action import (
     Action,
     FactCheck,
@@ -56,7 +55,7 @@ def _one_of(paths: Iterable[str]) -> str:
     return rf"\A(?:{'|'.join(map(re.escape, paths))})\Z"
 
 
-_Client = Annotated[str, Meta(pattern=_one_of(path for path in PATHS if path.endswith("/crictl")))]
+_Client = Annotated[str, Meta(pattern=_one_of(path for path in CLIENT_PATHS if path.endswith("/crictl")))]
 _Socket = Annotated[str, Meta(pattern=_one_of(SOCKETS))]
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from chaos.actions._bus import FACTS, PROBES, BusState, capture_bus_state, process_replaced, restart, restore_inhibitor
 from chaos.actions._params import NoParams
-from chaos.facts.bus_processes import LOGIND
+from chaos.facts.logind import LOGIND
 from chaos.model.action import Action, Proof, Target, Undo, UndoKind
 from chaos.model.command import Command
 

@@ -11,7 +11,7 @@ from chaos.actions._machine import (
     power_on_steps,
     require_power_control,
 )
-from chaos.facts.login1 import POWERS_OFF
+from chaos.facts.logind import POWERS_OFF
 from chaos.model.action import Action, FactCheck, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, PowerCapability, PowerCommand, PowerVerb

@@ -18,7 +18,7 @@ from chaos.actions._machine import (
     power_on_steps,
     require_power_control,
 )
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand

@@ -24,7 +24,7 @@ from chaos.preflight.check import Check
 from chaos.preflight.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations
 from chaos.preflight.requirements import experiment_needs
 
-CHECKS: Mapping[str, Check] = discover(chaos.preflight.checks, "CHECK", Group.CHECKS)
+CHECKS: Mapping[str, Check] = discover(chaos.preflight.checks, Check, Group.CHECKS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def load_facts() -> Mapping[str, HostFact]:
     """Facts of hosts, built in and from other distributions. Raises PluginError."""
     import chaos.facts  # noqa: PLC0415 - slow
 
-    return discover(chaos.facts, "FACT", Group.FACTS)
+    return discover(chaos.facts, HostFact, Group.FACTS)
 
 
 @cache
@@ -40,4 +40,4 @@ def load_windows_facts() -> Mapping[str, HostFact]:
     """Facts of Windows hosts, built in and from other distributions. Raises PluginError."""
     import chaos.facts.windows  # noqa: PLC0415 - slow
 
-    return discover(chaos.facts.windows, "FACT", Group.WINDOWS_FACTS)
+    return discover(chaos.facts.windows, HostFact, Group.WINDOWS_FACTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -115,7 +114,6 @@ def _assertion(assertion: Assertion) -> dict[str, Any]:
 
 
 def _host_fact(fact: HostFact) -> dict[str, Any]:
-    """``value`` is the docstring of the fact's class, which states the type and the form of the value."""
     parameters = _parameters(fact.params) if fact.params else []
     query = "&".join(f"{parameter['key']}={parameter['key'].upper()}" for parameter in parameters)
     return {
@@ -123,7 +121,7 @@ def _host_fact(fact: HostFact) -> dict[str, Any]:
         "name": fact.name,
         "summary": fact.summary,
         "with": parameters,
-        "value": " ".join(inspect.cleandoc(type(fact).__doc__ or "").replace("``", "`").split()),
+        "value": fact.describe_value(),
         "reference": f"{fact.name}?{query}" if query else fact.name,
         "needs": list(fact.needs),
     }

@@ -1,1 +1,1 @@
-"""Facts of hosts. One file per fact, each exposes ``FACT``: a command, and the parser of its output."""
+"""Facts of hosts, by subject. Every ``HostFact`` at the top level of a module is one: a command and its parser."""

@@ -61,15 +61,16 @@ class PluginRegistry:
         return self.actions[name].systems | (frozenset({"windows"}) if name in self.windows_actions else frozenset())
 
 
-def discover(package: ModuleType, attribute: str, group: str = "") -> dict[str, Any]:
-    """Plug-ins by name, sorted: ``attribute`` of each module of ``package``, and the entry points of ``group``.
+def discover(package: ModuleType, what: str | type, group: str = "") -> dict[str, Any]:
+    """Plug-ins by name, sorted: those in the modules of ``package``, and the entry points of ``group``.
 
-    Without a group only the built-in ones. Raises PluginError for a name that is used twice, an entry point that cannot
-    be loaded, and one without a name.
+    ``what``: the constant of each module that is one, or the class of those that a module has several of. Without a
+    group only the built-in ones. Raises PluginError for a name that is used twice, an entry point that cannot be
+    loaded, and one without a name.
     """
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for origin, plugin in [*_builtin(package, attribute), *(_external(group) if group else ())]:
+    for origin, plugin in [*_builtin(package, what), *(_external(group) if group else ())]:
         _add(_name(plugin, origin), origin, plugin, found, origins)
     return dict(sorted(found.items()))
 
@@ -139,13 +140,16 @@ def _add(name: str, origin: str, plugin: Any, found: dict[str, Any], origins: di
     found[name], origins[name] = plugin, origin
 
 
-def _builtin(package: ModuleType, attribute: str) -> Iterator[tuple[str, Any]]:
-    """Origin and plug-in of each module that has one."""
+def _builtin(package: ModuleType, what: str | type) -> Iterator[tuple[str, Any]]:
+    """Origin and plug-in of each one in a module; what a module has imported of another one counts there only."""
+    seen: set[int] = set()
     for info in pkgutil.iter_modules(package.__path__):
-        module = f"{package.__name__}.{info.name}"
-        plugin = getattr(importlib.import_module(module), attribute, None)
-        if plugin is not None:
-            yield f"{module}.{attribute}", plugin
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for name, value in list(vars(module).items()):
+            is_wanted = name == what if isinstance(what, str) else isinstance(value, what)
+            if is_wanted and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{module.__name__}.{name}", value
 
 
 def _external(group: str) -> Iterator[tuple[str, Any]]:

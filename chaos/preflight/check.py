@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypedDict, Unpack
 
-from chaos.preflight.observations import ClusterObservations, ExperimentNeeds, Need
+from chaos.preflight.observations import ClusterObservations, ExperimentNeeds, HostObservations, Need
+
+LINUX, WINDOWS = frozenset({"linux"}), frozenset({"windows"})  # for ``systems`` of a check
 
 
 class Severity(StrEnum):
@@ -46,15 +49,16 @@ class Diagnosis:
 class Check(ABC):
     """One condition that is checked before a fault. Pure: a check reads what was collected and sends nothing.
 
-    ``facts`` are read on each host for the check, which sees only the hosts with one of ``systems``. ``--anyway`` does
-    not override a refusal of a check that ``is_final``. A check that ``is_compatibility_check`` decides whether an
-    experiment suits the cluster: bundled experiments that do not suit it only get a note.
+    :func:`check` and :func:`host_check` make one of a function; a subclass is another way. ``facts`` are read on each
+    host for the check, which sees only the hosts with one of ``systems``. ``--anyway`` does not override a refusal of
+    a check that ``is_final``. A check that ``is_compatibility_check`` decides whether an experiment suits the cluster:
+    bundled experiments that do not suit it only get a note.
     """
 
     name: str
     summary: str
     facts: tuple[str, ...] = ()
-    systems: frozenset[str] = frozenset({"linux", "windows"})
+    systems: frozenset[str] = LINUX | WINDOWS
     is_final: bool = False
     is_compatibility_check: bool = False
 
@@ -100,19 +104,61 @@ def list_error_notes(observations: ClusterObservations, *paths: str) -> Iterator
             )
 
 
-class SourceCheck(Check):
-    """Whether a data source of experiments, other than the API server and hosts, answers; ``name`` is the source's."""
+class CheckOptions(TypedDict, total=False):
+    """Attributes that a declared :class:`Check` may have."""
 
-    is_final = True
+    facts: tuple[str, ...]
+    systems: frozenset[str]
+    is_final: bool
+    is_compatibility_check: bool
+
+
+_Run = Callable[[ClusterObservations], Iterator[Diagnosis]]
+
+
+class _DeclaredCheck(Check):
+    """A check that is a function."""
+
+    def __init__(self, name: str, summary: str, run: _Run, options: CheckOptions) -> None:
+        self.name, self.summary, self._run = name, summary, run
+        vars(self).update(options)
 
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        return self._run(observations)
+
+
+def check(name: str, summary: str, **options: Unpack[CheckOptions]) -> Callable[[_Run], Check]:
+    """Make a check of the function below, which becomes :meth:`Check.run`."""
+    return lambda run: _DeclaredCheck(name, summary, run, options)
+
+
+def host_check(
+    name: str, summary: str, **options: Unpack[CheckOptions]
+) -> Callable[[Callable[[HostObservations], Diagnosis | None]], Check]:
+    """Make a check of the function below, which diagnoses one reachable host; None if there is nothing to say."""
+
+    def declare(diagnose: Callable[[HostObservations], Diagnosis | None]) -> Check:
+        def run(observations: ClusterObservations) -> Iterator[Diagnosis]:
+            return (found for host in observations.reachable_hosts() if (found := diagnose(host)))
+
+        return _DeclaredCheck(name, summary, run, options)
+
+    return declare
+
+
+def source_check(name: str, summary: str, **options: Unpack[CheckOptions]) -> Check:
+    """A check of a data source of experiments, other than the API server and hosts; ``name`` is the source's."""
+
+    def run(observations: ClusterObservations) -> Iterator[Diagnosis]:
         results = [
-            (experiment, experiment.source_errors[self.name])
+            (experiment, experiment.source_errors[name])
             for experiment in observations.experiments
-            if self.name in experiment.source_errors
+            if name in experiment.source_errors
         ]
         for experiment, error in results:
             if error:
                 yield experiment_refusal(experiment, f"{experiment.name}: {error[0]}", error[1])
         if results and not any(error for _, error in results):
             yield ok("it answers")
+
+    return _DeclaredCheck(name, summary, run, {"is_final": True, **options})

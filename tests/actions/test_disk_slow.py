@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from chaos.actions.disk_slow import SlowDiskState
-from chaos.facts._disk_limits import limit_files
+from chaos.facts.disks import limit_files
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from chaos.model.fact import FactRef

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 from chaos.model.action import Target
 from chaos.model.errors import Unsupported
 from chaos.model.ports import ON, ON_OFF

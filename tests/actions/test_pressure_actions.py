@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Target
 from chaos.model.command import HostCommand
 from chaos.model.errors import Unsupported

@@ -14,6 +14,7 @@ from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.command import HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.model.errors import AnotherMachine, Refused
+from chaos.model.fact import HostFact
 from chaos.model.ports import Response
 from chaos.model.power_identity import PowerIdentity
 from chaos.model.registry import discover
@@ -21,7 +22,7 @@ from chaos.model.result import UndoResult
 from chaos.store.journal import Journal, read_pending
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
-FACTS = discover(chaos.facts, "FACT")
+FACTS = discover(chaos.facts, HostFact)
 MACHINE_ID = str(FACTS["machine-id"].command)
 PREPARING = str(FACTS["preparing-for-shutdown"].command)
 RESTART = HostCommand(("systemctl", "restart", "kubelet"))

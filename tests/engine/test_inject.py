@@ -26,6 +26,7 @@ from chaos.model.action import FactCheck, FailsafeTimer, Undo, UndoStep
 from chaos.model.command import Delivery, DrainRules, HostCommand, Outcome, PodsCommand, PodSelector, PodVerb
 from chaos.model.errors import Aborted
 from chaos.model.experiment import Experiment
+from chaos.model.fact import HostFact
 from chaos.model.plan import Plan, PlannedStep
 from chaos.model.ports import Armed, Clock, Response
 from chaos.model.recording import ActionRecord, RecordingEntry
@@ -81,7 +82,7 @@ def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSessi
     services = RunServices(
         clock=clock,
         kube=kube,
-        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, "FACT"), clock),
+        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, HostFact), clock),
         journal=Journal(folder),
         progress=FakeProgress(),
         emit=lambda line: None,

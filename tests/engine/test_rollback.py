@@ -13,18 +13,19 @@ import pytest
 import chaos.actions
 import chaos.facts
 from chaos.engine.rollback import PROOF_SECONDS, UndoRules, roll_back
-from chaos.facts.login1 import POWERS_OFF
+from chaos.facts.logind import POWERS_OFF
 from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Target, Undo, UndoStep
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
 from chaos.model.errors import Refused
+from chaos.model.fact import HostFact
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from chaos.store.journal import Journal, read_pending
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
 ACTIONS = discover(chaos.actions, "ACTION")
-FACTS = discover(chaos.facts, "FACT")
+FACTS = discover(chaos.facts, HostFact)
 LOCKS = str(FACTS["inhibitor-locks"].command)
 LOCKED = answered(
     '{"type":"a(ssssuu)","data":[[["shutdown","kubelet","Kubelet needs time to handle node shutdown","delay",0,8]]]}'

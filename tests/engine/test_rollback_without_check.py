@@ -10,6 +10,7 @@ from chaos.hosts.pool import Hosts
 from chaos.model.action import FactCheck, Undo, UndoStep
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Delivery, HostCommand, Outcome
+from chaos.model.fact import HostFact
 from chaos.model.ports import Response
 from chaos.model.registry import discover
 from chaos.model.result import UndoResult
@@ -23,7 +24,7 @@ START = HostCommand(("systemctl", "start", "cron.service"))
 def undo(directory: Path, session: FakeSession, proof: tuple[FactCheck, ...]) -> UndoResult:
     clock = FakeClock()
     kube = FakeKube({"/api/v1/nodes/n1": READY})
-    hosts = Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, "FACT"), clock)
+    hosts = Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, HostFact), clock)
     journal = Journal(directory)
     journal.record_intent("step", "command", "n1", Undo((UndoStep(START),), proof), clock.now())
     (result,) = roll_back(journal, hosts, clock, FakeProgress())

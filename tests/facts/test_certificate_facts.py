@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from chaos.facts.kubelet_client_certificate import FACT as CERTIFICATE
-from chaos.facts.kubelet_credentials import FACT as CREDENTIALS
+from chaos.facts.certificates import kubelet_client_certificate, kubelet_credentials
 from chaos.lab.node.kubelet.client_certificate import client_certificate
 
 TARGET = "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem"
@@ -51,7 +50,7 @@ NODE = re.sub(r"-----BEGIN EC PRIVATE.*", "", client_certificate("n1"), flags=re
     ],
 )
 def test_certificate(stdout: str, value: dict[str, Any]) -> None:
-    assert CERTIFICATE.parse(stdout, 0) == value
+    assert kubelet_client_certificate.parse(stdout, 0) == value
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_certificate(stdout: str, value: dict[str, Any]) -> None:
 )
 def test_a_certificate_that_is_not_understood(stdout: str, code: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        CERTIFICATE.parse(stdout, code)
+        kubelet_client_certificate.parse(stdout, code)
 
 
 @pytest.mark.parametrize(
@@ -87,15 +86,15 @@ def test_a_certificate_that_is_not_understood(stdout: str, code: int, why: str) 
 )
 def test_credentials(stdout: str, changes: dict[str, Any]) -> None:
     value = {"user": "system:node:n1", "rotated-file": True, "bootstrap": ""} | changes
-    seconds = CREDENTIALS.parse(stdout, 0).pop("renewal-in")
-    assert CREDENTIALS.parse(stdout, 0) == value | {"renewal-in": seconds}
+    seconds = kubelet_credentials.parse(stdout, 0).pop("renewal-in")
+    assert kubelet_credentials.parse(stdout, 0) == value | {"renewal-in": seconds}
     assert seconds == pytest.approx(1577836800 + 0.7 * 36524 * 86400 - 1790000000, abs=1)
 
 
 @pytest.mark.parametrize("stdout", ["", ROTATED + NODE, NOW + ROTATED, NOW + NODE + NODE.replace("\n", "\r\n")])
 def test_credentials_that_are_not_understood(stdout: str) -> None:
     with pytest.raises(ValueError, match=r"host did not answer|no client certificates|2 certificates"):
-        CREDENTIALS.parse(stdout, 0)
+        kubelet_credentials.parse(stdout, 0)
 
 
 def test_only_paths_of_a_kubeconfig_leave_the_host(tmp_path: Path) -> None:
@@ -106,7 +105,7 @@ def test_only_paths_of_a_kubeconfig_leave_the_host(tmp_path: Path) -> None:
     config = tmp_path / "kubelet.conf"
     config.write_text(f"users:\n- user:\n    client-certificate-data: {data}\n    client-key-data: {data}\n")
     flags = {"kubeconfig": str(config), "bootstrap-kubeconfig": str(tmp_path / "absent")}
-    argv = CREDENTIALS.command_for({"kubelet-flags": flags}).argv
+    argv = kubelet_credentials.command_for({"kubelet-flags": flags}).argv
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
     assert data not in done.stdout
     assert "bootstrap=" not in done.stdout

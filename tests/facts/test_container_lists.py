@@ -12,7 +12,7 @@ import chaos.facts
 from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 CONTAINERS, CLIENT = FACTS["containers"], FACTS["runtime-client"]
 SOCKET = "/run/containerd/containerd.sock"
 TASKS = (

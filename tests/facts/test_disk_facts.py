@@ -10,7 +10,7 @@ import chaos.facts
 from chaos.model.fact import FactRef, HostFact, find_fact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 WHERE = {"unit": "kubepods.slice", "path": "/var/lib/kubelet"}
 SHOW = "ControlGroup=/kubepods.slice\nDropInPaths=\nNeedDaemonReload=no\n"
 CONTROLLERS = "cpuset cpu io memory hugetlb pids rdma misc\n"

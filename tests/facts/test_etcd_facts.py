@@ -11,7 +11,7 @@ import chaos.facts
 from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
 DIGEST = "9f2c" * 16
 KNOWN = {"runtime-client": "/usr/local/bin/crictl", "runtime-socket": "/run/crio/crio.sock"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -30,10 +29,11 @@ def test_the_page_is_up_to_date() -> None:
     ("system", "name"),
     [*(("linux", name) for name in fact_pages.LINUX_FACTS), *(("windows", name) for name in fact_pages.WINDOWS_FACTS)],
 )
-def test_the_docstring_states_type_and_form(system: str, name: str) -> None:
+def test_the_description_states_type_and_form(system: str, name: str) -> None:
     fact = {"linux": fact_pages.LINUX_FACTS, "windows": fact_pages.WINDOWS_FACTS}[system][name]
-    returned: Any = get_type_hints(type(fact).parse)["return"]
-    text = inspect.getdoc(type(fact)) or ""
+    parser = getattr(fact, "parser", type(fact).parse)
+    returned: Any = get_type_hints(getattr(parser, "func", parser))["return"]  # func: of a partial
+    text = fact.describe_value()
     if get_origin(returned) in (list, dict) or returned in TYPES:
         assert re.match(TYPES[get_origin(returned) or returned], text), text
     elif NoneType in get_args(returned):  # as of preshutdown-timeout

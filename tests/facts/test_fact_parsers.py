@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chaos.facts
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.model.fact import FactRef, HostFact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 PARAMS = {
     "unit-state": {"unit": "cron.service"},
     "sysctl": {"key": "vm.swappiness"},

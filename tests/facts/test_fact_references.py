@@ -22,7 +22,7 @@ from chaos.model.registry import discover
 from chaos.model.timeline import Timeline
 from tests.kit.fakes import FakeClock, FakeKube, FakeSession, answered
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 
 
 @given(st.text(st.characters(exclude_characters="?"), min_size=1), st.dictionaries(st.text(min_size=1), st.text()))

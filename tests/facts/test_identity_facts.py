@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.facts import kubelet_user, system_uuid
+from chaos.facts.certificates import CLIENT_CERTIFICATES, kubelet_user
+from chaos.facts.identity import system_uuid
 from chaos.lab.node.kubelet.client_certificate import FILE, client_certificate
 from tests.kit.lab_host import Host
 
@@ -33,7 +34,7 @@ def test_the_lab_keeps_a_key_beside_the_certificate() -> None:
     ],
 )
 def test_the_kubelets_user(stdout: str, exit_code: int, user: str) -> None:
-    assert kubelet_user.FACT.parse(stdout, exit_code) == user
+    assert kubelet_user.parse(stdout, exit_code) == user
 
 
 @pytest.mark.parametrize(
@@ -46,38 +47,38 @@ def test_the_kubelets_user(stdout: str, exit_code: int, user: str) -> None:
 )
 def test_no_user(stdout: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        kubelet_user.FACT.parse(stdout, 0)
+        kubelet_user.parse(stdout, 0)
 
 
 def test_a_real_sed_prints_no_key_and_goes_on_without_a_file(tmp_path: Path) -> None:
     sed = shutil.which("sed")
     assert sed
     (tmp_path / "pem").write_text(NODE)
-    _, quiet, blocks, *files = kubelet_user.FACT.command.argv
-    assert files == list(kubelet_user.FILES)
+    _, quiet, blocks, *files = kubelet_user.command.argv
+    assert files == list(CLIENT_CERTIFICATES)
     argv = [sed, quiet, blocks, str(tmp_path / "missing"), str(tmp_path / "pem")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert OWN_CERTIFICATE
     assert done.stdout == OWN_CERTIFICATE[0]
-    assert kubelet_user.FACT.parse(done.stdout, done.returncode) == "system:node:n1"
+    assert kubelet_user.parse(done.stdout, done.returncode) == "system:node:n1"
 
 
 def test_the_system_uuid() -> None:
-    assert system_uuid.FACT.parse(f"{UUID}\n", 0) == UUID.lower()
+    assert system_uuid.parse(f"{UUID}\n", 0) == UUID.lower()
     for stdout, code in (("", 1), ("\n", 0)):
         with pytest.raises(ValueError, match="no DMI product UUID"):
-            system_uuid.FACT.parse(stdout, code)
+            system_uuid.parse(stdout, code)
 
 
 def test_a_simulated_host() -> None:
     host = Host()
-    code, stdout, stderr = host.run(str(kubelet_user.FACT.command))
+    code, stdout, stderr = host.run(str(kubelet_user.command))
     assert "PRIVATE" not in stdout
     assert stderr.startswith("sed: can't read /var/lib/rancher/k3s/agent/client-kubelet.crt: No such file or directory")
-    assert kubelet_user.FACT.parse(stdout, code) == "system:node:w1"
-    code, stdout, _ = host.run(str(system_uuid.FACT.command))
-    uuid = system_uuid.FACT.parse(stdout, code)
+    assert kubelet_user.parse(stdout, code) == "system:node:w1"
+    code, stdout, _ = host.run(str(system_uuid.command))
+    uuid = system_uuid.parse(stdout, code)
     assert uuid == host.machine.system_uuid
     assert uuid.replace("-", "") != host.machine.machine_id
     node = host.cluster.registry.store.get("nodes", "", "w1")

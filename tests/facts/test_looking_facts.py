@@ -13,7 +13,7 @@ from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 from tests.kit.lab_host import Host
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 CONTAINERS, JOURNAL = FACTS["containers"], FACTS["kubelet-journal"]
 SOCKET, CLIENT = FACTS["runtime-socket"], FACTS["runtime-client"]
 CRICTL = {"runtime-client": "/usr/bin/crictl"}

@@ -11,7 +11,7 @@ import chaos.facts
 from chaos.model.fact import HostFact, find_fact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 NODES = "object/api/v1/nodes#/items"
 DEFAULT = '{"kind":"fq_codel","handle":"0:","dev":"eth0","root":true,"refcnt":2,"options":{"limit":10240}}'
 OURS = (

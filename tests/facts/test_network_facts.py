@@ -12,7 +12,7 @@ import chaos.facts
 from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 SERVER = {"kubelet-server": "https://cp.example:6443"}
 KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [["10.0.0.1", 6443]]}
 # The kubelet's own server is a load balancer on the host, on another port.

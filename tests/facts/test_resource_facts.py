@@ -10,7 +10,7 @@ import chaos.facts
 from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 MEMINFO = """MemTotal:       16374556 kB
 MemFree:          812340 kB
 MemAvailable:   11223344 kB

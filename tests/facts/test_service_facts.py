@@ -10,7 +10,7 @@ import chaos.facts
 from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 
-FACTS: dict[str, HostFact] = discover(chaos.facts, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
 PS = "      1 Ss   systemd\n    812 {}  kubelet\n    900 Sl   containerd-shim\n"
 GOOD = [
     ("kubelet-state", "ActiveState=active\n", "active"),

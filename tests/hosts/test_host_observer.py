@@ -15,11 +15,12 @@ from chaos.hosts.observer import OBSERVER, OPTIONAL_FACTS, PERIOD, HostObserver
 from chaos.hosts.pool import Hosts
 from chaos.model.clock_offset import ClockOffset
 from chaos.model.command import Delivery, Outcome, PowerState
+from chaos.model.fact import HostFact
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
 
-FACTS = discover(chaos.facts, "FACT")
+FACTS = discover(chaos.facts, HostFact)
 BOOT = str(FACTS["boot-id"].command)
 KNOWN: dict[str, object] = {
     "runtime-socket": "/run/containerd/containerd.sock",

@@ -13,6 +13,7 @@ from chaos.hosts.inspection import inspect_hosts, list_objects
 from chaos.hosts.pool import Hosts
 from chaos.model.command import Outcome
 from chaos.model.errors import NodefallError, Unreachable
+from chaos.model.fact import HostFact
 from chaos.model.kube import Node
 from chaos.model.ports import PowerControl, Response, Session
 from chaos.model.power_risk import PowerRisk
@@ -21,7 +22,7 @@ from chaos.plan.cluster import ClusterView
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered
 
 BOOT = "cat /proc/sys/kernel/random/boot_id"
-FACTS = discover(chaos.facts, "FACT")
+FACTS = discover(chaos.facts, HostFact)
 WANTED = frozenset({"host-time", "root"})
 ANSWERS: dict[str, Outcome | Callable[[], Outcome]] = {
     str(FACTS[name].command): answered(text)

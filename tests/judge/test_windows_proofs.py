@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.app.registry import load_registry
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.judge.proof import proof_result
 from chaos.judge.step_matching import StepMatch
 from chaos.model.action import ProofStatus, StepRun

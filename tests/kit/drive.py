@@ -40,6 +40,7 @@ from chaos.model.action import AnyAction, Target
 from chaos.model.decode import decode
 from chaos.model.duration import parse_duration
 from chaos.model.errors import Refused, Unreachable
+from chaos.model.fact import HostFact
 from chaos.model.kube import Node
 from chaos.model.ports import Clock, PowerControl, Response, Session
 from chaos.model.registry import PluginRegistry, discover
@@ -87,7 +88,7 @@ def open_hosts(
     def power(name: str) -> PowerControl | None:
         return hosts[name].power()
 
-    return Hosts(session, power, kube or FakeKube(answers), discover(chaos.facts, "FACT"), clock)
+    return Hosts(session, power, kube or FakeKube(answers), discover(chaos.facts, HostFact), clock)
 
 
 def _node(name: str) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from chaos.lab.hostshell.process import HostSystem, Process
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell
 from chaos.lab.spec import LabSpec, NodeSpec, StaticPod
+from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 from tests.kit.lab_host import PassingTime
 from tests.kit.program_run import ReadLine, Write, run_program
 
-FACTS = discover(chaos.facts, "FACT")
+FACTS = discover(chaos.facts, HostFact)
 CLIENT = {"runtime-client": "/usr/bin/crictl", "runtime-socket": "/run/containerd/containerd.sock"}
 ETCD = StaticPod(name="etcd", labels={"component": "etcd"})
 

@@ -22,7 +22,7 @@ from chaos.preflight.observations import (
     Need,
 )
 
-CHECKS: dict[str, Check] = discover(chaos.preflight.checks, "CHECK")
+CHECKS: dict[str, Check] = discover(chaos.preflight.checks, Check)
 OWN = LocalIdentity("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")
 FACTS: dict[str, Any] = {
     "machine-id": "fedcba9876543210fedcba9876543210",

@@ -39,6 +39,7 @@ from chaos.engine import rollback
 from chaos.engine.recorder import Recorder
 from chaos.kube import lease_lock
 from chaos.kube.lease_lock import ClusterLock
+from chaos.model.fact import HostFact
 from chaos.model.recording import RecordingEntry
 from chaos.model.registry import discover
 from chaos.report.renderer import load_renderers
@@ -110,7 +111,7 @@ def warm() -> None:
         discover(package, "ACTION")
     discover(chaos.assertions, "ASSERTION")
     for package in (chaos.facts, chaos.facts.windows):
-        discover(package, "FACT")
+        discover(package, HostFact)
     load_renderers()
     for name in SLOW:
         importlib.import_module(name)

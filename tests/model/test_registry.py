@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -11,9 +13,13 @@ import pytest
 
 import chaos.actions
 import chaos.assertions
+import chaos.facts.windows
+import chaos.preflight.checks
 from chaos.model import registry
 from chaos.model.errors import Exit, PluginError
+from chaos.model.fact import HostFact
 from chaos.model.registry import Group, discover, discover_lazily
+from chaos.preflight.check import Check
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
@@ -40,6 +46,34 @@ def test_entry_points_join_the_built_in_plugins_in_order(monkeypatch: pytest.Mon
     assert found["sysctl"] is sysctl
     assert list(found) == sorted(found)
     assert set(found) == {*discover(chaos.actions, "ACTION"), "sysctl"}
+
+
+def test_a_module_may_have_several_plugins_of_a_class_and_import_others(tmp_path: Path) -> None:
+    package = ModuleType("several_plugins")
+    package.__path__ = [str(tmp_path)]
+    (tmp_path / "one.py").write_text(
+        "from collections import UserString\nclass Own(UserString): pass\nA, B = map(Own, 'ab')\n"
+    )
+    (tmp_path / "two.py").write_text("from several_plugins.one import A, B, Own\nC = Own('c')\n")
+    sys.modules["several_plugins"] = package
+    try:
+        one = importlib.import_module("several_plugins.one")
+        for plugin in (one.A, one.B, importlib.import_module("several_plugins.two").C):
+            plugin.name = str(plugin)
+        assert list(discover(package, one.Own)) == ["a", "b", "c"]
+    finally:
+        for name in ("several_plugins", "several_plugins.one", "several_plugins.two"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("package", "kind"), [(chaos.facts, HostFact), (chaos.facts.windows, HostFact), (chaos.preflight.checks, Check)]
+)
+def test_facts_and_checks_are_named_as_their_functions(package: ModuleType, kind: type) -> None:
+    for info in pkgutil.iter_modules(package.__path__):
+        for name, value in vars(importlib.import_module(f"{package.__name__}.{info.name}")).items():
+            if isinstance(value, kind) and name not in ("FACT", "CHECK"):
+                assert getattr(value, "name", "") == name.replace("_", "-")
 
 
 def test_another_group_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaos.facts import kubelet_unit, runtime_unit
+from chaos.facts.units import KUBELET_UNITS, RUNTIME_UNITS
 from chaos.model.state_types import NodeUnit
 
 
-@pytest.mark.parametrize("unit", [*kubelet_unit.UNITS, *runtime_unit.UNITS])
+@pytest.mark.parametrize("unit", [*KUBELET_UNITS, *RUNTIME_UNITS])
 def test_every_unit_of_a_kubelet_or_a_runtime_may_be_in_a_state(unit: str) -> None:
     assert msgspec.convert(unit, NodeUnit) == unit
 

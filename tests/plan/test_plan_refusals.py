@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from chaos.app.registry import load_registry
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.hosts.inspection import inspect_hosts
 from chaos.hosts.pool import Hosts
 from chaos.load.experiment import load_experiment

@@ -120,10 +120,10 @@ def test_a_form_of_no_action_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_fact_of_windows_comes_by_its_own_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    fact = "chaos.facts.sysctl:FACT"
+    fact = "chaos.facts.machine:sysctl"
     install(monkeypatch, nodefall_windows_facts=fact)
     assert "sysctl" in load_windows_facts()
-    install(monkeypatch, nodefall_windows_facts="chaos.facts.windows.boot_id:FACT")
+    install(monkeypatch, nodefall_windows_facts="chaos.facts.windows.identity:boot_id")
     load_windows_facts.cache_clear()
     with pytest.raises(PluginError, match="duplicate plug-in name 'boot-id'"):
         load_windows_facts()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.facts._etcd import MANIFEST
+from chaos.facts.etcd import MANIFEST
 from chaos.model.errors import Refused
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from chaos.actions.disk_read_only import ACTION, ReadOnlyState
-from chaos.facts.mount import FACT
+from chaos.facts.disks import mount
 from chaos.model.command import HostCommand
 
 _LIST = "ls /run; cat /proc/self/mountinfo"
@@ -70,7 +70,7 @@ def test_writes_fail_and_the_options_return(tmp_path: Path) -> None:
         pytest.skip("only root can make mount namespaces, with unshare")
     path = f"/mnt/nodefall-{os.getpid()}"
     state = ReadOnlyState(path, "tmpfs", "tmpfs", "rw,nosuid,noatime", "run-do", 60.0)
-    fact = FACT.bind({"path": path})
+    fact = mount.bind({"path": path})
     (inject,) = ACTION.inject(state)
     assert isinstance(inject, HostCommand)
     read = shlex.join(fact.command_for({}).argv)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chaos.actions._machine import MachineState, capture_power_state
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.facts.windows.shutdown_requests import comment_for
 from chaos.model.action import FactCheck, Target
 from chaos.model.command import HostCommand

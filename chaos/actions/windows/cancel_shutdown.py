@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from chaos.actions._params import NoParams
 from chaos.actions.windows._shutdown import CANCEL
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.model.action import Action, FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command

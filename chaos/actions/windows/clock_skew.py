@@ -7,7 +7,7 @@ from msgspec import Struct
 from chaos.actions._clock import CLOCK_IS_WRONG, Params, signed_seconds
 from chaos.actions._service import ACTIVE
 from chaos.actions.windows._services import stop_services_and_wait
-from chaos.facts.windows.clock_skew import BOOT_SCRIPT
+from chaos.facts.windows.clocks import BOOT_SCRIPT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand

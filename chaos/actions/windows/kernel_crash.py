@@ -15,7 +15,7 @@ from chaos.actions._machine import (
     refuse_unusable_power_control,
 )
 from chaos.actions._params import NoParams
-from chaos.facts.windows.last_stop import BUG_CHECK
+from chaos.facts.windows.restarts import BUG_CHECK
 from chaos.model.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind, UndoStep
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand, PowerCapability, PowerCommand, PowerVerb

@@ -33,7 +33,7 @@ from chaos.actions.windows._ranges import (
     split_list,
 )
 from chaos.actions.windows._retry import retry_until
-from chaos.facts.windows.firewall_rules import find_rules
+from chaos.facts.windows.firewall import find_rules
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand

@@ -1,1 +1,1 @@
-"""Facts of Windows hosts: one file per fact; one that Linux hosts have too has the same name and kind of value."""
+"""Facts of Windows hosts, by subject; one that Linux hosts have too has the same name and kind of value."""

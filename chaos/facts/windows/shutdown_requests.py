@@ -8,8 +8,14 @@ comment is not. A later request does not replace one that is pending: Windows re
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import Self
 
+from pydantic import Field, model_validator
+
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.facts.windows._events import KERNEL_GENERAL, USER32, SystemEvent, parse_events, query_events, query_words
+from chaos.model.document import Model
+from chaos.model.fact import host_fact
 from chaos.model.state_types import Tag
 from chaos.model.windows import powershell, quote_words, system_program
 
@@ -64,3 +70,51 @@ def abort_own_words(tag: Tag) -> tuple[str, ...]:
         f"if($line.Contains('>{comment_for(tag)}<')){{& '{system_program('shutdown')}' /a;exit $LASTEXITCODE}}}};"
         "exit $LASTEXITCODE"
     )
+
+
+@host_fact("scheduled-shutdown", "who requested the shutdown that is pending, and the comment", NEWEST_REQUESTS)
+def scheduled_shutdown(stdout: str, exit_code: int) -> str:
+    r"""Text: who requested the shutdown, and the comment; what logind prints for none if there is none.
+
+    As ``shutdown.exe for WIN1\Administrator: nodefall r1-off``.
+    """
+    request = pending_request(stdout, exit_code)
+    return describe_request(request) if request else NO_SHUTDOWN_SCHEDULED
+
+
+@host_fact(
+    "preparing-for-shutdown", "whether a shutdown was requested, and is neither aborted nor over", NEWEST_REQUESTS
+)
+def preparing_for_shutdown(stdout: str, exit_code: int) -> str:
+    """Text, as logind prints it: ``b true`` or ``b false``. True from the request on: no later begin is recorded."""
+    return "b true" if pending_request(stdout, exit_code) else NOT_PREPARING
+
+
+_TAG = r"^(?:[A-Za-z0-9][A-Za-z0-9-]{0,199})?$"
+
+
+class NodefallShutdownParams(Model):
+    """Which step or run: one of the two."""
+
+    tag: str = Field("", pattern=_TAG, description="of a step: RUN-STEP")
+    run: str = Field("", pattern=_TAG, description="a run's ID, for any of its steps")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if bool(self.tag) == bool(self.run):
+            raise ValueError("give tag or run")
+        return self
+
+
+@host_fact(
+    "nodefall-shutdown",
+    "whether a pending shutdown was requested by a run or step of nodefall",
+    lambda _, _options: NEWEST_REQUESTS,
+    params=NodefallShutdownParams,
+)
+def nodefall_shutdown(stdout: str, exit_code: int, options: NodefallShutdownParams) -> bool:
+    """True or false, by the comments of the requests: one is that of the step, or of any step of the run."""
+    comments = [comment_of(request) for request in pending_requests(stdout, exit_code)]
+    if options.tag:
+        return comment_for(options.tag) in comments
+    return any(comment.startswith(f"{comment_for(options.run)}-") for comment in comments)

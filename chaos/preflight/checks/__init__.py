@@ -1,1 +1,1 @@
-"""One file per check; each exposes ``CHECK``. tools/doctor_page.py lists them in docs/doctor.md."""
+"""Preflight checks, by subject. Every ``Check`` at the top level of a module is one; docs/doctor.md lists them."""

@@ -4,8 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.preflight.check import Check, Diagnosis, ok, refusal
+from chaos.preflight.check import Diagnosis, check, host_check, ok, refusal
 from chaos.preflight.observations import ClusterObservations, HostObservations, Need
+
+
+@host_check(
+    "failsafe-timers", "no timer of an earlier run is left on the host", facts=("failsafe-timers",), is_final=True
+)
+def failsafe_timers(host: HostObservations) -> Diagnosis | None:
+    """A timer of another run would end this run's fault."""
+    if found := host.fact("failsafe-timers"):
+        timers = ", ".join(found)
+        message = f"{host.node} still has {timers} of an earlier run, which would end the fault of this one"
+        hint = f"run nodefall undo --list; {_timer_remedy(host.target.os, found[0])}"
+        return refusal(message, hint, host.node, frozenset({Need.HOST}))
+    return ok("no timer is left", host.node)
+
+
+def _timer_remedy(system: str, unit: str) -> str:
+    """What to do without a pending undo. A task of Windows stays after it has run, and runs again at each boot."""
+    if system == "windows":
+        return f"if no undo is pending there, run schtasks /delete /tn {unit} /f on the host once it is not running"
+    return "a timer without a pending undo elapses by itself"
+
 
 _FILLERS = ("cpu", "disk", "memory", "pid")
 _EXPIRED = "/run/nodefall-kubelet-client.pem"
@@ -14,32 +35,29 @@ _ROOT, _IFB = "4e0f:", "nodefall0"  # of the fact netem
 _IDLE = ("inactive", "failed")  # states of a unit that holds nothing
 
 
-class Leftovers(Check):
-    """A run on a host that still has the fault of another run would blame the cluster for it, and might restore the
-    wrong state. A fact that cannot be read is no finding: nft, for one, is missing on many hosts.
-    """
-
-    name = "leftovers"
-    summary = (
-        "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, hidden manifest, "
-        "limit of the disk, stopped or slow kubelet of an earlier run is left on the host"
-    )
-    facts = (
+@check(
+    "leftovers",
+    "no packet filter rules, queueing discipline, filler, clock offset, expired certificate, hidden manifest, "
+    "limit of the disk, stopped or slow kubelet of an earlier run is left on the host",
+    facts=(
         *("nft-rules", "firewall-rules", "netem"),
         *(f"{kind}-filler" for kind in _FILLERS),
         *("clock-skew", "disk-limit-files", "etcd-manifest"),
         *("kubelet-client-certificate", "kubelet-cpu-quota", "kubelet-stopped-state"),
-    )
-    is_final = True
-
-    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        for host in observations.reachable_hosts():
-            found = list(_leftovers(host))
-            for what, remedy in found:
-                hint = f"run nodefall undo --list; if no undo is pending there, {remedy}"
-                yield refusal(f"{host.node} has {what}", hint, host.node, frozenset({Need.HOST}))
-            if not found:
-                yield ok("nothing of an earlier run is left", host.node)
+    ),
+    is_final=True,
+)
+def leftovers(observations: ClusterObservations) -> Iterator[Diagnosis]:
+    """A run on a host that still has the fault of another run would blame the cluster for it, and might restore the
+    wrong state. A fact that cannot be read is no finding: nft, for one, is missing on many hosts.
+    """
+    for host in observations.reachable_hosts():
+        found = list(_leftovers(host))
+        for what, remedy in found:
+            hint = f"run nodefall undo --list; if no undo is pending there, {remedy}"
+            yield refusal(f"{host.node} has {what}", hint, host.node, frozenset({Need.HOST}))
+        if not found:
+            yield ok("nothing of an earlier run is left", host.node)
 
 
 def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
@@ -98,6 +116,3 @@ def _netem_remedy(interface: str) -> str:
 def _mark_file(host: HostObservations) -> str:
     """Where the host keeps its boot time by the right clock."""
     return r"C:\ProgramData\nodefall-clock" if host.target.os == "windows" else "/run/nodefall-clock"
-
-
-CHECK = Leftovers()

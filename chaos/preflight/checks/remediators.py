@@ -10,7 +10,15 @@ import msgspec
 from chaos.judge.budgets import matches
 from chaos.model.api_fact import field
 from chaos.model.kube import LabelSelector
-from chaos.preflight.check import Check, Diagnosis, list_error_notes, note, ok, refusal, warning
+from chaos.preflight.check import (
+    Diagnosis,
+    check,
+    list_error_notes,
+    note,
+    ok,
+    refusal,
+    warning,
+)
 from chaos.preflight.observations import (
     DAEMONSETS,
     DEPLOYMENTS,
@@ -37,40 +45,36 @@ _PAUSED = "cluster.x-k8s.io/paused"  # an annotation; OpenShift's machines have 
 _EVERYTHING = LabelSelector()
 
 
-class Remediators(Check):
+def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
+    needs = frozenset({Need.ENDS_PODS})
+    for key, where in _programs(observations).items():
+        program, effect = _PROGRAMS[key]
+        message = f"{program} ({where}) {effect}"
+        hint = f"stop {program} during the run, or exclude the target from it"
+        yield note(message, hint, needs=needs) if key in _KEEP_NODES else warning(message, hint, needs=needs)
+    for name in sorted(observations.hosts):
+        labels = observations.view.nodes[name].metadata.labels or {}
+        for label, opt_out in _OPT_OUT.items():
+            if label in labels and "karpenter" not in _programs(observations):
+                message = f"{name} is a node of Karpenter ({label}={labels[label]}), which removes empty nodes"
+                yield warning(message, f"annotate it with {opt_out}=true during the run", name, needs)
+    for health_check, host in sorted(set(_machine_checks(observations))):
+        machines = f"the machine of {host} if it stays" if host else "machines whose nodes stay"
+        hint = f"pause it during the run (annotation {_PAUSED})"
+        yield refusal(f"MachineHealthCheck {health_check} replaces {machines} not Ready", hint, host, needs)
+    for health_check, host in _node_checks(observations):
+        hint = "pause it during the run (spec.pauseRequests)"
+        yield refusal(f"NodeHealthCheck {health_check} remediates {host} if it stays not Ready", hint, host, needs)
+
+
+@check("remediators", "no autoscaler, Karpenter, MachineHealthCheck, kured or the like interferes")
+def remediators(observations: ClusterObservations) -> Iterator[Diagnosis]:
     """Detected by their images and by objects of a Machine API; controllers outside the cluster are not detected."""
-
-    name = "remediators"
-    summary = "no autoscaler, Karpenter, MachineHealthCheck, kured or the like interferes"
-
-    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        found = list(self._diagnoses(observations))
-        yield from found
-        yield from list_error_notes(observations, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
-        if not found:
-            yield ok("none found that acts on these hosts")
-
-    @staticmethod
-    def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
-        needs = frozenset({Need.ENDS_PODS})
-        for key, where in _programs(observations).items():
-            program, effect = _PROGRAMS[key]
-            message = f"{program} ({where}) {effect}"
-            hint = f"stop {program} during the run, or exclude the target from it"
-            yield note(message, hint, needs=needs) if key in _KEEP_NODES else warning(message, hint, needs=needs)
-        for name in sorted(observations.hosts):
-            labels = observations.view.nodes[name].metadata.labels or {}
-            for label, opt_out in _OPT_OUT.items():
-                if label in labels and "karpenter" not in _programs(observations):
-                    message = f"{name} is a node of Karpenter ({label}={labels[label]}), which removes empty nodes"
-                    yield warning(message, f"annotate it with {opt_out}=true during the run", name, needs)
-        for check, host in sorted(set(_machine_checks(observations))):
-            machines = f"the machine of {host} if it stays" if host else "machines whose nodes stay"
-            hint = f"pause it during the run (annotation {_PAUSED})"
-            yield refusal(f"MachineHealthCheck {check} replaces {machines} not Ready", hint, host, needs)
-        for check, host in _node_checks(observations):
-            hint = "pause it during the run (spec.pauseRequests)"
-            yield refusal(f"NodeHealthCheck {check} remediates {host} if it stays not Ready", hint, host, needs)
+    found = list(_diagnoses(observations))
+    yield from found
+    yield from list_error_notes(observations, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
+    if not found:
+        yield ok("none found that acts on these hosts")
 
 
 def _machine_checks(observations: ClusterObservations) -> Iterator[tuple[str, str]]:
@@ -123,6 +127,3 @@ def _programs(observations: ClusterObservations) -> dict[str, str]:
                     if key in image and field(item, "/spec/replicas") != 0:
                         found.setdefault(key, full_name(item))
     return dict(sorted(found.items()))
-
-
-CHECK = Remediators()

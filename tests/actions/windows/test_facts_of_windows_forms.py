@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chaos.app.registry import load_facts, load_windows_facts
-from chaos.facts.login1 import NOT_PREPARING
+from chaos.facts.logind import NOT_PREPARING
 from chaos.kube.api_facts import ApiFacts
 from chaos.model.api_fact import PseudoFact
 from chaos.model.fact import FactRef

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.actions.windows._shutdown import CANCEL, shut_down
 from chaos.engine.rejection import had_no_effect
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.facts.windows.shutdown_requests import abort_own_words
 from chaos.model.action import Target
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCapability, is_success, refusal

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.app.registry import load_windows_facts
-from chaos.facts.login1 import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
+from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.facts.windows._events import parse_events, query_events
 from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, abort_own_words
 from chaos.hosts.windows_command_line import quote_argument

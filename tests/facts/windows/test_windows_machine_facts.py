@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chaos.app.registry import load_windows_facts
-from chaos.facts.windows import kubelet_user
+from chaos.facts.windows.identity import CLIENT_CERTIFICATES, kubelet_user
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.lab.node.kubelet.client_certificate import client_certificate
 from chaos.lab.windows.files import write_file
@@ -64,20 +64,20 @@ def test_output_that_is_not_understood(fact: str, stdout: str, exit_code: int) -
 def read_user(text: str) -> tuple[int, str, str]:
     """Run the fact's script where each of its paths has a file with ``text``."""
     host = WindowsHost()
-    for name in kubelet_user.FILES:
+    for name in CLIENT_CERTIFICATES:
         write_file(host.machine.files, name, text)
-    return host.run(" ".join(map(quote_argument, kubelet_user.FACT.command.argv)), cmd=False)
+    return host.run(" ".join(map(quote_argument, kubelet_user.command.argv)), cmd=False)
 
 
 def test_the_private_key_is_not_printed() -> None:
     code, stdout, stderr = read_user(client_certificate("win1"))
     assert "PRIVATE" not in stdout + stderr
-    assert stdout.count("BEGIN CERTIFICATE") == len(kubelet_user.FILES)
-    assert kubelet_user.FACT.parse(stdout, code) == "system:node:win1"
+    assert stdout.count("BEGIN CERTIFICATE") == len(CLIENT_CERTIFICATES)
+    assert kubelet_user.parse(stdout, code) == "system:node:win1"
 
 
 def test_without_a_certificate() -> None:
     """As where the kubelet has a token of a cloud."""
     code, stdout, _ = read_user("")
     with pytest.raises(ValueError, match="no client certificates"):
-        kubelet_user.FACT.parse(stdout, code)
+        kubelet_user.parse(stdout, code)

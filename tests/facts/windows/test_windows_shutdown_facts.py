@@ -13,7 +13,7 @@ from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 from tests.kit.win_host import WindowsHost
 
-FACTS: dict[str, HostFact] = discover(chaos.facts.windows, "FACT")
+FACTS: dict[str, HostFact] = discover(chaos.facts.windows, HostFact)
 KEY = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\kubelet"
 PENDING_KEYS = "".join(
     f"{name} False\r\n" for name in ("PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired")

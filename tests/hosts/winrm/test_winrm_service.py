@@ -17,6 +17,7 @@ from chaos.hosts.winrm.session import WinRmSession
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Delivery, HostCommand, Outcome
 from chaos.model.errors import NodefallError, Unreachable
+from chaos.model.fact import HostFact
 from chaos.model.registry import discover
 from tests.kit.fakes import FakeClock, FakeKube, FakeSession
 from tests.kit.wsman_server import ANSWERS, Answer, WsManServer, recorded
@@ -35,7 +36,7 @@ def created_for(address: str) -> Answer:
 
 
 def hosts(session: Any) -> Hosts:
-    windows = WindowsFacts(lambda _: True, lambda: discover(chaos.facts.windows, "FACT"))
+    windows = WindowsFacts(lambda _: True, lambda: discover(chaos.facts.windows, HostFact))
     clock = FakeClock()
     return Hosts(
         lambda _: RetryingSession(session, clock), lambda _: None, FakeKube({}), {}, clock, windows=windows

@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from chaos.actions.certificate_expired import ACTION, CertificateState
-from chaos.facts import kubelet_client_certificate, kubelet_credentials
+from chaos.facts.certificates import kubelet_client_certificate, kubelet_credentials
 from chaos.lab.node.kubelet.client_certificate import TARGET
 from chaos.model.command import HostCommand
 from tests.kit.lab_host import Host
 
 
 def fact(host: Host) -> dict[str, Any]:
-    wanted = kubelet_client_certificate.FACT
+    wanted = kubelet_client_certificate
     code, out, _ = host.run(str(wanted.command_for({})))
-    return wanted.parse(out, code)
+    found: dict[str, Any] = wanted.parse(out, code)
+    return found
 
 
 def commands(host: Host) -> tuple[str, str]:
@@ -65,7 +66,7 @@ def test_a_boot_brings_the_certificate_back() -> None:
 
 
 def test_credentials() -> None:
-    host, wanted = Host(), kubelet_credentials.FACT
+    host, wanted = Host(), kubelet_credentials
     flags = {"kubeconfig": "/etc/kubernetes/kubelet.conf", "bootstrap-kubeconfig": "/etc/kubernetes/bootstrap.conf"}
     code, out, _ = host.run(str(wanted.command_for({"kubelet-flags": flags})))
     value = wanted.parse(out, code)

@@ -8,15 +8,15 @@ import pytest
 
 import chaos.facts
 from chaos.actions.disk_slow import _RESTORE_SCRIPT
-from chaos.facts._disk_limits import limit_files
+from chaos.facts.disks import limit_files
 from chaos.lab.node.kubelet.runtime import DiskLimit, Runtime
 from chaos.lab.sim.clock import SimClock
 from chaos.model.command import HostCommand
-from chaos.model.fact import FactRef, find_fact
+from chaos.model.fact import FactRef, HostFact, find_fact
 from chaos.model.registry import discover
 from tests.kit.lab_host import Host
 
-FACTS = discover(chaos.facts, "FACT")
+FACTS = discover(chaos.facts, HostFact)
 WHERE = {"unit": "kubepods.slice", "path": "/var/lib/kubelet"}
 SET = (
     "systemctl set-property --runtime kubepods.slice 'IOReadBandwidthMax=/dev/vda 500000' "

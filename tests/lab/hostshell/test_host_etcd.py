@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.actions.etcd_leader_kill import ACTION, LeaderState, Params
-from chaos.facts._etcd import MANIFEST
+from chaos.facts.etcd import MANIFEST
 from chaos.model.action import Target
 from chaos.model.command import HostCommand
 from tests.kit.etcd_lab import CLIENT, EtcdLab

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chaos.actions import cpu_stress, disk_pressure, memory_pressure, pid_pressure
-from chaos.facts import cpu_time, disk, kubelet_flags, memory, memory_filler, pids, swap
+from chaos.facts.disks import disk
+from chaos.facts.kubelet import kubelet_flags
+from chaos.facts.machine import cpu_time, memory, pids, swap
+from chaos.facts.units import memory_filler
 from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 from tests.kit.lab_host import Host
@@ -76,29 +79,29 @@ def test_cpu_time_of_loops_up_to_their_quota() -> None:
 
 
 def cpu(host: Host) -> dict[str, float]:
-    found = fact(host, cpu_time.FACT)
+    found = fact(host, cpu_time)
     assert isinstance(found, dict)
     return found
 
 
 def test_the_host_shows_what_remains() -> None:
     host = Host()
-    free = fact(host, memory.FACT), fact(host, disk.FACT, **{"kubelet-flags": {}}), fact(host, pids.FACT)
+    free = fact(host, memory), fact(host, disk, **{"kubelet-flags": {}}), fact(host, pids)
     assert free[0] == {"total": 8 << 30, "available": 6 << 30}
     assert free[1] == {"root": "/var/lib/kubelet", "total": 40 << 30, "available": 30 << 30, "mount": "/"}
     assert free[2] == {"max": 16384, "running": 400}
-    assert fact(host, swap.FACT) == 0
-    assert fact(host, memory_filler.FACT) == "inactive"
+    assert fact(host, swap) == 0
+    assert fact(host, memory_filler) == "inactive"
     for kind in SCRIPTS:
         start(host, kind)
-    assert fact(host, memory.FACT) == {"total": 8 << 30, "available": 50 << 20}
-    assert fact(host, disk.FACT, **{"kubelet-flags": {}}) == {**free[1], "available": 2 << 30}
-    assert fact(host, pids.FACT) == {"max": 16384, "running": 16384 - 819}
-    assert fact(host, memory_filler.FACT) == "active"
+    assert fact(host, memory) == {"total": 8 << 30, "available": 50 << 20}
+    assert fact(host, disk, **{"kubelet-flags": {}}) == {**free[1], "available": 2 << 30}
+    assert fact(host, pids) == {"max": 16384, "running": 16384 - 819}
+    assert fact(host, memory_filler) == "active"
 
 
 def test_the_kubelets_flags_are_seen() -> None:
-    flags = fact(Host(), kubelet_flags.FACT)
+    flags = fact(Host(), kubelet_flags)
     assert flags == {
         "bootstrap-kubeconfig": "/etc/kubernetes/bootstrap-kubelet.conf",
         "kubeconfig": "/etc/kubernetes/kubelet.conf",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.facts import mount
+from chaos.facts.disks import mount
 from tests.kit.lab_host import Host
 
 READ_ONLY = "mount -o remount,ro,nosuid,relatime /dev/vdb1 /var/lib/data"
 
 
 def read(host: Host, path: str = "/var/lib/data") -> dict[str, str | bool]:
-    fact = mount.FACT.bind({"path": path})
+    fact = mount.bind({"path": path})
     code, out, _ = host.run(str(fact.command_for({})))
-    return fact.parse(out, code)
+    found: dict[str, str | bool] = fact.parse(out, code)
+    return found
 
 
 def test_a_data_disk_is_read_only_until_it_is_remounted() -> None:

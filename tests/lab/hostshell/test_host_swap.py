@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.facts import swap
+from chaos.facts.machine import swap
 from chaos.lab.objects.accessors import Object
 from tests.kit.lab_host import Host
 
@@ -13,7 +13,8 @@ GIB = 1 << 30
 
 def _swap(host: Host) -> int:
     code, out, _ = host.run("cat /proc/swaps")
-    return swap.FACT.parse(out, code)
+    size: int = swap.parse(out, code)
+    return size
 
 
 def _info(host: Host) -> Object:

@@ -11,18 +11,9 @@ from typing import Any
 import paramiko
 import pytest
 
-from chaos.facts import (
-    boot_id,
-    failsafe_timers,
-    inhibitor_kubelet,
-    inhibitor_locks,
-    kubelet_unit,
-    machine_id,
-    pid1_start,
-    preparing_for_shutdown,
-    scheduled_shutdown,
-    systemd_version,
-)
+from chaos.facts.identity import boot_id, machine_id, pid1_start
+from chaos.facts.logind import inhibitor_kubelet, inhibitor_locks, preparing_for_shutdown, scheduled_shutdown
+from chaos.facts.units import failsafe_timers, kubelet_unit, systemd_version
 from chaos.hosts.transports.script import armed_command_line
 from chaos.model.fact import HostFact
 
@@ -85,17 +76,17 @@ def test_the_facts_that_nodefall_reads(shared: Any) -> None:
 
     with shared.clock.participant():
         assert shared.clock.sleep(2)
-    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", read(boot_id.FACT))
-    assert re.fullmatch(r"[0-9a-f]{32}", read(machine_id.FACT))
-    assert read(kubelet_unit.FACT) == "kubelet.service"
-    assert read(inhibitor_kubelet.FACT) is True
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", read(boot_id))
+    assert re.fullmatch(r"[0-9a-f]{32}", read(machine_id))
+    assert read(kubelet_unit) == "kubelet.service"
+    assert read(inhibitor_kubelet) is True
     lock = {"who": "kubelet", "what": "shutdown", "mode": "delay", "why": "Kubelet needs time to handle node shutdown"}
-    assert read(inhibitor_locks.FACT) == [lock]
-    assert read(systemd_version.FACT) == 252
-    assert read(scheduled_shutdown.FACT) == NOTHING
-    assert read(preparing_for_shutdown.FACT) == "b false"
-    assert read(failsafe_timers.FACT) == []
-    assert abs(read(pid1_start.FACT) - 1_795_000_000) <= 1
+    assert read(inhibitor_locks) == [lock]
+    assert read(systemd_version) == 252
+    assert read(scheduled_shutdown) == NOTHING
+    assert read(preparing_for_shutdown) == "b false"
+    assert read(failsafe_timers) == []
+    assert abs(read(pid1_start) - 1_795_000_000) <= 1
 
 
 def test_an_armed_command_waits_for_input(shared: Any) -> None:
@@ -158,7 +149,7 @@ def test_a_transient_timer_fires_in_time(shared: Any) -> None:
 
 
 def failsafe_timers_command() -> str:
-    return shlex.join(failsafe_timers.FACT.command.argv)
+    return shlex.join(failsafe_timers.command.argv)
 
 
 def test_a_stopped_timer_does_not_fire(shared: Any) -> None:

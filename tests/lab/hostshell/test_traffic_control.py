@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from chaos.facts.netem_support import FACT as SUPPORT
+from chaos.facts.interfaces import netem_support
 from chaos.lab.node.impairment import Impairment
 from tests.kit.lab_host import Host
 
@@ -70,8 +70,8 @@ def test_a_second_root_another_handle_and_another_user_are_refused() -> None:
 def test_a_trial_in_a_separate_namespace_changes_nothing() -> None:
     host = Host()
     before = host.run("tc -j qdisc show")
-    code, out, _ = host.run(str(SUPPORT.command), SUPPORT.command.stdin)
-    assert SUPPORT.parse(out, code) == ["netem", "normal", "tbf", "ingress"]
+    code, out, _ = host.run(str(netem_support.command), netem_support.command.stdin)
+    assert netem_support.parse(out, code) == ["netem", "normal", "tbf", "ingress"]
     assert host.run("tc -j qdisc show") == before
     assert host.run("ip -j link show")[1].count("ifname") == 2
 

@@ -1,0 +1,52 @@
+"""The clock of a Windows host."""
+
+from __future__ import annotations
+
+from chaos.model.command import HostCommand
+from chaos.model.fact import host_fact
+from chaos.model.windows import powershell
+
+
+@host_fact(
+    "host-time",
+    "time by the host's clock, in seconds since the epoch",
+    HostCommand(powershell("[DateTimeOffset]::UtcNow.ToUnixTimeMilliseconds()"), timeout=10.0),
+)
+def host_time(stdout: str, exit_code: int) -> float:
+    """Number: seconds since the epoch, with milliseconds."""
+    text = stdout.strip()
+    if exit_code or not (text.isascii() and text.isdigit()):
+        raise ValueError("the time is not understood")
+    return int(text) / 1000
+
+
+# ``BOOT TIME SKEW``: the number of the boot, the time of that boot by the unchanged clock in milliseconds since the
+# epoch, and the seconds set. Written before the clock is set. The stopwatch counts from the boot, by no clock.
+MARK_FILE = r"C:\ProgramData\nodefall-clock"
+_PREFETCH = r"HKLM:\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
+# Sets $f to the path of the mark, $i to the number of the boot, $b to its time by the present clock.
+BOOT_SCRIPT = (
+    f"$f='{MARK_FILE}';$i=(Get-ItemProperty '{_PREFETCH}').BootId;"
+    "$u=[Diagnostics.Stopwatch]::GetTimestamp()*1000/[Diagnostics.Stopwatch]::Frequency;"
+    "$b=[long]([DateTimeOffset]::UtcNow.ToUnixTimeMilliseconds()-$u)"
+)
+
+
+@host_fact(
+    "clock-skew",
+    "seconds by which nodefall has set the clock ahead",
+    HostCommand(powershell(f'{BOOT_SCRIPT};"$i $b";if(Test-Path $f){{Get-Content $f}}')),
+)
+def clock_skew(stdout: str, exit_code: int) -> int:
+    """Whole number: seconds, 0 for a clock that nodefall has not set.
+
+    After a boot with a wrong clock it is what was set: the hardware's clock keeps it until the synchronisation is back.
+    """
+    numbers = [int(word) for word in stdout.split()]
+    if exit_code or len(numbers) not in (2, 5):
+        raise ValueError("the boot time was not printed")
+    boot, now = numbers[:2]
+    if len(numbers) == 2:
+        return 0
+    marked_boot, before, skew = numbers[2:]
+    return round((now - before) / 1000) if boot == marked_boot else skew
