@@ -99,7 +99,7 @@ def test_the_identity_of_a_machine_is_checked(connection: DirectConnection) -> N
     key = hosts.read("w1", "host-key")
     assert hosts.check("w1", FactCheck("host-key", key))[0]
     hosts.disconnect("w1")
-    connection.lab.hosts["w1"].host_key = connection.lab.hosts["w2"].host_key
+    connection.lab.hosts["w1"].machine = connection.lab.hosts["w2"].machine
     with pytest.raises(Refused, match="changed hands"):
         hosts.session("w1")
 
