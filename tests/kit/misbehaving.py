@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from chaos.kube.client import ApiClient, connect
-from chaos.model.ports import Observer
 from chaos.model.recording import Currency, RecordingEntry
 from chaos.model.threads import SYSTEM_THREADS
 
@@ -378,14 +377,3 @@ def kubeconfig(folder: Path, server: str, user: JSON | None = None, **cluster: A
 
 def plain_api(folder: Path, port: int) -> ApiClient:
     return connect(str(kubeconfig(folder, f"http://127.0.0.1:{port}")))
-
-
-def first_scrapes(observer: Observer, clock: ManualClock) -> Lines:
-    """The lines of three seconds."""
-    lines = Lines()
-    observer.start(lines)
-    clock.until(observer.has_synced)
-    clock.until(lambda: clock.now() >= 1003, step=0.05)
-    observer.stop()
-    clock.wake()
-    return lines
