@@ -7,10 +7,13 @@ import os
 import re
 import signal
 import zlib
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.kit.missing_programs import describe_missing
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -48,6 +51,15 @@ def pytest_collection_finish() -> None:
     """No garbage collection examines fifteen thousand tests again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Name the programs that were missing, after everything else but the counts."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if line := describe_missing(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line)
 
 
 def group(nodeid: str) -> str:
