@@ -33,10 +33,18 @@ _DOCKER = re.compile(  # two daemons get in each other's way
 # Ten seconds each, and many.
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
+# Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
+_CONNECTED = re.compile(r"tests/(?:cli|deploy|e2e|experiments|plugin|rehearse)/")
+_MACHINES = re.compile(r"tests/(?:realhosts|sweep)/")  # minutes each
 _APART = re.compile(r"tests/sweep/")  # minutes each
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        is_connected = _CONNECTED.match(item.nodeid) and item.get_closest_marker("lab")
+        if (is_connected and not item.get_closest_marker("smoke")) or _MACHINES.match(item.nodeid):
+            item.add_marker(pytest.mark.slow)
     if "kind" not in config.getoption("markexpr"):
         for item in items:
             if item.get_closest_marker("kind"):
