@@ -242,8 +242,8 @@ def test_a_halt_reaches_the_others_when_the_home_is_gone(make: Make) -> None:
     world.clusters["b"].is_busy = True
     thread = threading.Thread(target=world.run, daemon=True)
     thread.start()
-    until(lambda: world.clusters["b"].day)
-    world.clusters["a"].is_gone = True
+    until(lambda: world.clusters["b"].day and world.clusters["a"].day and not world.clusters["a"].is_active)
+    world.clusters["a"].is_gone = True  # its own day is over: nothing of it begins when it is back
     left = halt_fleet(world.fleet, FleetHalt("ada", "pager", 1.0), world.display.note)
     assert "a refuses the connection" in left["a"]
     assert set(left) - {"b"} == {"a", "home a"}
