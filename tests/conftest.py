@@ -34,8 +34,8 @@ _DOCKER = re.compile(  # two daemons get in each other's way
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
 # Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
-_CONNECTED = re.compile(r"tests/(?:cli|deploy|e2e|experiments|plugin|rehearse)/")
-_MACHINES = re.compile(r"tests/(?:realhosts|sweep)/")  # minutes each
+_CONNECTED = re.compile(r"tests/(?:cli|deploy|e2e|experiments|plugin|rehearse|sweep)/")
+_MACHINES = re.compile(r"tests/realhosts/")
 _APART = re.compile(r"tests/sweep/")  # minutes each
 
 
