@@ -7,10 +7,13 @@ import os
 import re
 import signal
 import zlib
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.kit.missing_programs import describe_missing
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -30,10 +33,18 @@ _DOCKER = re.compile(  # two daemons get in each other's way
 # Ten seconds each, and many.
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
+# Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
+_CONNECTED = re.compile(r"tests/(?:cli|deploy|e2e|experiments|plugin|rehearse|sweep)/")
+_MACHINES = re.compile(r"tests/realhosts/")
 _APART = re.compile(r"tests/sweep/")  # minutes each
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marker
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        is_connected = _CONNECTED.match(item.nodeid) and item.get_closest_marker("lab")
+        if (is_connected and not item.get_closest_marker("smoke")) or _MACHINES.match(item.nodeid):
+            item.add_marker(pytest.mark.slow)
     if "kind" not in config.getoption("markexpr"):
         for item in items:
             if item.get_closest_marker("kind"):
@@ -45,9 +56,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """No garbage collection examines fifteen thousand tests again."""
+    """No garbage collection examines fifteen thousand tests again.
+
+    The second collection finds hardly anything and notes that: Python collects all generations only once a quarter more
+    objects than the last time live long, and those of the tests would count as such for the rest of the session.
+    """
     gc.collect()
     gc.freeze()
+    gc.collect()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Name the programs that were missing, after everything else but the counts."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if line := describe_missing(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line)
 
 
 def group(nodeid: str) -> str:

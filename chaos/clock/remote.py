@@ -45,6 +45,8 @@ class _Connection:
     def send(self, line: str) -> None:
         try:
             self.socket.sendall(line.encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise self._closed() from error
         except OSError as error:
             raise self._error(str(error)) from error
 
@@ -53,10 +55,12 @@ class _Connection:
         while b"\n" not in self._buffer:
             try:
                 data = self.socket.recv(4096)
+            except ConnectionResetError:  # a source that ends with a request unread resets the connection
+                data = b""
             except OSError as error:
                 raise self._error(str(error)) from error
             if not data:
-                raise self._error("it closed the connection")
+                raise self._closed()
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode("ascii", "replace")
@@ -73,6 +77,9 @@ class _Connection:
     def __del__(self) -> None:  # the end of a thread ends its part in lockstep
         if hasattr(self, "socket"):
             self.socket.close()
+
+    def _closed(self) -> NodefallError:
+        return self._error("it closed the connection")
 
     def _error(self, why: str) -> NodefallError:
         return NodefallError(f"{self._where}: {why}", hint="check that the lab is still running (nodefall lab status)")

@@ -1,4 +1,4 @@
-"""The command line as a process: usage, bugs, imports."""
+"""The command line: usage, bugs, imports."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from chaos.cli.lazy import COMMANDS
 from chaos.cli.schema import schema_text
+from tests.kit.command import command
 
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT / "tests" / "load" / "data"
@@ -20,10 +21,6 @@ Process = subprocess.CompletedProcess[str]
 
 def python(*arguments: str) -> Process:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
-
-
-def nodefall(*arguments: str) -> Process:
-    return python("-m", "chaos", *arguments)
 
 
 USAGE = [
@@ -42,7 +39,7 @@ USAGE = [
 
 @pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[" ".join(a) for a, _ in USAGE])
 def test_usage_errors_are_64(arguments: list[str], message: str) -> None:
-    process = nodefall(*arguments)
+    process = command(*arguments)
     assert process.returncode == 64
     assert message in process.stderr
     assert "error: " in process.stderr
@@ -93,8 +90,8 @@ def test_the_traceback_of_a_bug_is_in_a_file() -> None:
 
 
 def test_a_closed_pipe_is_quiet() -> None:
-    command = f"{sys.executable} -m chaos schema | head -c 1"
-    process = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)  # noqa: S602 - a pipe is what is tested
+    line = f"{sys.executable} -m chaos schema | head -c 1"
+    process = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60, check=False)  # noqa: S602 - a pipe is what is tested
     assert (process.stdout, process.stderr) == ("{", "")
 
 
@@ -111,13 +108,13 @@ def test_help_imports_nothing_slow(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_examples(name: str) -> None:
-    process = nodefall(name, "--help")
+    process = command(name, "--help")
     assert process.returncode == 0, process.stderr
     assert "Examples:" in process.stdout
 
 
 def test_validate_as_json() -> None:
-    process = nodefall("validate", "--json", str(DATA / "inventory.yaml"), "nowhere.yaml")
+    process = command("validate", "--json", str(DATA / "inventory.yaml"), "nowhere.yaml")
     assert process.returncode == 64
     document = json.loads(process.stdout)
     assert document["valid"] is False
@@ -131,22 +128,22 @@ def test_validate_as_json() -> None:
 
 
 def test_list_and_explain_have_the_same_names() -> None:
-    listed = json.loads(nodefall("list", "--json").stdout)
+    listed = json.loads(command("list", "--json").stdout)
     assert {"poweroff", "power-on"} <= listed["actions"].keys()
     assert "pods" in listed["assertions"]
-    document = json.loads(nodefall("explain", "schedule-shutdown", "--json").stdout)
+    document = json.loads(command("explain", "schedule-shutdown", "--json").stdout)
     assert document["summary"] == listed["actions"]["schedule-shutdown"]
     assert document["with"][0]["key"] == "in"
     assert document["undo"] == "restores"
-    assert "kubelet configz" in nodefall("explain", "kubelet.shutdownGracePeriod").stdout
+    assert "kubelet configz" in command("explain", "kubelet.shutdownGracePeriod").stdout
 
 
 def test_facts_of_hosts_are_listed_and_explained() -> None:
-    listed = json.loads(nodefall("list", "facts", "--json").stdout)
+    listed = json.loads(command("list", "facts", "--json").stdout)
     assert "kubelet.shutdownGracePeriod" in listed["facts"]
-    assert "facts of hosts" in nodefall("list", "facts").stdout
-    assert json.loads(nodefall("list", "host-facts", "--json").stdout) == {"host-facts": listed["host-facts"]}
-    document = json.loads(nodefall("explain", "sysctl?key=vm.swappiness", "--json").stdout)
+    assert "facts of hosts" in command("list", "facts").stdout
+    assert json.loads(command("list", "host-facts", "--json").stdout) == {"host-facts": listed["host-facts"]}
+    document = json.loads(command("explain", "sysctl?key=vm.swappiness", "--json").stdout)
     assert (document["kind"], document["summary"]) == ("host fact", listed["host-facts"]["sysctl"])
     assert (document["with"][0]["key"], document["reference"]) == ("key", "sysctl?key=KEY")
     assert document["value"].startswith("Text: ")
@@ -154,27 +151,27 @@ def test_facts_of_hosts_are_listed_and_explained() -> None:
 
 def test_systems_of_actions_and_facts_are_shown() -> None:
     both, linux, windows = (
-        json.loads(nodefall("explain", name, "--json").stdout)["systems"]
+        json.loads(command("explain", name, "--json").stdout)["systems"]
         for name in ("kubelet-stop", "logind-restart", "preshutdown-order")
     )
     assert (both, linux, windows) == (["linux", "windows"], ["linux"], ["windows"])
-    assert "systems" not in json.loads(nodefall("explain", "cordon", "--json").stdout)
-    assert "systems: linux; windows\n" in nodefall("explain", "kubelet-stop").stdout
-    assert "unreported (Linux, Windows)\n" in nodefall("list", "actions").stdout
-    assert "pre-shutdown notice (Windows)\n" in nodefall("list", "host-facts").stdout
+    assert "systems" not in json.loads(command("explain", "cordon", "--json").stdout)
+    assert "systems: linux; windows\n" in command("explain", "kubelet-stop").stdout
+    assert "unreported (Linux, Windows)\n" in command("list", "actions").stdout
+    assert "pre-shutdown notice (Windows)\n" in command("list", "host-facts").stdout
 
 
 def test_a_name_of_an_action_and_of_a_fact_explains_both() -> None:
-    document = json.loads(nodefall("explain", "clock-skew", "--json").stdout)
+    document = json.loads(command("explain", "clock-skew", "--json").stdout)
     assert (document["kind"], [also["kind"] for also in document["also"]]) == ("action", ["host fact"])
-    text = nodefall("explain", "clock-skew").stdout
+    text = command("explain", "clock-skew").stdout
     assert "clock-skew (action)" in text
     assert "clock-skew (host fact)" in text
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
-    process = nodefall("completion", shell)
+    process = command("completion", shell)
     assert process.returncode == 0
     assert "_NODEFALL_COMPLETE" in process.stdout
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from tests.kit.command import command
 from tests.kit.processes import EXPERIMENTS, LAB, ROOT, nodefall
 
 DATA = ROOT / "tests" / "load" / "data"
@@ -15,14 +17,17 @@ FIRST = EXPERIMENTS / "gamedays" / "first.yaml"
 
 
 def plan(*arguments: str | Path, cwd: Path) -> dict[str, Any]:
-    done = nodefall("gameday", "plan", *arguments, "--json", cwd=cwd)
+    return planned_by(command("gameday", "plan", *arguments, "--json", cwd=cwd))
+
+
+def planned_by(done: CompletedProcess[str]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
 def test_the_calendar_is_shown_in_both_zones(tmp_path: Path) -> None:
-    done = nodefall("gameday", "plan", DATA / "gameday.yaml", "--at", "2026-12-17T15:00", "--count", "2", cwd=tmp_path)
+    done = command("gameday", "plan", DATA / "gameday.yaml", "--at", "2026-12-17T15:00", "--count", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "window in Europe/Berlin, open at 2026-12-17T15:00:00+01:00 (2026-12-17T14:00:00Z)" in lines
@@ -81,20 +86,20 @@ def test_the_hash_is_that_of_what_the_day_does(tmp_path: Path) -> None:
     ],
 )
 def test_bad_arguments(arguments: list[str], message: str) -> None:
-    done = nodefall("gameday", "plan", *arguments, cwd=DATA)
+    done = command("gameday", "plan", *arguments, cwd=DATA)
     assert done.returncode == 64
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_help_has_an_example() -> None:
-    done = nodefall("gameday", "plan", "--help", cwd=ROOT)
+    done = command("gameday", "plan", "--help", cwd=ROOT)
     assert "nodefall gameday plan experiments/gamedays/first.yaml -i hosts/lab.yaml --seed 7" in done.stdout
 
 
 @pytest.mark.lab
 def test_every_run_is_planned_on_a_cluster(tmp_path: Path) -> None:
-    document = plan(FIRST, "-i", LAB, "--seed", "3", cwd=tmp_path)
+    document = planned_by(nodefall("gameday", "plan", FIRST, "-i", LAB, "--seed", "3", "--json", cwd=tmp_path))
     runs = document["runs"]
     assert [run["entry"] for run in runs] == [entry["name"] for entry in document["entries"]]
     assert [run["seed"] for run in runs] == [seed for entry in document["entries"] for seed in entry["seeds"]]

@@ -1,25 +1,25 @@
-"""``nodefall judge`` as a process: exit codes, first lines, bad input."""
+"""``nodefall judge``: exit codes, first lines, bad input."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+
+from tests.kit.command import command
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS, EXPERIMENTS = ROOT / "tests" / "recordings", ROOT / "experiments"
 GRACEFUL, CUT = "01-graceful-poweroff.jsonl.gz", "05-power-cut.jsonl.gz"
 
 
-def nodefall(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from chaos.cli.main import run; run()", "judge", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+def nodefall(*arguments: str) -> CompletedProcess[str]:
+    return command("judge", *arguments, cwd=ROOT)
 
 
-def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> subprocess.CompletedProcess[str]:
+def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> CompletedProcess[str]:
     return nodefall(str(RECORDINGS / recording), str(EXPERIMENTS / f"{experiment}.yaml"), *rest)
 
 

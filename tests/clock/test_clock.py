@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -214,6 +215,23 @@ def test_a_time_source_that_breaks_off(answers: bytes, what: str) -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(NodefallError, match=what):
+            RemoteClock("127.0.0.1", server.getsockname()[1])
+        thread.join(10)
+
+
+def test_a_reset_reads_like_an_end() -> None:
+    """A source that closes while a request is on its way resets the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                assert connection.recv(100) == b"hello observer\n"
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(NodefallError, match="it closed the connection"):
             RemoteClock("127.0.0.1", server.getsockname()[1])
         thread.join(10)
 

@@ -77,6 +77,7 @@ def test_kind_is_called_as_it_is(path: Path) -> None:
     assert {words[words.index("kind") + 1] for words in lines} == {"up", "down"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
 def test_the_lab_is_described_and_experiments_are_collected(tmp_path: Path, path: Path) -> None:
     """The commands of the file, in a repository that has nothing but experiments."""

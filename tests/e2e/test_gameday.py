@@ -34,6 +34,7 @@ STEADY = "phase: steady state"  # lasts until the test ends it: it may be over b
 SLOW = pytest.mark.nightly  # more of what another case shows, at ten seconds of CPU each
 
 
+@pytest.mark.smoke
 def test_a_day_of_two_runs_each_once_and_a_finished_day_is_only_reported(tmp_path: Path) -> None:
     write_day(tmp_path, TWO)
     with lab(tmp_path) as inventory:

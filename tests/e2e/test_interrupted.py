@@ -42,6 +42,7 @@ def namespaces(inventory: Path, cwd: Path) -> str:
     return nodefall("undo", "--list", cwd=cwd).stdout
 
 
+@pytest.mark.smoke  # a death
 def test_after_sigkill_undo_restores_the_lab_and_a_second_undo_finds_nothing(tmp_path: Path) -> None:
     with lab(tmp_path) as inventory:
         run = start("run", POWEROFF, "-i", inventory, "--plain", "--seed", "1", cwd=tmp_path)

@@ -172,7 +172,9 @@ def test_output_that_cannot_be_written(labs: Labs, streams: str, code: int) -> N
     assert labs.left() == []
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.smoke), (signal.SIGTERM, 143)]
+)
 @pytest.mark.parametrize("moment", ["starting the lab", "objects applied"])
 def test_interrupted_while_it_starts(labs: Labs, moment: str, number: signal.Signals, code: int) -> None:
     workload = EXPERIMENTS / "workloads" / "web-db-tiers.yaml"

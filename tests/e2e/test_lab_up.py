@@ -73,6 +73,7 @@ def test_two_labs_at_once_and_what_is_refused_meanwhile(labs: Labs) -> None:
     assert labs.run("status").stdout == "no labs; start one with nodefall lab up\n"
 
 
+@pytest.mark.smoke
 def test_secrets_are_in_its_private_directory_only(labs: Labs) -> None:
     done = labs.run("up", "--out", "out.json")
     assert done.returncode == 0

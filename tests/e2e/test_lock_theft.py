@@ -143,6 +143,7 @@ def test_the_lock_of_a_killed_run_is_taken_at_once_where_its_end_is_proven(
     assert undone(inventory, tmp_path)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("phase", others_nightly(PHASES, ("inject",)))
 def test_a_run_whose_lock_is_stolen_undoes_and_is_inconclusive(inventory: Path, tmp_path: Path, phase: str) -> None:
     run, lines = begin(inventory, tmp_path, PHASES[phase])

@@ -40,6 +40,7 @@ def test_doctor_leaves_nothing_and_says_what_cannot_be_done(tmp_path: Path) -> N
         assert kubectl(*_PODS) == ""
 
 
+@pytest.mark.smoke  # over transport pod
 def test_a_run_that_dies_leaves_its_pods_to_the_undo(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         inventory, kubectl = over_pods(made)

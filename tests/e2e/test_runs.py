@@ -17,6 +17,7 @@ pytestmark = pytest.mark.lab
 MAIN = ("graceful-poweroff", "cancelled-shutdown", "lock-after-cancel", "power-cut")
 
 
+@pytest.mark.smoke  # over SSH
 @pytest.mark.parametrize("name", others_nightly(MAIN, ("graceful-poweroff",)))
 def test_a_bundled_experiment_holds_and_its_recording_gives_the_same_verdicts(tmp_path: Path, name: str) -> None:
     experiment = EXPERIMENTS / f"{name}.yaml"

@@ -26,7 +26,8 @@ ACTIONS = (
     *("cancel-shutdown", "hard-reboot", "kernel-crash", "kubelet-stop", "power-cut", "power-on", "poweroff", "reboot"),
     "schedule-shutdown",
 )
-FEW = [("cancel-shutdown", "winrm"), ("kernel-crash", "winrm"), ("reboot", "ssh"), ("poweroff", "winrm")]
+SMOKE = pytest.param("poweroff", "winrm", marks=pytest.mark.smoke)
+FEW = [("cancel-shutdown", "winrm"), ("kernel-crash", "winrm"), ("reboot", "ssh"), SMOKE]
 CASES = [(action, transport) for action in ACTIONS for transport in WINDOWS_VICTIMS] if ALL else FEW
 
 

@@ -15,7 +15,10 @@ from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, OUTCOMES, part, run, ru
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize("name", part(BUNDLED, None if IS_WHOLE else 3))
+FIRST, *OTHERS = part(BUNDLED, None if IS_WHOLE else 3)
+
+
+@pytest.mark.parametrize("name", [pytest.param(FIRST, marks=pytest.mark.smoke), *OTHERS])
 def test_it_has_its_verdict(tmp_path: Path, name: str) -> None:
     wanted = BUNDLED[name].notes["verdict"]
     outcome, result = run_as_test(name, tmp_path)

@@ -11,7 +11,7 @@ from chaos.history.trend_page import trend_page
 from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser
 from tests.kit.stored_runs import DAY, NOW, result_of, stored, within
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]
 LOADED = "location.protocol === 'file:' && document.readyState === 'complete'"
 
 

@@ -20,6 +20,9 @@ from chaos.model.ports import PowerControl
 
 SYSTEM = "27946b59-9e44-4fa7-8e91-f3527a1ef094"  # of the fake driver
 PASSWORD = "password"  # pyghmi's own
+_QUICK_SUSHY = (  # its fake machines take a random time of 1 to 11 s
+    "import random; random.randint = lambda low, high: low\nfrom sushy_tools.emulator.main import main; main()"
+)
 PLACE = SecretContext({"BMC": PASSWORD}, Path("/nowhere"))
 
 
@@ -46,7 +49,7 @@ def within(seconds: float, holds: Callable[[], bool], what: str) -> None:
 def _process(argv: list[str], control: PowerControl, log: Path) -> Iterator[PowerControl]:
     with log.open("wb") as out, subprocess.Popen(argv, stdout=out, stderr=out) as process:
         try:
-            within(60, lambda: control.state() in ("on", "off"), f"{argv[2]} to answer")
+            within(60, lambda: control.state() in ("on", "off"), f"the server of {log.name} to answer")
             yield control
         finally:
             process.terminate()
@@ -54,7 +57,7 @@ def _process(argv: list[str], control: PowerControl, log: Path) -> Iterator[Powe
 
 @contextmanager
 def sushy(folder: Path) -> Iterator[PowerControl]:
-    """Redfish with a login, on loopback. Its machine takes up to 11 s to change its state."""
+    """Redfish with a login, on loopback. Its machine takes up to a second to change its state."""
     port = free_port(socket.SOCK_STREAM)
     (folder / "users").write_text(f"admin:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
     (folder / "sushy.conf").write_text(
@@ -62,7 +65,7 @@ def sushy(folder: Path) -> Iterator[PowerControl]:
         f"SUSHY_EMULATOR_LISTEN_PORT = {port}\nSUSHY_EMULATOR_STATE_DIR = {str(folder)!r}\n"
         f"SUSHY_EMULATOR_AUTH_FILE = {str(folder / 'users')!r}\n"
     )
-    argv = [sys.executable, "-m", "sushy_tools.emulator.main", "--config", str(folder / "sushy.conf")]
+    argv = [sys.executable, "-c", _QUICK_SUSHY, "--config", str(folder / "sushy.conf")]
     with _process(argv, make_redfish_control(sushy_power(port), PLACE), folder / "sushy.log") as control:
         yield control
 

@@ -31,7 +31,8 @@ class FakeCluster(FakeKube):
     """An API server. ``verdicts``: of the entries of its day, run one after another, one for each look at its Job.
 
     ``is_gone``: it does not answer. ``denied``: verb and resource that the rights lack. ``refusal``: with which a pod
-    fails before the day begins. ``stalls``: the day goes no further.
+    fails before the day begins. ``stalls``: the day goes no further. ``is_busy``: the first entry of its day ends only
+    with a halt.
     """
 
     server = "https://fake"
@@ -40,7 +41,7 @@ class FakeCluster(FakeKube):
         super().__init__({})
         self.name, self.verdicts = name, verdicts
         self.uid = f"{name}-{uuid.uuid4()}"  # locks of this machine are by UID, and other tests run at the same time
-        self.is_gone = self.stalls = False
+        self.is_gone = self.stalls = self.is_busy = False
         self.denied: tuple[str, str] = ("", "")
         self.refusal = ""
         self.objects: dict[str, dict[str, Any]] = {}
@@ -136,9 +137,11 @@ class FakeCluster(FakeKube):
             runs = tuple(DayRun(RunKey(f"e{n}", "", 1), 1, "stop") for n in range(len(self.verdicts)))
             head = ("days", wanted["nodefall.dev/plan-hash"], 1, 1.0, "by-entry", 1, "pod", 1)
             self.write(DayState(wanted["nodefall.dev/day"], *head, runs), RunStatus.RUNNING)  # type: ignore[arg-type]
-        elif day.halt and any(run.status is RunStatus.PENDING for run in day.runs):
+        elif day.halt and (self.is_busy or any(run.status is RunStatus.PENDING for run in day.runs)):
             self.write(day, RunStatus.DONE, "interrupted")
             self._end("halted")
+        elif self.is_busy:
+            return
         elif any(run.is_open for run in day.runs):
             self.write(day, RunStatus.DONE, self.verdicts[sum(not run.is_open for run in day.runs)])
         else:
@@ -183,5 +186,6 @@ def connect_to(clusters: Mapping[str, FakeCluster], patch: pytest.MonkeyPatch) -
 
     for module in (control, coordinator, member):
         patch.setattr(module, "connect_cluster", connect)
-    patch.setattr(agent, "PERIOD", 0.02)
-    patch.setattr(coordinator, "_TICK", 0.05)
+    patch.setattr(agent, "PERIOD", 0.01)
+    patch.setattr(coordinator, "_TICK", 0.02)
+    patch.setattr(control, "_POLL", 0.02)

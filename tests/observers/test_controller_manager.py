@@ -21,7 +21,8 @@ from chaos.model.permission import Permission
 from chaos.model.ports import Response
 from chaos.model.timeline import Timeline
 from chaos.observers.controller_manager import controller_managers, verify_reachable
-from tests.kit.misbehaving import Lines, ManualClock, first_scrapes
+from tests.kit.misbehaving import Lines
+from tests.kit.turn_clock import TurnClock, first_scrapes
 
 FORCED = "attach_detach_controller_attachdetach_controller_forced_detaches"
 TEXT = (
@@ -56,7 +57,7 @@ def fails(kind: str) -> Answer:
 
 def scraped(by_url: dict[str, Answer]) -> Lines:
     """The lines of the first scrapes."""
-    clock = ManualClock()
+    clock = TurnClock()
     return first_scrapes(
         controller_managers(list(by_url), lambda url: by_url[url.removesuffix("/metrics")](url), clock), clock
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
@@ -12,26 +10,40 @@ import pytest
 
 from chaos.kube.errors import KubeRejected, KubeUnreachable
 from chaos.model.recording import LAG_BOUND
-from chaos.model.threads import ContextThread
 from chaos.observers.currency_prover import CPU_SHARE, REPLAY_PERIOD, CurrencyProver
 from chaos.observers.currency_schedule import IDLE_PERIOD
-from tests.kit.misbehaving import PATIENCE, Lines, ManualClock
+from chaos.rehearse.turns import Turns
+from tests.kit.misbehaving import Lines
+from tests.kit.turn_clock import Gate, TurnClock
+
+
+class CostlyTurns(Turns):
+    """Turns in which proofs use CPU time, as the test says."""
+
+    cpu = 0.0
+
+    def cpu_time(self) -> float:
+        return self.cpu
+
+
+class CostlyClock(TurnClock):
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: CostlyTurns = CostlyTurns(self._sim)
 
 
 class FakeWatch:
     """Current whenever it is asked, unless it is late or refused."""
 
-    def __init__(self, name: str, clock: ManualClock) -> None:
+    def __init__(self, name: str, clock: CostlyClock) -> None:
         self.name, self._clock = name, clock
         self.is_watching = True
         self.current_until = self.complete_until = 0.0
         self.replays: list[float] = []
         self.versions: list[float] = []
         self.cost = 0.0  # CPU seconds of a proof
-        self.answering = threading.Event()  # cleared: a replay takes until it is set
-        self.answering.set()
-        self.answers = threading.Event()  # cleared: so does each read
-        self.answers.set()
+        self.answering = Gate(clock)  # closed: a replay takes until it is opened
+        self.answers = Gate(clock)  # closed: so does each read
         self._replayed_until = 0.0
         self.proofs: list[float] = []
         self.late = False
@@ -40,10 +52,8 @@ class FakeWatch:
     def prove_currency(self) -> None:
         now = self._clock.now()
         self.proofs.append(now)
-        self.answers.wait(PATIENCE)
-        begin = time.thread_time()
-        while time.thread_time() - begin < self.cost:
-            pass
+        self.answers.wait()
+        self._clock.threads.cpu += self.cost
         if self.error:
             raise self.error
         if not self.late:
@@ -51,32 +61,32 @@ class FakeWatch:
 
     def note_version(self) -> None:
         self.versions.append(self._clock.now())
-        self.answers.wait(PATIENCE)
+        self.answers.wait()
 
     def replay(self) -> None:
         now = self._clock.now()
         self.replays.append(now)
-        self.answering.wait(PATIENCE)
+        self.answering.wait()
         if self.error:
             raise self.error
         self._replayed_until = now
 
 
-Made = tuple[CurrencyProver, FakeWatch, FakeWatch, ManualClock]
+Made = tuple[CurrencyProver, FakeWatch, FakeWatch, CostlyClock]
 
 
 @pytest.fixture
 def made() -> Iterator[Made]:
-    clock = ManualClock()
+    clock = CostlyClock()
     nodes, jobs = FakeWatch("nodes", clock), FakeWatch("jobs", clock)
     prover = CurrencyProver([nodes, jobs], {"nodes"}, clock)
     prover.start(Lines())
     yield prover, nodes, jobs, clock
     prover.stop()
-    clock.wake()
+    clock.close()
 
 
-def final_sample(prover: CurrencyProver, clock: ManualClock) -> list[float]:
+def final_sample(prover: CurrencyProver, clock: CostlyClock) -> list[float]:
     """When the final sample has ended, once it has."""
     ended: list[float] = []
 
@@ -84,26 +94,20 @@ def final_sample(prover: CurrencyProver, clock: ManualClock) -> list[float]:
         prover.final_sample()
         ended.append(clock.now())
 
-    ContextThread(sample).start()
+    clock.threads.thread(sample, "sample").start()
     return ended
-
-
-def prove_now(prover: CurrencyProver, clock: ManualClock) -> None:
-    thread = ContextThread(prover.prove_now)
-    thread.start()
-    clock.until(lambda: not thread.is_alive(), step=0.005)
 
 
 def test_what_is_relevant_is_proven_more_often(made: Made) -> None:
     _, nodes, jobs, clock = made
-    clock.until(lambda: clock.now() > 1000 + 2 * IDLE_PERIOD, step=0.05)
+    clock.advance_to(1000 + 2 * IDLE_PERIOD)
     assert len(nodes.proofs) > 5 * len(jobs.proofs) > 0
 
 
 def test_proofs_that_cost_much_are_rare_and_versions_are_noted_between_them(made: Made) -> None:
     _, nodes, _, clock = made
     nodes.cost = CPU_SHARE * 5
-    clock.until(lambda: clock.now() > 1040, step=0.05)
+    clock.advance_to(1040)
     assert len(nodes.proofs) < 15
     assert len(nodes.proofs) + len(nodes.versions) > 30
 
@@ -112,44 +116,43 @@ NAMES = ("nodes", "pods", "deployments", "leases", "jobs")
 
 
 @pytest.fixture
-def five() -> Iterator[tuple[CurrencyProver, list[FakeWatch], ManualClock]]:
+def five() -> Iterator[tuple[CurrencyProver, list[FakeWatch], CostlyClock]]:
     """Five watches, all relevant."""
-    clock = ManualClock()
+    clock = CostlyClock()
     watches = [FakeWatch(name, clock) for name in NAMES]
     prover = CurrencyProver(watches, NAMES, clock)
     prover.start(Lines())
     yield prover, watches, clock
     prover.stop()
-    clock.wake()
+    clock.close()
 
 
-def test_relevant_watches_take_turns(five: tuple[CurrencyProver, list[FakeWatch], ManualClock]) -> None:
+def test_relevant_watches_take_turns(five: tuple[CurrencyProver, list[FakeWatch], CostlyClock]) -> None:
     prover, watches, clock = five
-    clock.until(lambda: clock.now() > 1010, step=0.05)
+    clock.advance_to(1010)
     prover.prove_at([clock.now()])
-    clock.until(lambda: clock.now() > 1050, step=0.05)
+    clock.advance_to(1050)
     times = [sorted([*watch.proofs, *watch.versions]) for watch in watches]
     assert all(8 <= len(each) <= 14 for each in times)
     reads = sorted(t for each in times for t in each)
     gaps = [after - before for before, after in pairwise(reads)]
-    assert median(gaps) < 1.5, "one of them each second; a busy machine may run the prover late"
+    assert median(gaps) < 1.5, "one of them each second"
 
 
 def test_relevant_watches_of_a_slow_server_take_no_turns(
-    five: tuple[CurrencyProver, list[FakeWatch], ManualClock],
+    five: tuple[CurrencyProver, list[FakeWatch], CostlyClock],
 ) -> None:
     _, watches, clock = five
-    watches[0].answers.clear()
-    clock.until(lambda: bool(watches[0].proofs), step=0.05)
-    begin = clock.now()
-    clock.until(lambda: clock.now() > begin + 20, step=0.05)
+    watches[0].answers.close()
+    clock.until(lambda: bool(watches[0].proofs))
+    clock.advance(20)
     assert all(len(watch.proofs) + len(watch.versions) >= 10 for watch in watches)
-    watches[0].answers.set()
+    watches[0].answers.open()
 
 
 def test_what_is_relevant_is_replayed_now_and_then(made: Made) -> None:
     _, nodes, jobs, clock = made
-    clock.until(lambda: clock.now() > 1000 + 5 * REPLAY_PERIOD, step=0.05)
+    clock.advance_to(1000 + 5 * REPLAY_PERIOD)
     assert 4 <= len(nodes.replays) <= 6
     assert jobs.replays == []
 
@@ -157,14 +160,14 @@ def test_what_is_relevant_is_replayed_now_and_then(made: Made) -> None:
 def test_a_replay_that_is_wanted_while_another_is_under_way_follows_it(made: Made) -> None:
     prover, nodes, _, clock = made
     clock.until(lambda: len(nodes.replays) == 1)
-    nodes.answering.clear()
+    nodes.answering.close()
     clock.advance(1)
-    prove_now(prover, clock)
+    prover.prove_now()
     clock.until(lambda: len(nodes.replays) == 2)
-    prove_now(prover, clock)
-    prove_now(prover, clock)
+    prover.prove_now()
+    prover.prove_now()
     assert len(nodes.replays) == 2
-    nodes.answering.set()
+    nodes.answering.open()
     clock.until(lambda: len(nodes.replays) == 3)
 
 
@@ -172,7 +175,7 @@ def test_a_watch_that_is_not_open_is_not_proven(made: Made) -> None:
     _, nodes, jobs, clock = made
     jobs.is_watching = False
     before = len(jobs.proofs)
-    clock.until(lambda: clock.now() > 1030, step=0.05)
+    clock.advance_to(1030)
     assert len(jobs.proofs) <= before + 1
     assert nodes.proofs
 
@@ -182,53 +185,45 @@ def test_a_proof_at_a_moment(made: Made) -> None:
     clock.until(lambda: bool(nodes.proofs))
     prover.prove_at([1000.6])
     clock.advance(0.5)
-    clock.until(lambda: any(1000.6 <= t < 1000.95 for t in nodes.proofs), step=0.001)  # slow, for a busy machine
+    clock.until(lambda: any(1000.6 <= t < 1000.95 for t in nodes.proofs))
 
 
 def test_of_a_slow_server_more_is_read_when_it_matters(made: Made) -> None:
     prover, nodes, _, clock = made
-    clock.until(lambda: clock.now() > 1005, step=0.05)
+    clock.advance_to(1005)
     prover.prove_at([clock.now()])
     clock.until(lambda: len(nodes.proofs) > 5)
     assert nodes.versions == [], "a quick one is not"
-    nodes.answers.clear()
+    nodes.answers.close()
     answered = len(nodes.proofs)
-    clock.until(lambda: len(nodes.proofs) > answered + 4, step=0.05)
+    clock.until(lambda: len(nodes.proofs) > answered + 4)
     prover.prove_at([clock.now()])
     clock.until(lambda: len(nodes.versions) >= 10)
     before = len(nodes.versions)
-    ended = threading.Event()
-
-    def step() -> None:
-        with prover.watch_closely():
-            ended.wait(PATIENCE)
-
-    ContextThread(step).start()
-    begin = clock.now()
-    clock.until(lambda: clock.now() > begin + 2.5, step=0.05)
-    assert len(nodes.versions) > before
-    ended.set()
-    nodes.answers.set()
+    with prover.watch_closely():
+        clock.advance(2.5)
+        assert len(nodes.versions) > before
+    nodes.answers.open()
 
 
 def test_of_many_reads_only_some_are_under_way(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others follow, unless the run has ended by then."""
     monkeypatch.setattr("chaos.observers.currency_prover._MAX_WORKERS", 3)
     prover, nodes, _, clock = made
-    nodes.answers.clear()
+    nodes.answers.close()
     before = len(nodes.proofs)
-    clock.until(lambda: clock.now() > 1010, step=0.05)
+    clock.advance_to(1010)
     prover.prove_at([clock.now()])
     assert len(nodes.proofs) + len(nodes.versions) <= before + 3
     before = len(nodes.proofs) + len(nodes.versions)
-    nodes.answers.set()
+    nodes.answers.open()
     clock.until(lambda: len(nodes.proofs) + len(nodes.versions) > before + 5)
-    nodes.answers.clear()
-    clock.until(lambda: clock.now() > 1025, step=0.05)
+    nodes.answers.close()
+    clock.advance_to(1025)
     prover.stop()
     before = len(nodes.proofs) + len(nodes.versions)
-    nodes.answers.set()
-    clock.until(lambda: not any(thread.name == "currency read" for thread in threading.enumerate()))
+    nodes.answers.open()
+    clock.advance(10)
     assert len(nodes.proofs) + len(nodes.versions) == before
 
 
@@ -236,7 +231,7 @@ def test_a_proof_at_once(made: Made) -> None:
     prover, nodes, _, clock = made
     clock.advance(0.05)
     begin = clock.now()
-    prove_now(prover, clock)
+    prover.prove_now()
     assert nodes.current_until >= begin
 
 
@@ -244,7 +239,7 @@ def test_a_proof_at_once_is_not_waited_for_long(made: Made) -> None:
     prover, nodes, _, clock = made
     nodes.late = True
     begin = clock.now()
-    prove_now(prover, clock)
+    prover.prove_now()
     assert clock.now() <= begin + 0.5
 
 
@@ -254,10 +249,10 @@ def test_before_the_judgement_what_is_late_is_waited_for(made: Made) -> None:
     clock.advance(5)
     began = clock.now()
     ended = final_sample(prover, clock)
-    clock.until(lambda: clock.now() > began + 10, step=0.05)
+    clock.advance_to(began + 10)
     assert ended == []
     nodes.late = False
-    clock.until(lambda: bool(ended), step=0.05)
+    clock.until(lambda: bool(ended))
     assert nodes.complete_until >= began
     assert jobs.current_until >= began
 
@@ -272,7 +267,7 @@ class BookmarkedWatch(FakeWatch):
 
 @pytest.mark.parametrize("late", [set(), {"nodes"}, {"nodes", "pods"}])
 def test_a_wait_before_the_judgement_says_what_for(late: set[str]) -> None:
-    clock, notes = ManualClock(), list[str]()
+    clock, notes = CostlyClock(), list[str]()
     watches = [BookmarkedWatch(name, clock) for name in ("pods", "nodes", "jobs")]
     prover = CurrencyProver(watches, {"nodes", "pods"}, clock, notes.append)
     prover.start(Lines())
@@ -280,10 +275,10 @@ def test_a_wait_before_the_judgement_says_what_for(late: set[str]) -> None:
     for watch in watches:
         watch.late = watch.name in late | {"jobs"}  # what nothing asks about is not waited for
     ended = final_sample(prover, clock)
-    clock.until(lambda: bool(ended or notes), step=0.005)
-    clock.until(lambda: bool(ended), step=0.2)
+    clock.until(lambda: bool(ended or notes))
+    clock.until(lambda: bool(ended))
     prover.stop()
-    clock.wake()
+    clock.close()
     names = ", ".join(sorted(late))
     assert notes == ([f"waiting until the watches of {names} have all changes, at most 60 s"] if late else [])
 
@@ -295,7 +290,7 @@ def test_what_never_comes_is_waited_for_in_vain_only_so_long(made: Made) -> None
     clock.advance(5)
     began = clock.now()
     ended = final_sample(prover, clock)
-    clock.until(lambda: bool(ended), step=0.2)
+    clock.until(lambda: bool(ended))
     assert LAG_BOUND <= ended[0] - began < LAG_BOUND + 10
 
 
@@ -305,6 +300,6 @@ def test_a_server_that_is_gone_is_not_requested_at_every_tick_before_the_judgeme
     clock.advance(5)
     nodes.proofs, nodes.replays, nodes.versions = [], [], []
     ended = final_sample(prover, clock)
-    clock.until(lambda: bool(ended), step=0.1)
+    clock.until(lambda: bool(ended))
     assert LAG_BOUND / 10 < len(nodes.replays) < LAG_BOUND
     assert LAG_BOUND / 10 < len(nodes.proofs) + len(nodes.versions) < LAG_BOUND * 2

@@ -16,7 +16,8 @@ from chaos.model.kube import Address, DaemonEndpoints, Endpoint, Node, NodeStatu
 from chaos.model.ports import Response
 from chaos.observers.kubelet_metrics import METRIC_PREFIXES, KubeletMetrics, kubelet_endpoint, parse_configz
 from chaos.observers.scraper import filter_metrics
-from tests.kit.misbehaving import Lines, ManualClock, first_scrapes
+from tests.kit.misbehaving import Lines
+from tests.kit.turn_clock import TurnClock, first_scrapes
 
 METRICS = (
     b"# HELP kubelet_graceful_shutdown_start_time_seconds [ALPHA] Last graceful shutdown start time\n"
@@ -80,7 +81,7 @@ def fails(kind: str) -> Answer:
 
 def scraped(api: Kubelet, proxy: bool = False, node: Node | None = NODE) -> Lines:
     """The lines of the first scrapes, as many as come in three seconds."""
-    clock = ManualClock()
+    clock = TurnClock()
     return first_scrapes(KubeletMetrics(api, clock, ["n1"], lambda _: node, proxy), clock)
 
 

@@ -24,6 +24,7 @@ from chaos.observers.probe import (
 )
 from tests.kit.misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
 from tests.kit.tls_authority import Authority
+from tests.kit.turn_clock import TurnClock
 
 PROXY = "/api/v1/namespaces/demo/services/web:80/proxy/"
 
@@ -140,7 +141,7 @@ def test_without_an_api_server_there_is_no_finding_about_the_service(tmp_path: P
 
 def test_what_is_recorded() -> None:
     """A failure, a blind time, a slow answer and a good one, each a second after the other."""
-    clock, lines = ManualClock(), Lines()
+    clock, lines = TurnClock(), Lines()
     script: list[Exception | int] = [
         ProbeFailed("refused"),
         ProbeNotSent("no DNS"),
@@ -162,9 +163,9 @@ def test_what_is_recorded() -> None:
 
     probe = ProbeObserver(Probe(name="shop", tcp="x:1"), ask, clock)
     probe.start(lines)
-    clock.until(lambda: len(turns) > 6, step=0.25)
+    clock.until(lambda: len(turns) > 6)
     probe.stop()
-    clock.wake()
+    clock.close()
     answers = [msgspec.json.decode(line.object, type=ProbeResult) for line in lines.of("probe")[:4]]
     assert [(a.ok, a.status) for a in answers] == [(False, None), (False, 200), (True, 200), (False, 503)]
     assert [a.error for a in answers] == ["refused", "it took 3.0 s", "", "HTTP 503"]
@@ -178,7 +179,7 @@ def test_what_is_recorded() -> None:
 @pytest.mark.parametrize("failure", [None, ProbeFailed("no answer in time")], ids=["answered", "timed out"])
 def test_a_probe_during_which_this_process_was_stopped_says_nothing(failure: ProbeFailed | None) -> None:
     """As by SIGSTOP, or a laptop that was closed, for 30 s in the second probe."""
-    clock, lines = ManualClock(), Lines()
+    clock, lines = TurnClock(), Lines()
     began: list[float] = []
 
     def ask() -> int:
@@ -191,9 +192,9 @@ def test_a_probe_during_which_this_process_was_stopped_says_nothing(failure: Pro
 
     probe = ProbeObserver(Probe(name="shop", tcp="x:1"), ask, clock)
     probe.start(lines)
-    clock.until(lambda: len(began) > 3, step=0.25)
+    clock.until(lambda: len(began) > 3)
     probe.stop()
-    clock.wake()
+    clock.close()
     assert all(msgspec.json.decode(line.object, type=ProbeResult).ok for line in lines.of("probe"))
     *_, (start, end, reason) = lines.windows()
     assert (start, end) == (began[1], began[2])

@@ -14,7 +14,8 @@ from chaos.model.probes import Query
 from chaos.model.recording import QueryResult, Series
 from chaos.observers.prometheus import PrometheusObserver
 from chaos.observers.promql import PrometheusClient, PrometheusUnavailable, QueryRefused
-from tests.kit.misbehaving import KubeServer, Lines, ManualClock, serving
+from tests.kit.misbehaving import KubeServer, Lines, serving
+from tests.kit.turn_clock import TurnClock
 
 VECTOR = [{"metric": {"node": "a"}, "value": [5.5, "1"]}, {"metric": {}, "value": [5.5, "NaN"]}]
 MATRIX = [{"metric": {"node": "a"}, "values": [[5, "1"], [6, "+Inf"], [7, "2.5"]]}]
@@ -92,7 +93,7 @@ def test_no_server() -> None:
 class Server(PrometheusClient):
     """A Prometheus whose clock is ``ahead`` of ours, and that scraped ``age`` seconds ago."""
 
-    def __init__(self, clock: ManualClock) -> None:
+    def __init__(self, clock: TurnClock) -> None:
         super().__init__("http://unused")
         self.clock, self.ahead, self.age = clock, 30.0, 1.0
         self.lost = False
@@ -117,7 +118,7 @@ class Watched:
     """An observer with two queries, and what it recorded."""
 
     def __init__(self) -> None:
-        self.clock, self.lines = ManualClock(), Lines()
+        self.clock, self.lines = TurnClock(), Lines()
         self.server = Server(self.clock)
         queries = [Query(name="quick", query="a", every="2s"), Query(name="slow", query="b", every="10s")]
         self.observer = PrometheusObserver(self.server, queries, 20.0, self.clock)
@@ -126,7 +127,7 @@ class Watched:
         self.observer.start(self.lines)
 
     def until(self, holds: Callable[[], bool]) -> None:
-        self.clock.until(holds, step=0.5)
+        self.clock.until(holds)
 
     def results(self, name: str) -> list[tuple[float, QueryResult]]:
         lines = [line for line in self.lines.of("prometheus") if line.type == name]
@@ -134,7 +135,7 @@ class Watched:
 
     def stop(self) -> None:
         self.observer.stop()
-        self.clock.wake()
+        self.clock.close()
 
 
 def test_queries_are_polled_in_the_runs_clock() -> None:
@@ -148,14 +149,14 @@ def test_queries_are_polled_in_the_runs_clock() -> None:
     for t, result in watched.results("quick")[:6]:
         assert result.query == "a"
         ((at, value),) = result.series[0].values
-        assert at == pytest.approx(t, abs=0.6)
+        assert at == pytest.approx(t)
         assert value == 7.0
     (start, _), (end, step) = watched.results("quick")[-1][1].series[0].values
-    assert start == pytest.approx(1000.0, abs=0.6)
+    assert start == pytest.approx(1000.0)
     assert step == 2.0
-    assert end == pytest.approx(watched.results("quick")[-1][0], abs=0.6)
+    assert end == pytest.approx(watched.results("quick")[-1][0])
     assert watched.lines.windows() == []
-    assert watched.observer.offset == pytest.approx(30.0, abs=0.6)
+    assert watched.observer.offset == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize(

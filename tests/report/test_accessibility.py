@@ -14,7 +14,7 @@ from chaos.report import html
 from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser, Page
 from tests.kit.reported_runs import SCENES, load
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]
 SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
 DAILY = {("violated", "desktop", "light"), ("violated", "phone", "dark")}
 # A contrast that axe cannot compute is none that was tested. It computes none of pictures and lone signs, for which

@@ -17,7 +17,7 @@ from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser, Page
 
 Made = tuple[RunResult, Timeline]
 Open = Callable[..., Page]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]
 
 ROW_OF = "rows.findIndex((row) => row.label.includes(%r))"
 WHOLE = "Math.abs(view.from - full.from) < 1 && Math.abs(view.to - full.to) < 1"  # the whole run is visible

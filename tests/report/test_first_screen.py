@@ -14,7 +14,7 @@ from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser, Page
 from tests.kit.first_screen import readable_lines
 from tests.kit.reported_runs import load
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]
 SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
 CLEAN = r"✓ Nothing was left behind\."
 RUN = r"{} on worker-1 · \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC"

@@ -25,7 +25,10 @@ from tests.kit.live_client import report_shown
 from tests.kit.live_pages import data_shown, open_live, problems, until
 from tests.kit.story import RECORDINGS, manifests, plugin_registry, shipped
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open the page in")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to open the page in"),
+]
 EXPERIMENT = "graceful-poweroff"
 
 

@@ -50,7 +50,11 @@ def box(docker: Docker) -> Iterator[str]:
     docker("rm", "--force", name)
 
 
-@pytest.fixture(params=["ssh", "pod", "pod-v4", pytest.param("docker", marks=pytest.mark.root)])
+SSH = pytest.param("ssh", marks=pytest.mark.slow)  # test_ssh_session.py meets a real sshd in every run
+DOCKER = pytest.param("docker", marks=[pytest.mark.root, pytest.mark.slow])
+
+
+@pytest.fixture(params=[SSH, "pod", "pod-v4", DOCKER])
 def link(request: pytest.FixtureRequest, keys: Path, tmp_path: Path) -> Iterator[HostLink]:
     if request.param == "ssh" and not SSHD.exists():
         pytest.skip("openssh-server is not installed")

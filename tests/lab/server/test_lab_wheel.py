@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 ROOT = Path(__file__).parents[3]
 PYPROJECT = """
 [build-system]

@@ -22,7 +22,7 @@ from winrm.protocol import Protocol
 from tests.kit.winrm_exchanges import load
 from tests.lab.conftest import Client, start, stop
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 NODES = [{"name": "cp", "role": "control-plane"}, {"name": "win1", "os": "windows", "bootSeconds": 10}]
 POWERSHELL = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
 
