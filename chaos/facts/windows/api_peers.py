@@ -12,12 +12,6 @@ from chaos.model.fact import HostFact
 from chaos.model.windows import powershell
 
 _PORTS = (443, 6443)
-# The errors of both cmdlets mean that there is none; the last one would end in exit code 1.
-_SCRIPT = (
-    "$p=@(Get-Process -Name kubelet -ErrorAction SilentlyContinue|%{{$_.Id}});"
-    "Get-NetTCPConnection -State Established -RemotePort {ports} -ErrorAction SilentlyContinue|"
-    '?{{$p -contains $_.OwningProcess}}|%{{"$($_.RemoteAddress) $($_.RemotePort)"}};exit 0'
-)
 
 
 class ApiPeers(HostFact):
@@ -29,8 +23,7 @@ class ApiPeers(HostFact):
 
     def command_for(self, known: Mapping[str, Any]) -> HostCommand:
         port = urlsplit(str(known["kubelet-server"])).port or _PORTS[0]
-        ports = ",".join(str(number) for number in sorted({port, *_PORTS}))
-        return HostCommand(powershell(_SCRIPT.format(ports=ports)))
+        return HostCommand(powershell("list-peers", ports=sorted({port, *_PORTS})))
 
     def parse(self, stdout: str, exit_code: int) -> list[list[str | int]]:
         if exit_code:

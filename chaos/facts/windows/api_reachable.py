@@ -13,9 +13,6 @@ from chaos.model.windows import powershell
 
 CONNECT_TIMEOUT = 3  # seconds for all addresses together, as they are tried at once
 
-# Not [Environment]::TickCount: its 32 bits overflow after 25 days of uptime.
-_TICKS, _FREQUENCY = "[Diagnostics.Stopwatch]::GetTimestamp()", "[Diagnostics.Stopwatch]::Frequency"
-
 
 class ApiReachable(HostFact):
     """Mapping ``{"ipv4": true, "ipv6": false}`` of the families with a known address; true if an address answers."""
@@ -29,7 +26,9 @@ class ApiReachable(HostFact):
         endpoints = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
         if not endpoints:
             raise ValueError("no address of an API server is known on the host")
-        return HostCommand(powershell(_probe_script(sorted(endpoints))), timeout=30.0 + CONNECT_TIMEOUT)
+        probes = [_probe(address, int(port)) for address, port in sorted(endpoints)]
+        script = powershell("probe-endpoints", endpoints=probes, seconds=CONNECT_TIMEOUT)
+        return HostCommand(script, timeout=30.0 + CONNECT_TIMEOUT)
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, bool]:
         if exit_code:
@@ -46,21 +45,9 @@ class ApiReachable(HostFact):
         return reachable
 
 
-def _probe_script(endpoints: list[tuple[str, int]]) -> str:
-    """All attempts begin at once: in sequence, a partition in between would show in some of them only.
-
-    A TcpClient without an address family is one for IPv4. Wait raises an error for a refused connection; nothing else
-    is in the try block, as another error would pass for an address that does not answer.
-    """
-    begin, end = [], []
-    for number, (address, port) in enumerate(endpoints):
-        family = "InterNetworkV6" if ipaddress.ip_address(address).version == 6 else "InterNetwork"
-        begin.append(f"$c{number}=New-Object Net.Sockets.TcpClient('{family}')")
-        begin.append(f"$t{number}=$c{number}.ConnectAsync('{address}',{int(port)})")
-        end.append(f"$w=[Math]::Max(1,[int](($e-{_TICKS})*1000/{_FREQUENCY}))")
-        end.append(f"try{{$r=$t{number}.Wait($w)}}catch{{$r=$false}}")
-        end.append(f'"{address} $r"')
-    return ";".join([*begin, f"$e={_TICKS}+{CONNECT_TIMEOUT}*{_FREQUENCY}", *end, "exit 0"])
+def _probe(address: str, port: int) -> dict[str, str | int]:
+    family = "InterNetworkV6" if ipaddress.ip_address(address).version == 6 else "InterNetwork"
+    return {"address": address, "family": family, "port": port}
 
 
 FACT = ApiReachable()

@@ -6,17 +6,6 @@ from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 from chaos.model.windows import powershell
 
-# ``BOOT TIME SKEW``: the number of the boot, the time of that boot by the unchanged clock in milliseconds since the
-# epoch, and the seconds set. Written before the clock is set. The stopwatch counts from the boot, by no clock.
-MARK_FILE = r"C:\ProgramData\nodefall-clock"
-_PREFETCH = r"HKLM:\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
-# Sets $f to the path of the mark, $i to the number of the boot, $b to its time by the present clock.
-BOOT_SCRIPT = (
-    f"$f='{MARK_FILE}';$i=(Get-ItemProperty '{_PREFETCH}').BootId;"
-    "$u=[Diagnostics.Stopwatch]::GetTimestamp()*1000/[Diagnostics.Stopwatch]::Frequency;"
-    "$b=[long]([DateTimeOffset]::UtcNow.ToUnixTimeMilliseconds()-$u)"
-)
-
 
 class ClockSkew(HostFact):
     """Whole number: seconds, 0 for a clock that nodefall has not set.
@@ -26,7 +15,7 @@ class ClockSkew(HostFact):
 
     name = "clock-skew"
     summary = "seconds by which nodefall has set the clock ahead"
-    command = HostCommand(powershell(f'{BOOT_SCRIPT};"$i $b";if(Test-Path $f){{Get-Content $f}}'))
+    command = HostCommand(powershell("read-clock"))
 
     def parse(self, stdout: str, exit_code: int) -> int:
         numbers = [int(word) for word in stdout.split()]

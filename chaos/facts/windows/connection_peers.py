@@ -13,7 +13,7 @@ class ConnectionPeers(HostFact):
 
     name = "connection-peers"
     summary = "address that nodefall's connection comes from, as seen by the host"
-    command = HostCommand(powershell('"$env:SSH_CONNECTION";exit 0'))
+    command = HostCommand(powershell("read-connection"))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         words = stdout.split()

@@ -6,12 +6,6 @@ from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 from chaos.model.windows import powershell
 
-# The active store is what acts, with the policy of a group. netsh.exe would print translated words.
-_SCRIPT = (
-    "Get-NetFirewallProfile -PolicyStore ActiveStore|"
-    '%{"profile $($_.Name) $($_.Enabled) $($_.AllowLocalFirewallRules)"};'
-    'Get-NetConnectionProfile -ErrorAction SilentlyContinue|%{"network $($_.NetworkCategory)"};exit 0'
-)
 _DOMAIN = "DomainAuthenticated"  # category of a network whose profile is Domain
 
 
@@ -23,7 +17,7 @@ class FirewallState(HostFact):
 
     name = "firewall-state"
     summary = "state of the Windows firewall by profile in use"
-    command = HostCommand(powershell(_SCRIPT))
+    command = HostCommand(powershell("read-firewall"))
 
     def parse(self, stdout: str, exit_code: int) -> dict[str, str]:
         states: dict[str, str] = {}

@@ -14,7 +14,7 @@ class HostAddresses(HostFact):
 
     name = "host-addresses"
     summary = "addresses of the host's interfaces"
-    command = HostCommand(powershell("(Get-NetIPAddress).IPAddress"))
+    command = HostCommand(powershell("list-addresses"))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code or not stdout.strip():

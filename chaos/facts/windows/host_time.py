@@ -12,7 +12,7 @@ class HostTime(HostFact):
 
     name = "host-time"
     summary = "time by the host's clock, in seconds since the epoch"
-    command = HostCommand(powershell("[DateTimeOffset]::UtcNow.ToUnixTimeMilliseconds()"), timeout=10.0)
+    command = HostCommand(powershell("read-time"), timeout=10.0)
 
     def parse(self, stdout: str, exit_code: int) -> float:
         text = stdout.strip()

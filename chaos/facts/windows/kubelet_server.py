@@ -18,8 +18,6 @@ KUBECONFIGS = (
     r"C:\k\kubeconfig",
 )
 _SERVER = re.compile(r"^\s*server:\s*[\"']?(https://[^\s\"']+)", re.MULTILINE)
-_FILES = ",".join(f"'{path}'" for path in KUBECONFIGS)
-_SCRIPT = f"foreach($f in {_FILES}){{if(Test-Path $f){{Get-Content $f|Where-Object{{$_ -match '^\\s*server:'}}}}}}"
 
 
 class KubeletServer(HostFact):
@@ -27,7 +25,7 @@ class KubeletServer(HostFact):
 
     name = "kubelet-server"
     summary = "URL of the API server in the kubelet's kubeconfig"
-    command = HostCommand(powershell(_SCRIPT))
+    command = HostCommand(powershell("read-server", files=KUBECONFIGS))
 
     def parse(self, stdout: str, exit_code: int) -> str:
         match = _SERVER.search(stdout)

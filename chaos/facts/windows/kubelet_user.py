@@ -12,14 +12,6 @@ FILES = (
     r"C:\var\lib\kubelet\pki\kubelet-client-current.pem",
     r"C:\k\pki\kubelet-client-current.pem",
 )
-_LIST = ",".join(f"'{name}'" for name in FILES)
-_SCRIPT = (
-    f"foreach($file in {_LIST}){{"
-    "if(Test-Path $file){$inside=$false;foreach($line in Get-Content $file){"
-    "if($line -eq '-----BEGIN CERTIFICATE-----'){$inside=$true};"
-    "if($inside){$line};"
-    "if($line -eq '-----END CERTIFICATE-----'){$inside=$false}}}}"
-)
 
 
 class KubeletUser(HostFact):
@@ -27,7 +19,7 @@ class KubeletUser(HostFact):
 
     name = "kubelet-user"
     summary = "user as which the kubelet authenticates"
-    command = HostCommand(powershell(_SCRIPT))
+    command = HostCommand(powershell("read-certificates", files=FILES))
 
     def parse(self, stdout: str, exit_code: int) -> str:
         if exit_code:

@@ -6,18 +6,7 @@ from chaos.model.command import HostCommand
 from chaos.model.fact import HostFact
 from chaos.model.windows import powershell
 
-_SERVICING, _UPDATE = "Component Based Servicing", r"WindowsUpdate\Auto Update"
-_KEYS = {
-    "PackagesPending": _SERVICING,
-    "RebootInProgress": _SERVICING,
-    "RebootPending": _SERVICING,
-    "RebootRequired": _UPDATE,
-}
-_SCRIPT = (
-    r"$r='HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\';"
-    + "".join(rf'''"{name} $(Test-Path ($r+'{key}\{name}'))";''' for name, key in _KEYS.items())
-    + "exit 0"
-)
+_MARKS = {"PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired"}
 
 
 class PendingReboot(HostFact):
@@ -28,11 +17,11 @@ class PendingReboot(HostFact):
 
     name = "pending-reboot"
     summary = "marks of updates that wait for a restart, which then takes minutes longer"
-    command = HostCommand(powershell(_SCRIPT))
+    command = HostCommand(powershell("read-pending-reboot"))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         rows = dict(line.split() for line in stdout.splitlines() if len(line.split()) == 2)
-        if exit_code or rows.keys() != _KEYS.keys() or not set(rows.values()) <= {"True", "False"}:
+        if exit_code or rows.keys() != _MARKS or not set(rows.values()) <= {"True", "False"}:
             raise ValueError("the keys of pending updates were not read")
         return sorted(name for name, there in rows.items() if there == "True")
 

@@ -12,7 +12,7 @@ from chaos.model.fact import HostFact
 from chaos.model.machine_address import plain_address
 from chaos.model.windows import powershell
 
-_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")  # what a script may quote
+_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")  # of a name or an address
 
 
 class ServerAddresses(HostFact):
@@ -26,7 +26,7 @@ class ServerAddresses(HostFact):
         host = urlsplit(str(known["kubelet-server"])).hostname
         if not host or not _HOST.fullmatch(host):
             raise ValueError(f"{known['kubelet-server']} has no host")
-        return HostCommand(powershell(f"[Net.Dns]::GetHostAddresses('{host}')|%{{$_.IPAddressToString}}"))
+        return HostCommand(powershell("resolve-name", name=host))
 
     def parse(self, stdout: str, exit_code: int) -> list[str]:
         if exit_code:

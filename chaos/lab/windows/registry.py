@@ -9,8 +9,6 @@ CONTROL = r"HKLM\SYSTEM\CurrentControlSet\Control"
 CRASH_CONTROL = CONTROL + r"\CrashControl"
 SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 PREFETCH = CONTROL + r"\Session Manager\Memory Management\PrefetchParameters"
-WINDOWS_NT = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
-NUMBERS = ("REG_DWORD", "REG_QWORD")
 
 Data = str | int | tuple[str, ...]
 
@@ -80,11 +78,6 @@ class WindowsRegistry:
         """All values of a key, None if the key does not exist. Raises KeyPathError."""
         found = self._keys.get(full_path(path).lower())
         return None if found is None else list(found[1].values())
-
-    def subkeys(self, path: str) -> list[str]:
-        """Full paths of the keys directly below a key. Raises KeyPathError."""
-        prefix = full_path(path).lower() + "\\"
-        return [p for key, (p, _) in self._keys.items() if key.startswith(prefix) and "\\" not in key[len(prefix) :]]
 
     def display_path(self, path: str) -> str:
         """Path of an existing key with the case of its creation. Raises KeyPathError."""

@@ -162,8 +162,7 @@ class ServiceManager:
         service.exit_code, service.pid = 1067, 0
         self._set(service, STOPPED)
         delay = service.restart_after
-        message = f"The {service.display_name} service terminated unexpectedly."  # invented: the rest of the text
-        self._log.write(SCM, 7031, message, ("param1", service.display_name))
+        self._log.write(SCM, 7031, ("param1", service.display_name))
         if delay is not None:
             self._after(delay, self._restart, service)
 
@@ -245,8 +244,7 @@ class ServiceManager:
     def _set(self, service: Service, state: int) -> None:
         service.state = state
         if state in (STOPPED, RUNNING):
-            words = f"The {service.display_name} service entered the {STATE_NAMES[state].lower()} state."
-            self._log.write(SCM, 7036, words, ("param1", service.display_name), ("param2", STATE_NAMES[state].lower()))
+            self._log.write(SCM, 7036, ("param1", service.display_name), ("param2", STATE_NAMES[state].lower()))
         for call in self.on_change:
             call(service)
 

@@ -22,13 +22,13 @@ def created(request: Request, shell: RemoteShell) -> str:
 def described(shell: RemoteShell, resource: str) -> str:
     """The element Shell. Lifetime and Name are not in it, though they may be asked for."""
     variables = "".join(
-        f"<rsp:Variable Name={quoteattr(name)}>{escape(value)}</rsp:Variable>" for name, value in shell.shown_variables
+        f"<rsp:Variable Name={quoteattr(name)}>{escape(value)}</rsp:Variable>" for name, value in shell.variables
     )
-    directory = f"<rsp:WorkingDirectory>{escape(shell.shown_directory)}</rsp:WorkingDirectory>"
+    directory = f"<rsp:WorkingDirectory>{escape(shell.directory)}</rsp:WorkingDirectory>"
     return (
         f'<rsp:Shell xmlns:rsp="{SHELL}"><rsp:ShellId>{shell.id}</rsp:ShellId><rsp:ResourceUri>{escape(resource)}'
         f"</rsp:ResourceUri><rsp:Owner>{escape(shell.owner)}</rsp:Owner><rsp:ClientIP>{escape(shell.client_ip)}"
-        f"</rsp:ClientIP>{directory if shell.shown_directory else ''}"
+        f"</rsp:ClientIP>{directory if shell.directory else ''}"
         f"{f'<rsp:Environment>{variables}</rsp:Environment>' if variables else ''}"
         f"<rsp:IdleTimeOut>PT{shell.idle_timeout:.3f}S</rsp:IdleTimeOut>"
         f"<rsp:InputStreams>{escape(shell.input_streams)}</rsp:InputStreams>"

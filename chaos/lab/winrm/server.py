@@ -19,7 +19,7 @@ from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import WinRmMisbehaviour
-from chaos.lab.windows.machine import WINRM, WINRM_PORT, WINRM_TLS_PORT, WindowsMachine
+from chaos.lab.windows.machine import WINRM, WindowsMachine
 from chaos.lab.winrm.authentication import CONTENT_TYPE, PROTOCOL, Account, Logins, NegotiateContext, SealError
 from chaos.lab.winrm.service import Client, WsmanService
 from chaos.lab.winshell.inbound_gate import InboundGate
@@ -47,7 +47,7 @@ class WinRmServer:
     ) -> None:
         self._machine, self._lockstep = machine, lockstep
         self.http, self.https = ports
-        self._gates = (InboundGate(machine, WINRM_PORT, self.http), InboundGate(machine, WINRM_TLS_PORT, self.https))
+        self._gates = (InboundGate(machine, self.http), InboundGate(machine, self.https))
         self._tls, self._logins = tls, Logins(account)
         self.service = WsmanService(WinHost(machine, sim, lockstep, PROGRAMS), misbehaviours)
         self._is_serving = self._has_served = self._was_off = False
@@ -62,7 +62,6 @@ class WinRmServer:
     async def start(self) -> None:
         await self._runner.setup()
         self._machine.on_change.append(self._on_machine_change)
-        self._machine.client_lists.append(self._clients)
         self._on_machine_change(self._machine)
         for port in (self.http, self.https):
             await port.wait_started()
@@ -96,15 +95,6 @@ class WinRmServer:
     async def _listen(self, tls: ssl.SSLContext | None, sock: socket.socket) -> Listener:
         assert self._runner.server is not None  # noqa: S101 - set up in start
         return await asyncio.get_running_loop().create_server(self._runner.server, sock=sock, ssl=tls)
-
-    def _clients(self) -> list[tuple[int, str, int]]:
-        """Port, peer and its port of every connection."""
-        found = []
-        for connection in self._runner.server.connections if self._runner.server else ():
-            if connection.transport and (peer := connection.transport.get_extra_info("peername")):
-                own = connection.transport.get_extra_info("sockname")
-                found.append((WINRM_PORT if own[1] == self.http.port else WINRM_TLS_PORT, peer[0], peer[1]))
-        return found
 
     async def _handle(self, request: web.Request) -> web.Response:
         gate = self._gates[request.secure]

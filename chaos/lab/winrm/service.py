@@ -19,21 +19,14 @@ from chaos.lab.winrm.fault_injection import WinRmFaultInjector
 from chaos.lab.winrm.namespaces import CMD, CONFIG, SHELL, TRANSFER
 from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand, encoding_of
 from chaos.lab.winrm.soap import GET, RECEIVE, SHORT, EnvelopeError, Formatter, Request, parse_duration, parse_request
-from chaos.lab.winshell.cmd import run_line
-from chaos.lab.winshell.process import (
-    Environment,
-    ProgramNotFoundError,
-    WinHost,
-    WinProcess,
-    default_environment,
-    find_program,
-    launch,
-)
+from chaos.lab.winshell.process import ProgramNotFoundError, WinHost, WinProcess, find_program, launch
+from chaos.lab.winshell.shell import run_line
 
 _SHELL_ELEMENTS = (
     *("InputStreams", "OutputStreams", "Environment", "IdleTimeOut", "Lifetime", "Name", "WorkingDirectory"),
     "MaxIdleTimeOut",
 )
+ShellLine = Callable[[WinProcess, str], Awaitable[int]]
 _ENDED_BY_CTRL_C = f"{SHELL}/signal/ctrl_c"
 
 
@@ -47,10 +40,12 @@ class Client:
 
 
 class WsmanService:
-    """Shells by ID. They are lost when the service stops, with all commands in them."""
+    """Shells by ID. They are lost when the service stops, with all commands in them. ``run_shell_line``: cmd.exe."""
 
-    def __init__(self, host: WinHost, misbehaviours: Iterable[WinRmMisbehaviour] = ()) -> None:
-        self._host = host
+    def __init__(
+        self, host: WinHost, misbehaviours: Iterable[WinRmMisbehaviour] = (), run_shell_line: ShellLine = run_line
+    ) -> None:
+        self._host, self._run_shell_line = host, run_shell_line
         self.fault_injector = WinRmFaultInjector(host, misbehaviours)
         self.config = WinRmConfig()
         self._formatter = Formatter(host.sim.rng)
@@ -101,25 +96,17 @@ class WsmanService:
         return self._formatter.answer(request, f"{TRANSFER}/CreateResponse", created(request, shell))
 
     def _new_shell(self, request: Request, wanted: ElementTree.Element, client: Client) -> RemoteShell:
-        environment = default_environment(
-            self._host.machine, client.user, profile=not request.option("WINRS_NOPROFILE")
-        )
         variables = [(item.get("Name", ""), item.text or "") for item in wanted.iter(f"{{{SHELL}}}Variable")]
-        for name, value in variables:
-            environment.set(name, value)
         idle = wanted.findtext(f"{{{SHELL}}}IdleTimeOut")
         seconds = parse_duration(idle) if idle else self.config.idle_timeout_ms / 1000
         if seconds is None:
             raise faults.bad_parameter()
-        directory = wanted.findtext(f"{{{SHELL}}}WorkingDirectory") or ""
         return RemoteShell(
             self._formatter.new_id(),
             client.user,
             client.address,
-            environment,
             [(name.replace("\\", ""), value) for name, value in variables],  # Windows' own echo loses the backslash
-            directory or environment.get("USERPROFILE") or "C:\\",
-            directory,
+            wanted.findtext(f"{{{SHELL}}}WorkingDirectory") or "",
             seconds,
             encoding_of(request.options.get("WINRS_CODEPAGE", "437")),
             wanted.findtext(f"{{{SHELL}}}InputStreams") or "stdin",
@@ -155,7 +142,7 @@ class WsmanService:
         if not skip_cmd:
             if len(text) > MAX_CMD_LINE:
                 raise faults.line_too_long()
-            return lambda: run_line(process, text)
+            return lambda: self._run_shell_line(process, text)
         path = name.strip('"')
         try:
             find_program(self._host.programs, path, by_name=False)
@@ -170,8 +157,6 @@ class WsmanService:
             lambda text: command.write("stdout", text),
             lambda text: command.write("stderr", text),
             command.read_line,
-            Environment(shell.environment.items()),
-            shell.directory,
         )
 
     async def _send(self, request: Request, _: Client) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from chaos.lab.sim.clock import Timer
 from chaos.lab.sim.waits import Waits
-from chaos.lab.winshell.process import Environment
 
 _ENCODINGS = {"65001": "utf-8", "1252": "cp1252", "850": "cp850"}
 MAX_CMD_LINE = 8191
@@ -87,10 +86,8 @@ class RemoteShell:
     id: str
     owner: str
     client_ip: str
-    environment: Environment
-    shown_variables: list[tuple[str, str]]
+    variables: list[tuple[str, str]]
     directory: str
-    shown_directory: str
     idle_timeout: float
     encoding: str
     input_streams: str

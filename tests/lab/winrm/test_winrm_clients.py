@@ -19,12 +19,19 @@ from winrm.exceptions import InvalidCredentialsError, WinRMOperationTimeoutError
 from winrm.exceptions import WSManFaultError as PywinrmFault
 from winrm.protocol import Protocol
 
+from chaos.hosts.windows_command_line import WindowsShell, shell_command_line
+from chaos.model.windows import powershell, system_program
 from tests.kit.winrm_exchanges import load
 from tests.lab.conftest import Client, start, stop
 
 pytestmark = pytest.mark.lab
 NODES = [{"name": "cp", "role": "control-plane"}, {"name": "win1", "os": "windows", "bootSeconds": 10}]
-POWERSHELL = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+REGISTER = powershell("register-task", task="t")
+POWERSHELL = REGISTER[0]
+TASK = (
+    b'<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">'
+    b"<Actions><Exec><Command>hostname.exe</Command></Exec></Actions></Task>"
+)
 
 
 class WinRm:
@@ -115,62 +122,58 @@ def run(request: pytest.FixtureRequest, winrm: WinRm) -> Run:
 @pytest.mark.parametrize(
     ("program", "arguments", "stdin", "expected"),
     [
-        ("cmd.exe", ["/c", "echo", "hi"], b"", (0, b"hi\r\n", b"")),
-        ("cmd.exe", ["/c echo out && echo err>&2 && exit 1"], b"", (1, b"out \r\n", b"err \r\n")),
-        ("powershell.exe", ["Write-Host こんにちは"], b"", (0, "こんにちは\n".encode(), b"")),
-        ("powershell.exe", ["-"], b'Write-Host "output 1";\nWrite-Host "output 2";', (0, b"output 1\noutput 2\n", b"")),
-        ("cmd.exe", ["/c", "exit", "-1073741510"], b"", (-1073741510, b"", b"")),
+        ("hostname.exe", [], b"", (0, b"win1\r\n", b"")),
+        (POWERSHELL, REGISTER[1:], TASK, (0, b"", b"")),
+        (POWERSHELL, REGISTER[1:], b"<Task/>", (1, b"", None)),
         ("shutdown.exe", ["/a"], b"", (1116, b"", None)),
         ("nosuch", [], b"", (1, b"", None)),
     ],
-    ids=["standard", "stderr", "unicode", "stdin", "negative", "shutdown", "unknown"],
+    ids=["standard", "stdin", "stderr", "shutdown", "unknown"],
 )  # fmt: skip
-def test_results_are_as_recorded(
-    run: Run, program: str, arguments: list[str], stdin: bytes, expected: tuple[Any, ...]
-) -> None:
+def test_results(run: Run, program: str, arguments: list[str], stdin: bytes, expected: tuple[Any, ...]) -> None:
     code, out, err = run(program, arguments, stdin)
     assert (code, out) == expected[:2]
     assert expected[2] is None or err == expected[2]
 
 
-def test_a_long_command_is_received_in_several_pieces(winrm: WinRm) -> None:
+def test_a_long_command_is_polled_for(winrm: WinRm) -> None:
     """Ten seconds of OperationTimeout, thirty of a command: both clients poll until the end."""
-    wanted = (0, b"hi\nhi again\n", b"")
-    script = "Write-Host hi; Start-Sleep 30; Write-Host hi again"
-    assert _by_pypsrp(winrm.wsman(operation_timeout=10), "powershell.exe", [script]) == wanted
+    words = _waiting(30)
+    assert _by_pypsrp(winrm.wsman(operation_timeout=10), words[0], list(words[1:]))[:2] == (0, b"win1\r\n")
     protocol = winrm.protocol(operation_timeout_sec=10)
-    encoded = base64.b64encode(script.encode("utf-16-le")).decode()
-    assert _by_pywinrm(protocol, "powershell", ["-EncodedCommand", encoded]) == wanted
+    assert _by_pywinrm(protocol, words[0], list(words[1:]))[:2] == (0, b"win1\r\n")
     shell = protocol.open_shell()
-    command = protocol.run_command(shell, "powershell", ["Start-Sleep 15"])
+    command = protocol.run_command(shell, words[0], words[1:])
     with pytest.raises(WinRMOperationTimeoutError):
         protocol.get_command_output_raw(shell, command)
     protocol.close_shell(shell)
 
 
-def test_shell_options(winrm: WinRm) -> None:
-    """Environment and directory; the service does not echo lifetime and name."""
-    wsman, variables = winrm.wsman(), {"env1": "var1", "1234": "5678"}
-    code, out, _ = _by_pypsrp(wsman, "cmd.exe", ["/c", "set"], environment=variables)
-    assert (code, {"env1=var1", "1234=5678"} <= set(out.decode().splitlines())) == (0, True)
+def _waiting(seconds: int) -> tuple[str, ...]:
+    """A program that prints the host's name after some time."""
+    return powershell("failsafe-run", wait=seconds, program=system_program("hostname"), arguments=[], task="none")
+
+
+def test_shell_options_are_accepted(winrm: WinRm) -> None:
     options: dict[str, Any] = {
+        "environment": {"env1": "var1"},
         "working_directory": r"C:\Windows",
         "idle_time_out": 60,
         "lifetime": 60,
         "name": "shell 1",
     }
-    assert _by_pypsrp(wsman, "powershell.exe", ["(pwd).Path"], **options)[1] == b"C:\\Windows\r\n"
+    assert _by_pypsrp(winrm.wsman(), "hostname.exe", [], **options) == (0, b"win1\r\n", b"")
 
 
 def test_programs_without_cmd_need_a_full_path(winrm: WinRm) -> None:
     with WinRS(winrm.wsman()) as shell:
-        process = Process(shell, "powershell.exe", ["Write-Host", "hi"], no_shell=True)
+        process = Process(shell, "hostname.exe", no_shell=True)
         with pytest.raises(WSManFaultError) as caught:
             process.invoke()
         assert caught.value.code == 2147942402
-        process = Process(shell, POWERSHELL, ["Write-Host", "hi"], no_shell=True)
+        process = Process(shell, system_program("hostname"), no_shell=True)
         process.invoke()
-        assert (process.rc, process.stdout) == (0, b"hi\n")
+        assert (process.rc, process.stdout) == (0, b"win1\r\n")
         process.signal(SignalCode.CTRL_C)
 
 
@@ -191,7 +194,7 @@ def test_bad_identifiers(winrm: WinRm) -> None:
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_wrong_passwords(winrm: WinRm, scheme: str) -> None:
     with pytest.raises(AuthenticationError):
-        _by_pypsrp(winrm.wsman(scheme, "ntlm", "wrong"), "cmd.exe", ["/c", "echo"])
+        _by_pypsrp(winrm.wsman(scheme, "ntlm", "wrong"), "hostname.exe", [])
     with pytest.raises(InvalidCredentialsError):
         winrm.protocol(scheme, "ntlm", "wrong").open_shell()
 
@@ -256,48 +259,31 @@ def test_the_bmc_restarts_the_machine_in_order(own_winrm: WinRm) -> None:
     assert lab.redfish("POST", "win1", "GracefulRestart")[0] == 204
     assert lab.redfish("POST", "win1", "GracefulRestart")[0] == 409
     lab.wait(120.0)
-    script = ["qe", "System", "/q:*[System[(EventID=6006)]]", "/c:1", "/f:text"]
-    assert b"Event ID: 6006" in _by_pypsrp(own_winrm.wsman(), "wevtutil.exe", script)[1]
+    query = "/q:*[System[(Provider[@Name='EventLog']) and (EventID=6006)]]"
+    script = ["qe", "System", f'"{query}"', "/c:1", "/rd:true", "/f:xml"]
+    assert b"<EventID>6006</EventID>" in _by_pypsrp(own_winrm.wsman(), "wevtutil.exe", script)[1]
 
 
 @pytest.mark.parametrize(
     ("line", "code", "stdout", "stderr"),
     [
-        ("echo hi & hostname", 0, "hi \r\nwin1\r\n", ""),
-        ("cmd /c exit 3", 3, "", ""),
+        ("hostname", 0, "win1\r\n", ""),
         ("shutdown /a", 1, "", "Unable to abort the system shutdown because no shutdown was in progress.(1116)\n"),
-        ("powershell -", 0, "x\n", ""),
         ("nosuch", 1, "", None),
     ],
 )
-def test_the_ssh_port_runs_cmd(winrm: WinRm, line: str, code: int, stdout: str, stderr: str | None) -> None:
-    ran = winrm.lab.run("win1", line, "Write-Host x\n" if line.endswith("-") else "")
+def test_the_ssh_port_takes_lines_of_cmd(winrm: WinRm, line: str, code: int, stdout: str, stderr: str | None) -> None:
+    ran = winrm.lab.run("win1", line)
     assert (ran.code, ran.stdout) == (code, stdout)
     assert stderr is None or ran.stderr == stderr
 
 
-def _dotnet(program: str, arguments: str) -> str:
-    texts = [base64.b64encode(text.encode("utf-16-le")).decode() for text in (program, arguments)]
-    first, second = (f"[Text.Encoding]::Unicode.GetString([Convert]::FromBase64String('{text}'))" for text in texts)
-    return (
-        f"$i=New-Object Diagnostics.ProcessStartInfo({first},{second});$i.UseShellExecute=$false;"
-        "$p=[Diagnostics.Process]::Start($i);if($p){$p.WaitForExit();exit $p.ExitCode};exit 1"
-    )
-
-
-def test_the_default_shell_of_sshd_is_in_the_registry(own_winrm: WinRm) -> None:
-    lab, key = own_winrm.lab, r"HKLM\SOFTWARE\OpenSSH"
-    assert lab.run("win1", "Get-Help").code == 1
-    assert lab.run("win1", f"reg add {key} /v DefaultShell /d {POWERSHELL} /f").code == 0
-    assert lab.run("win1", "Get-Help").code == 0
-    assert lab.run("win1", "Write-Host 'a b'").stdout == "a b\n"
-    ran = lab.run("win1", _dotnet(r"C:\Windows\System32\cmd.exe", '/c "echo ""x"" & exit 4"'))
-    assert (ran.code, ran.stdout) == (4, '""x"" \r\n')
-    assert lab.run("win1", _dotnet(r"C:\nope.exe", "")).code == 1
+def test_stdin_over_ssh(winrm: WinRm) -> None:
+    assert winrm.lab.run("win1", shell_command_line(REGISTER, WindowsShell.CMD), TASK.decode()).code == 0
 
 
 def test_a_wait_over_ssh_takes_simulated_time(winrm: WinRm) -> None:
     before, began = winrm.lab.clock.now(), time.monotonic()
-    assert winrm.lab.run("win1", "ping -n 31 127.0.0.1 >nul").code == 0
+    assert winrm.lab.run("win1", shell_command_line(_waiting(30), WindowsShell.CMD)).code == 0
     assert 30.0 <= winrm.lab.clock.now() - before < 60.0
     assert time.monotonic() - began < 20.0

@@ -15,12 +15,16 @@ from pypsrp.shell import Process, SignalCode, WinRS
 from pypsrp.wsman import WSMan
 
 from chaos.lab.spec import LabSpec, SpecError
+from chaos.model.windows import powershell
 from tests.lab.conftest import Client, start, stop
 
 NODES = [{"name": "cp", "role": "control-plane"}, {"name": "win1", "os": "windows", "bootSeconds": 10}]
 TIMED_OUT, BUSY, ABORTED = 2150858793, 170, 995
-HEAD = "powershell.exe"
-ECHO = ["-Command", "[Console]::In.ReadToEnd().Trim()"]
+REGISTER = powershell("register-task", task="t")
+TASK = (
+    b'<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">'
+    b"<Actions><Exec><Command>hostname.exe</Command></Exec></Actions></Task>"
+)
 
 
 @contextmanager
@@ -61,14 +65,14 @@ def _boot_id(lab: Client) -> int:
 @pytest.mark.lab
 def test_send_is_refused_once_and_the_input_arrives_once() -> None:
     with _lab("busy-send") as lab, WinRS(_wsman(lab)) as shell:
-        process = Process(shell, HEAD, ECHO)
+        process = Process(shell, REGISTER[0], list(REGISTER[1:]), no_shell=True)
         process.begin_invoke()
         with pytest.raises(WSManFaultError) as caught:
-            process.send(b"hello", end=True)
+            process.send(TASK, end=True)
         assert _code(caught) == BUSY
-        process.send(b"hello", end=True)
+        process.send(TASK, end=True)
         process.end_invoke()
-        assert process.stdout == b"hello\r\n"
+        assert (process.rc, process.stderr) == (0, b"")
 
 
 @pytest.mark.lab
