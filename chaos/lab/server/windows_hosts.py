@@ -44,7 +44,7 @@ class WindowsHosts:
         self.servers = [
             WinRmServer(
                 machine,
-                (PortReservation(), PortReservation()),
+                PortReservation(),
                 lockstep,
                 sim,
                 tls(machine.name),
@@ -56,14 +56,13 @@ class WindowsHosts:
         self.task_runners = [TaskRunner(machine, sim, lockstep, PROGRAMS) for machine in found]
 
     def describe(self, node: str, ca_file: Path) -> dict[str, Any]:
-        """How to reach WinRM of a node: WinRM with its URLs and login, and what crashes it; empty for a Linux node."""
+        """How to reach WinRM of a node: WinRM with its URL and login, and what crashes it; empty for a Linux node."""
         server = next((item for item in self.servers if item.machine.name == node), None)
         if server is None:
             return {}
         return {
             "winrm": {
-                "http": f"http://127.0.0.1:{server.http.port}/wsman",
-                "https": f"https://127.0.0.1:{server.https.port}/wsman",
+                "https": f"https://127.0.0.1:{server.port.port}/wsman",
                 "user": WINRM_USER,
                 "passwordFile": str(self._password_file),
                 "caFile": str(ca_file),

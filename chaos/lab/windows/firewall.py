@@ -9,14 +9,18 @@ clients come from 127.0.0.1, which stands for the address of a remote one: Windo
 from __future__ import annotations
 
 import ipaddress
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.lab.node.network import Direction, Family, Network
+from chaos.lab.windows.registry import SERVICES, WindowsRegistry
 
 API_PORT = 6443
 PROFILES = ("Domain", "Private", "Public")
 ACTIVE_PROFILE = "Public"  # invented: a machine outside a domain
+RULES_KEY = SERVICES + r"\SharedAccess\Parameters\FirewallPolicy\FirewallRules"
+_VERSION = "v2.31"  # of Server 2022
 
 
 class FirewallError(ValueError):
@@ -90,3 +94,19 @@ def covers_address(text: str, address: str) -> bool:
     except ValueError as error:
         raise FirewallError(text) from error
     return network.version == wanted.version and wanted in network
+
+
+def write_rules(firewall: Firewall, registry: WindowsRegistry) -> None:
+    """Write all rules to the registry, one value each, as Windows keeps its local policy (MS-GPFAS 2.2.2.19)."""
+    registry.delete_key(RULES_KEY)
+    registry.create(RULES_KEY)
+    for number, rule in enumerate(firewall.rules):
+        identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{number} {rule.name}")).upper()
+        registry.set(RULES_KEY, f"{{{identifier}}}", "REG_SZ", _rule_text(rule))
+
+
+def _rule_text(rule: FirewallRule) -> str:
+    """Fields between bars; what holds for all addresses is left out."""
+    addresses = [f"RA{'6' if ':' in text else '4'}={text}" for text in rule.remote_ip if text.lower() != "any"]
+    head = [_VERSION, "Action=Block", "Active=TRUE", f"Dir={rule.direction.capitalize()}"]
+    return "|".join([*head, *addresses, f"Name={rule.name}", ""])

@@ -21,8 +21,7 @@ from chaos.lab.spec import LabSpec, OperatingSystem
 from chaos.lab.windows.builtin import TIME_SERVICES, builtin_services, fill_registry
 from chaos.lab.windows.clock import MachineClock, TimeSync
 from chaos.lab.windows.event_log import EventLog
-from chaos.lab.windows.firewall import Firewall
-from chaos.lab.windows.firewall_store import write_rules
+from chaos.lab.windows.firewall import Firewall, write_rules
 from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
 from chaos.lab.windows.registry import CRASH_CONTROL, PREFETCH, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager

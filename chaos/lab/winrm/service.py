@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.winrm import faults
-from chaos.lab.winrm.bodies import created, described, received
-from chaos.lab.winrm.config import WinRmConfig
+from chaos.lab.winrm.config import IDLE_TIMEOUT, WinRmConfig
 from chaos.lab.winrm.fault_injection import WinRmFaultInjector
 from chaos.lab.winrm.namespaces import CMD, CONFIG, SHELL, TRANSFER
-from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand, encoding_of
+from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand
 from chaos.lab.winrm.soap import GET, RECEIVE, SHORT, EnvelopeError, Formatter, Request, parse_duration, parse_request
 from chaos.lab.winshell.process import ProgramNotFoundError, WinHost, WinProcess, find_program, launch
 from chaos.lab.winshell.shell import run_line
@@ -93,12 +93,17 @@ class WsmanService:
         shell = self._new_shell(request, wanted, client)
         self._shells[shell.id] = shell
         self._touch(shell)
-        return self._formatter.answer(request, f"{TRANSFER}/CreateResponse", created(request, shell))
+        body = (
+            f"<x:ResourceCreated><a:Address>{escape(request.to)}</a:Address><a:ReferenceParameters><w:ResourceURI>"
+            f'{escape(request.resource)}</w:ResourceURI><w:SelectorSet><w:Selector Name="ShellId">{shell.id}'
+            "</w:Selector></w:SelectorSet></a:ReferenceParameters></x:ResourceCreated>"
+        )
+        return self._formatter.answer(request, f"{TRANSFER}/CreateResponse", body + shell.described(request.resource))
 
     def _new_shell(self, request: Request, wanted: ElementTree.Element, client: Client) -> RemoteShell:
         variables = [(item.get("Name", ""), item.text or "") for item in wanted.iter(f"{{{SHELL}}}Variable")]
         idle = wanted.findtext(f"{{{SHELL}}}IdleTimeOut")
-        seconds = parse_duration(idle) if idle else self.config.idle_timeout_ms / 1000
+        seconds = parse_duration(idle) if idle else IDLE_TIMEOUT
         if seconds is None:
             raise faults.bad_parameter()
         return RemoteShell(
@@ -108,7 +113,7 @@ class WsmanService:
             [(name.replace("\\", ""), value) for name, value in variables],  # Windows' own echo loses the backslash
             wanted.findtext(f"{{{SHELL}}}WorkingDirectory") or "",
             seconds,
-            encoding_of(request.options.get("WINRS_CODEPAGE", "437")),
+            "utf-8" if request.options.get("WINRS_CODEPAGE") == "65001" else "cp437",
             wanted.findtext(f"{{{SHELL}}}InputStreams") or "stdin",
             wanted.findtext(f"{{{SHELL}}}OutputStreams") or "stdout stderr",
         )
@@ -178,11 +183,10 @@ class WsmanService:
             raise faults.bad_parameter()
         command = _find_command(shell, wanted.get("CommandId"))
         await self._wait(command.changed, self._host.sim.now + request.timeout)
-        chunks = command.take()
-        if not chunks and command.exit_code is None:
+        if not command.chunks and command.exit_code is None:
             raise faults.timed_out()
         self._touch(shell)
-        body = received(command, chunks, (wanted.text or "stdout stderr").split())
+        body = command.received((wanted.text or "stdout stderr").split())
         return self._formatter.answer(request, f"{SHELL}/ReceiveResponse", body, RECEIVE)
 
     async def _wait(self, event: asyncio.Event, until: float) -> None:
@@ -222,11 +226,7 @@ class WsmanService:
     async def _get(self, request: Request, _: Client) -> str:
         if request.resource == CONFIG:
             return self._formatter.answer(request, f"{TRANSFER}/GetResponse", self.config.document(), GET)
-        shell = self._shells.get(request.selectors.get("ShellId", "").upper())
-        if shell is None:
-            raise faults.no_such_shell_to_get()
-        # no recording: the element that Create answers with
-        return self._formatter.answer(request, f"{TRANSFER}/GetResponse", described(shell, request.resource))
+        raise faults.no_such_shell_to_get()  # no recording of one that is there
 
     def _shell(self, request: Request) -> RemoteShell:
         identity = request.selectors.get("ShellId", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.lab.windows.firewall_store import RULES_KEY
+from chaos.lab.windows.firewall import RULES_KEY
 from tests.kit.win_host import WindowsHost
 
 SEARCH = f"reg.exe query {RULES_KEY} /f Name=nodefall- /d"

@@ -41,17 +41,14 @@ class WinRm:
         self.lab, self.facts = client, client.host("win1")["winrm"]
         self.password = Path(self.facts["passwordFile"]).read_text()
 
-    def wsman(self, scheme: str = "https", auth: str = "basic", password: str = "", **options: Any) -> WSMan:
-        port = urlsplit(self.facts[scheme]).port
-        secret = password or self.password
-        trust = {"cert_validation": self.facts["caFile"]} if scheme == "https" else {"encryption": "always"}
-        login = {"username": self.facts["user"], "password": secret, "auth": auth, "ssl": scheme == "https"}
-        return WSMan("127.0.0.1", port=port, **login, **trust, **options)
+    def wsman(self, auth: str = "basic", password: str = "", **options: Any) -> WSMan:
+        port, trust = urlsplit(self.facts["https"]).port, self.facts["caFile"]
+        login = {"username": self.facts["user"], "password": password or self.password, "auth": auth}
+        return WSMan("127.0.0.1", port=port, ssl=True, cert_validation=trust, **login, **options)
 
-    def protocol(self, scheme: str = "https", transport: str = "basic", password: str = "", **options: Any) -> Protocol:
-        secret = password or self.password
-        login = {"transport": transport, "username": self.facts["user"], "password": secret}
-        return Protocol(self.facts[scheme], **login, ca_trust_path=self.facts["caFile"], **options)
+    def protocol(self, transport: str = "basic", password: str = "", **options: Any) -> Protocol:
+        login = {"transport": transport, "username": self.facts["user"], "password": password or self.password}
+        return Protocol(self.facts["https"], **login, ca_trust_path=self.facts["caFile"], **options)
 
 
 def _serve(pace: str) -> Iterator[WinRm]:
@@ -105,17 +102,14 @@ def _by_pywinrm(
 Run = Callable[..., tuple[int, bytes, bytes]]
 
 
-@pytest.fixture(
-    params=["pypsrp basic", "pypsrp ntlm http", "pypsrp negotiate http", "pywinrm basic", "pywinrm ntlm http"]
-)
+@pytest.fixture(params=["pypsrp basic", "pypsrp ntlm", "pypsrp negotiate", "pywinrm basic", "pywinrm ntlm"])
 def run(request: pytest.FixtureRequest, winrm: WinRm) -> Run:
     """Run a program by one of the clients."""
-    kind = request.param
-    if kind.startswith("pypsrp"):
-        wsman = winrm.wsman() if "basic" in kind else winrm.wsman("http", kind.split()[1])
+    client, auth = request.param.split()
+    if client == "pypsrp":
+        wsman = winrm.wsman(auth)
         return lambda *args, **options: _by_pypsrp(wsman, *args, **{"codepage": 65001, **options})
-    encrypted = {"transport": "ntlm", "message_encryption": "always"}
-    protocol = winrm.protocol() if "basic" in kind else winrm.protocol("http", **encrypted)
+    protocol = winrm.protocol(auth)
     return lambda *args, **options: _by_pywinrm(protocol, *args, **options)
 
 
@@ -191,20 +185,12 @@ def test_bad_identifiers(winrm: WinRm) -> None:
         assert caught.value.wsman_fault_code == 2150858843
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_wrong_passwords(winrm: WinRm, scheme: str) -> None:
+def test_wrong_passwords(winrm: WinRm) -> None:
     with pytest.raises(AuthenticationError):
-        _by_pypsrp(winrm.wsman(scheme, "ntlm", "wrong"), "hostname.exe", [])
-    with pytest.raises(InvalidCredentialsError):
-        winrm.protocol(scheme, "ntlm", "wrong").open_shell()
-
-
-def test_http_refuses_what_is_not_encrypted(winrm: WinRm) -> None:
-    """AllowUnencrypted is false: 401 with the right password, by Basic as by NTLM."""
-    with pytest.raises(InvalidCredentialsError):
-        winrm.protocol("http", "plaintext").open_shell()
-    with pytest.raises(InvalidCredentialsError):
-        winrm.protocol("http", "ntlm", message_encryption="never").open_shell()
+        _by_pypsrp(winrm.wsman("ntlm", "wrong"), "hostname.exe", [])
+    for auth in ("ntlm", "basic"):
+        with pytest.raises(InvalidCredentialsError):
+            winrm.protocol(auth, "wrong").open_shell()
 
 
 def test_the_service_answers_401_and_404_and_400(winrm: WinRm) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.lab.windows.firewall_store import RULES_KEY
+from chaos.lab.windows.firewall import RULES_KEY
 from chaos.lab.windows.task_xml import TaskXmlError, parse_task_xml
 from chaos.lab.winshell.process import ProgramNotFoundError, WinProcess, call, launch
 from chaos.lab.winshell.scripts.script import Parameters, ScriptError
