@@ -13,6 +13,7 @@ from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.versions import DEFAULT
 from chaos.lab.windows.machine import WindowsMachine
+from chaos.lab.windows.services import StartType
 from chaos.lab.winshell.process import WinHost, WinProcess, launch
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.lab.winshell.shell import run_line
@@ -98,8 +99,12 @@ class WindowsHost:
         return self._loop.create_task(play(host))
 
     def event_ids(self) -> list[int]:
-        """IDs of the System log, without those of the services' states."""
-        return [record.event_id for record in self.machine.event_log.records if record.event_id != 7036]
+        """IDs of the System log, the oldest first."""
+        return [record.event_id for record in self.machine.event_log.records]
+
+    def configure(self, service: str, start_type: StartType) -> None:
+        """Change how a service is started."""
+        self.machine.services.get(service).start_type = start_type
 
     async def _make_lockstep(self) -> Lockstep:
         lockstep = Lockstep(self.sim)

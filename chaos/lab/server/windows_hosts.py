@@ -13,7 +13,6 @@ from chaos.lab.server.port_reservation import PortReservation
 from chaos.lab.server.tls import write_private
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winrm.authentication import Account
 from chaos.lab.winrm.server import WinRmServer
@@ -34,7 +33,6 @@ class WindowsHosts:
         sim: SimClock,
         tls: Callable[[str], ssl.SSLContext],
         directory: Path,
-        misbehaviours: Sequence[WinRmMisbehaviour] = (),
     ) -> None:
         password = secrets.token_urlsafe(12)
         self._password_file = directory / "winrm-password"
@@ -49,7 +47,6 @@ class WindowsHosts:
                 sim,
                 tls(machine.name),
                 account,
-                misbehaviours,
             )
             for machine in found
         ]

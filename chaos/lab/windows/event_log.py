@@ -1,4 +1,4 @@
-"""The System event log of one Windows machine, on disk: events by source and ID, with the values of their texts.
+"""The System event log of one Windows machine, on disk: events of shutdowns and boots, with the values of their texts.
 
 Records have the time of the machine's clock.
 """
@@ -14,16 +14,9 @@ EVENT_LOG = "EventLog"
 USER32 = "User32"
 KERNEL_GENERAL = "Microsoft-Windows-Kernel-General"
 KERNEL_POWER = "Microsoft-Windows-Kernel-Power"
-BUG_CHECK = "Microsoft-Windows-WER-SystemErrorReporting"
-SCM = "Service Control Manager"
 _BUG_CHECK_CODE = 0xD1  # of NotMyFault: DRIVER_IRQL_NOT_LESS_OR_EQUAL
-_CRITICAL, _ERROR, _INFORMATION = 1, 2, 4
-_LEVELS = {  # of the events that are not information
-    (KERNEL_POWER, 41): _CRITICAL,
-    (EVENT_LOG, 6008): _ERROR,
-    (BUG_CHECK, 1001): _ERROR,
-    (SCM, 7031): _ERROR,
-}
+_LEVELS = {41: 1, 6008: 2}  # critical, and error; the other events are information
+_INFORMATION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +32,7 @@ class EventRecord:
     @property
     def level(self) -> int:
         """Severity."""
-        return _LEVELS.get((self.source, self.event_id), _INFORMATION)
+        return _LEVELS.get(self.event_id, _INFORMATION)
 
 
 class EventLog:
@@ -73,20 +66,11 @@ class EventLog:
             when = datetime.fromtimestamp(stopped_at, UTC)
             time, date = when.strftime("%I:%M:%S %p").lstrip("0"), f"{when.month}/{when.day}/{when.year}"
             self.write(EVENT_LOG, 6008, ("", time), ("", date))
-        if bug_check:
-            self.write(BUG_CHECK, 1001, ("param1", f"0x{_BUG_CHECK_CODE:08x}"))
-        self.write(EVENT_LOG, 6009)
-        self.write(EVENT_LOG, 6005)
 
     def log_stop(self) -> None:
         """The last events before a clean stop."""
         self.write(KERNEL_GENERAL, 13, ("StopTime", stamp(self._clock.now)))
-        self.write(KERNEL_POWER, 109)
         self.write(EVENT_LOG, 6006)
-
-    def log_time_change(self, before: float, after: float) -> None:
-        """Kernel-General 1: the clock was set."""
-        self.write(KERNEL_GENERAL, 1, ("NewTime", stamp(after)), ("OldTime", stamp(before)))
 
 
 def stamp(t: float) -> str:

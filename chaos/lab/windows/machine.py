@@ -47,7 +47,7 @@ class WindowsMachine(Machine):
         self.registry = WindowsRegistry()
         self.clock = MachineClock(sim)
         self.event_log = EventLog(self.clock, self.computer)
-        self.services = ServiceManager(sim, self.registry, self.event_log)
+        self.services = ServiceManager(sim, self.registry)
         self.tasks = TaskScheduler(sim, self.clock)
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
@@ -155,7 +155,6 @@ class WindowsMachine(Machine):
         self.services.on_change.append(self._on_service_change)
         self.firewall.on_change.append(self._store_rules)
         self._store_rules()
-        self.clock.on_change.append(self.event_log.log_time_change)
         self._time_sync = TimeSync(
             self._sim, self.clock, TIME_SERVICES, lambda name: self.services.get(name).is_running
         )

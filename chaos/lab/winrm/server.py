@@ -7,7 +7,6 @@ import base64
 import binascii
 import socket
 import ssl
-from collections.abc import Iterable
 
 from aiohttp import web
 from spnego.exceptions import SpnegoError
@@ -16,7 +15,6 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.windows.machine import WINRM, WindowsMachine
 from chaos.lab.winrm.authentication import Account, Logins
 from chaos.lab.winrm.service import Client, WsmanService
@@ -40,13 +38,11 @@ class WinRmServer:
         sim: SimClock,
         tls: ssl.SSLContext,
         account: Account,
-        misbehaviours: Iterable[WinRmMisbehaviour] = (),
     ) -> None:
         self._machine, self._lockstep = machine, lockstep
         self.port, self._gate = port, InboundGate(machine, port)
         self._tls, self._logins = tls, Logins(account)
-        self.service = WsmanService(WinHost(machine, sim, lockstep, PROGRAMS), misbehaviours)
-        self._is_serving = self._has_served = self._was_off = False
+        self.service = WsmanService(WinHost(machine, sim, lockstep, PROGRAMS))
         app = web.Application(client_max_size=2 * _MAX_BODY)
         app.router.add_post("/wsman", self._handle)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
@@ -70,13 +66,8 @@ class WinRmServer:
         assert isinstance(machine, WindowsMachine)  # noqa: S101 - the only one it listens to
         self._gate.update()
         if machine.services.get(WINRM).is_running:
-            if not self._is_serving:
-                self.service.fault_injector.on_start(after_boot=self._has_served and self._was_off)
-            self._is_serving, self._has_served, self._was_off = True, True, False
             self.port.start_listening(self._listen, self._lockstep)
             return
-        self._is_serving = False
-        self._was_off = self._was_off or not machine.is_up
         self.port.stop_listening()
         self.service.stop()
         for connection in self._runner.server.connections if self._runner.server else ():
@@ -89,7 +80,6 @@ class WinRmServer:
 
     async def _handle(self, request: web.Request) -> web.Response:
         await self._gate.wait()
-        await self.service.fault_injector.wait_awake()
         with self._lockstep.request():
             response = await self._respond(request)
         await self._gate.wait()

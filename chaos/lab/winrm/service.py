@@ -6,16 +6,13 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.winrm import faults
 from chaos.lab.winrm.config import IDLE_TIMEOUT, WinRmConfig
-from chaos.lab.winrm.fault_injection import WinRmFaultInjector
 from chaos.lab.winrm.namespaces import CMD, CONFIG, SHELL, TRANSFER
 from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand
 from chaos.lab.winrm.soap import GET, RECEIVE, SHORT, EnvelopeError, Formatter, Request, parse_duration, parse_request
@@ -42,11 +39,8 @@ class Client:
 class WsmanService:
     """Shells by ID. They are lost when the service stops, with all commands in them. ``run_shell_line``: cmd.exe."""
 
-    def __init__(
-        self, host: WinHost, misbehaviours: Iterable[WinRmMisbehaviour] = (), run_shell_line: ShellLine = run_line
-    ) -> None:
+    def __init__(self, host: WinHost, run_shell_line: ShellLine = run_line) -> None:
         self._host, self._run_shell_line = host, run_shell_line
-        self.fault_injector = WinRmFaultInjector(host, misbehaviours)
         self.config = WinRmConfig()
         self._formatter = Formatter(host.sim.rng)
         self._shells: dict[str, RemoteShell] = {}
@@ -77,7 +71,7 @@ class WsmanService:
             operation = self._operations.get(request.action)
             if operation is None or request.resource not in (CMD, SHELL, CONFIG):
                 raise faults.unknown_resource(request.resource)
-            return 200, await self.fault_injector.perform(request, partial(operation, request, client))
+            return 200, await operation(request, client)
         except EnvelopeError as error:
             return 500, self._formatter.fault(message_id, client.host, faults.malformed(str(error)))
         except faults.Fault as fault:

@@ -76,11 +76,11 @@ def test_the_failsafe_task_starts_a_service_that_cannot_be_started_yet() -> None
     host.run("sc.exe stop kubelet")
     host.wait(30.0)
     kubelet = host.machine.services.get("kubelet")
-    host.machine.services.configure(kubelet, "disabled")
+    host.configure("kubelet", "disabled")
     task = host.start(failsafe_line(), cmd=False).task
     host.wait(60.0)
     assert (kubelet.is_running, task.done()) == (False, False)
-    host.machine.services.configure(kubelet, "auto")
+    host.configure("kubelet", "auto")
     host.wait(60.0)
     assert kubelet.is_running
     assert task.result() == 0
@@ -89,7 +89,7 @@ def test_the_failsafe_task_starts_a_service_that_cannot_be_started_yet() -> None
 def test_the_failsafe_task_gives_up_until_the_next_boot() -> None:
     host = WindowsHost()
     host.run("sc.exe stop kubelet")
-    host.machine.services.configure(host.machine.services.get("kubelet"), "disabled")
+    host.configure("kubelet", "disabled")
     assert host.run(failsafe_line(), cmd=False)[0] == 1
     assert not host.machine.services.get("kubelet").is_running
 

@@ -97,10 +97,7 @@ def test_a_reboot_raises_the_boot_id_by_one_and_keeps_the_state_file() -> None:
     assert float(gauges["kubelet_graceful_shutdown_start_time_seconds"]) == start
     assert float(gauges["kubelet_graceful_shutdown_end_time_seconds"]) == end
     assert host.machine.kubelet.is_running
-    ids = host.event_ids()
-    assert [number for number in ids if number in (1074, 13, 109, 6006, 12, 6005, 41, 6008)][-6:] == [
-        *(1074, 13, 109, 6006, 12, 6005),
-    ]
+    assert host.event_ids()[-4:] == [1074, 13, 6006, 12]
 
 
 def test_nothing_cancels_once_the_countdown_is_over() -> None:
@@ -223,7 +220,7 @@ def test_the_bmc_shuts_down_in_order_and_a_power_cut_does_not() -> None:
     assert [number for number in host.event_ids() if number in (41, 6008, 6006)] == [41, 6008]
     host.machine.crash()
     host.wait(90.0)
-    assert (1001 in host.event_ids(), host.machine.kubelet.is_running) == (True, True)
+    assert (host.event_ids()[-2:], host.machine.kubelet.is_running) == ([41, 6008], True)
 
 
 def test_only_the_label_restricts_the_scheduler() -> None:

@@ -14,7 +14,6 @@ def test_a_killed_containerd_comes_back_while_the_kubelet_runs_on() -> None:
     host.wait(3.0)
     assert "4  RUNNING" in host.run("sc.exe query containerd")[1]
     assert (host.machine.runtime.is_available, host.machine.kubelet.is_running) == (True, True)
-    assert 7031 in host.event_ids()
 
 
 def test_a_killed_kubelet_is_started_by_its_failure_action() -> None:
@@ -23,7 +22,7 @@ def test_a_killed_kubelet_is_started_by_its_failure_action() -> None:
     host.wait(1.0)
     assert "1  STOPPED" in host.run("sc.exe query kubelet")[1]
     host.wait(15.0)
-    assert (host.machine.kubelet.is_running, host.event_ids()[-1]) == (True, 7031)
+    assert host.machine.kubelet.is_running
 
 
 def test_a_service_without_a_failure_action_stays_down() -> None:

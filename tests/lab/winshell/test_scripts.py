@@ -151,7 +151,7 @@ def test_a_restart_waits_for_the_stop() -> None:
 def test_a_disabled_service_does_not_start() -> None:
     host = WindowsHost()
     host.stop("kubelet")
-    host.machine.services.configure(host.machine.services.get("kubelet"), "disabled")
+    host.configure("kubelet", "disabled")
     code, _, stderr = host.script("start-service", service="kubelet")
     assert (code, "cannot be started" in stderr) == (1, True)
 

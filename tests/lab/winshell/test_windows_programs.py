@@ -145,9 +145,9 @@ def test_a_service_stops_and_starts_later_than_the_command_ends() -> None:
     assert ("STATE              : 1  STOPPED" in out, "ACCEPTS" in out) == (True, False)
     assert not host.machine.kubelet.is_running
     host.stop("containerd")
-    host.machine.services.configure(host.machine.services.get("kubelet"), "disabled")
+    host.configure("kubelet", "disabled")
     assert host.run("sc.exe start kubelet")[0] == 1058
-    host.machine.services.configure(host.machine.services.get("kubelet"), "demand")
+    host.configure("kubelet", "demand")
     assert host.run("sc.exe start kubelet")[0] == 0
     host.wait(2.0)
     for name in ("kubelet", "containerd"):
