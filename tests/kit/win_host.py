@@ -57,9 +57,9 @@ class WindowsHost:
             self._step(due)
         self._step(end)
 
-    def run(self, line: str, stdin: str = "", *, cmd: bool = True, shell: ShellLine = run_line) -> tuple[int, str, str]:
-        """Run a line in ``shell``, or a program itself, to its end. Returns exit code, stdout and stderr."""
-        started = self.start(line, stdin, cmd=cmd, shell=shell)
+    def run(self, line: str, stdin: str = "", *, cmd: bool = True) -> tuple[int, str, str]:
+        """Run a line of cmd.exe, or a program itself, to its end. Returns exit code, stdout and stderr."""
+        started = self.start(line, stdin, cmd=cmd)
         end = self.sim.now + _LIMIT
         self._settle()
         while not started.task.done() and self.sim.now < end:
@@ -87,9 +87,9 @@ class WindowsHost:
             found.on_stop()
             self.machine.services.kill(found)
 
-    def start(self, line: str, stdin: str = "", *, cmd: bool = True, shell: ShellLine = run_line) -> Started:
+    def start(self, line: str, stdin: str = "", *, cmd: bool = True) -> Started:
         """Start a line; it goes on while time passes."""
-        return Started(self, line, stdin, shell if cmd else launch)
+        return Started(self, line, stdin, run_line if cmd else launch)
 
     def create_task(self, play: Callable[[WinHost], Any]) -> asyncio.Task[int]:
         """A task in the loop of the host."""

@@ -1,22 +1,11 @@
-"""Lines that sshd and WinRM pass to the user's shell: a program with its arguments, and nothing else.
+"""Lines that sshd and WinRM pass to cmd.exe: a program with its arguments, and nothing else.
 
 No shell is simulated: operators, variables and built-in commands are refused.
 """
 
 from __future__ import annotations
 
-import base64
-import re
-
-from chaos.lab.winshell.command_line import split_arguments
-from chaos.lab.winshell.process import ProgramNotFoundError, WinProcess, find_program, launch
-
-_LITERAL = r"\[Text\.Encoding\]::Unicode\.GetString\(\[Convert\]::FromBase64String\('([A-Za-z0-9+/=]*)'\)\)"
-# How nodefall starts a program where PowerShell is sshd's shell.
-_START = re.compile(
-    rf"\$i=New-Object Diagnostics\.ProcessStartInfo\({_LITERAL},{_LITERAL}\);\$i\.UseShellExecute=\$false;"
-    r"\$p=\[Diagnostics\.Process\]::Start\(\$i\);if\(\$p\)\{\$p\.WaitForExit\(\);exit \$p\.ExitCode\};exit 1"
-)
+from chaos.lab.winshell.process import ProgramNotFoundError, WinProcess, launch
 
 
 class _OperatorError(ValueError):
@@ -46,16 +35,3 @@ def _without_carets(line: str) -> str:
         is_quoted ^= character == '"'
         found += character
     return found
-
-
-async def run_powershell_line(process: WinProcess, line: str) -> int:
-    """Run a line in PowerShell: the one that starts a program by .NET."""
-    match = _START.fullmatch(line)
-    if match is None:
-        return process.fail("The lab has no PowerShell: only the start of a program by .NET is simulated.")
-    path, rest = (base64.b64decode(text).decode("utf-16-le") for text in match.groups())
-    try:
-        program = find_program(process.host.programs, path, by_name=True)
-    except ProgramNotFoundError:
-        return process.fail('Exception calling "Start": "The system cannot find the file specified"')
-    return await program(process, split_arguments(rest))

@@ -1,4 +1,4 @@
-"""OpenSSH of a Windows machine, with cmd.exe as default shell, or what DefaultShell in the registry names."""
+"""OpenSSH of a Windows machine, with cmd.exe as default shell."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
 from chaos.lab.winshell.inbound_gate import InboundGate
 from chaos.lab.winshell.process import WinHost, WinProcess
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.shell import run_line, run_powershell_line
-
-_OPENSSH = r"HKLM\SOFTWARE\OpenSSH"
+from chaos.lab.winshell.shell import run_line
 
 
 class WindowsSshServer(SshServer):
-    """SSH server whose commands are lines of cmd.exe or PowerShell. Behind a block rule its connections fall silent."""
+    """SSH server whose commands are lines of cmd.exe. Behind a block rule its connections fall silent."""
 
     server_version = "OpenSSH_for_Windows_8.6"
 
@@ -49,8 +47,7 @@ class WindowsSshServer(SshServer):
             is_foreground=True,
             connection=self._connection(channel),
         )
-        run = run_powershell_line if self._default_shell().endswith("powershell.exe") else run_line
-        code = await run(process, channel.command)
+        code = await run_line(process, channel.command)
         if not self._gate.is_open:
             with self._lockstep.suspend_request():
                 await self._gate.wait()
@@ -72,9 +69,6 @@ class WindowsSshServer(SshServer):
         peer = channel.get_extra_info("peername")
         own = next(iter(machine.network.resolve(machine.name).values()))
         return f"{peer[0]} {peer[1]} {own} {SSH_PORT}"
-
-    def _default_shell(self) -> str:
-        return self._win_host().machine.registry.text(_OPENSSH, "DefaultShell").lower()
 
     def _win_host(self) -> WinHost:
         assert isinstance(self._machine, WindowsMachine)  # noqa: S101 - the only one it serves

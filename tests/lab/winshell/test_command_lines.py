@@ -8,9 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chaos.hosts.windows_command_line import WindowsShell, shell_command_line
 from chaos.lab.winshell.command_line import split_arguments, split_program
-from chaos.lab.winshell.shell import run_powershell_line
 from tests.kit.win_host import WindowsHost
 
 TEXT = st.text(st.sampled_from('ab \t"\\'), max_size=12)
@@ -75,22 +73,3 @@ def test_lines_of_cmd(line: str, code: int, stdout: str, stderr: str | None) -> 
     ran = WindowsHost().run(line)
     assert ran[:2] == (code, stdout)
     assert stderr is None or ran[2] == stderr
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "stdout", "error"),
-    [
-        (shell_command_line((r"C:\Windows\System32\hostname.exe",), WindowsShell.POWERSHELL), 0, "win1\r\n", ""),
-        (
-            shell_command_line((r"C:\Windows\System32\sc.exe", "stop", "no such service"), WindowsShell.POWERSHELL),
-            *(1060, None, ""),
-        ),
-        (shell_command_line((r"C:\nope.exe",), WindowsShell.POWERSHELL), 1, "", "cannot find the file"),
-        ("hostname", 1, "", "The lab has no PowerShell"),
-    ],
-)
-def test_lines_of_powershell(line: str, code: int, stdout: str | None, error: str) -> None:
-    """Where the registry names PowerShell as sshd's DefaultShell."""
-    ran = WindowsHost().run(line, shell=run_powershell_line)
-    assert (ran[0], error in ran[2]) == (code, True)
-    assert stdout is None or ran[1] == stdout
