@@ -80,10 +80,6 @@ class WindowsRegistry:
         full = full_path(path)
         return self._keys.get(full.lower(), (full, {}))[0]
 
-    def delete_value(self, path: str, name: str) -> None:
-        """Delete a value of a key that exists. Raises KeyPathError."""
-        self._keys[full_path(path).lower()][1].pop(name.lower(), None)
-
     def delete_key(self, path: str) -> None:
         """Delete a key with its values. Raises KeyPathError."""
         self._keys.pop(full_path(path).lower(), None)

@@ -142,7 +142,7 @@ def test_pods_are_ended_only_by_a_real_service_with_a_grace_period(settings: Any
 
 def test_a_missing_preshutdown_order_leaves_the_feature_off() -> None:
     host = WindowsHost(**GRACE)
-    host.machine.registry.delete_value(CONTROL, "PreshutdownOrder")
+    host.machine.registry.delete_key(CONTROL)
     host.machine.kubelet.restart()
     host.wait(5.0)
     assert host.machine.services.get("kubelet").on_preshutdown is None
