@@ -19,7 +19,7 @@ from chaos.hosts.windows_command_line import quote_argument
 from chaos.model.action import FailsafeTimer
 from chaos.model.command import Delivery, HostCommand, Outcome, is_success
 from chaos.model.errors import Aborted, NodefallError
-from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, quote_words, system_program
+from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
 
 _NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _SYSTEM_SID = "S-1-5-18"
@@ -59,8 +59,7 @@ def task_xml(timer: FailsafeTimer, start: datetime | None) -> str:
 
 def register_command(timer: FailsafeTimer, start: datetime | None) -> HostCommand:
     """The command that registers the task. Its XML comes on standard input: schtasks.exe takes only a file."""
-    script = f"Register-ScheduledTask -TaskName '{timer.unit}' -Xml ([Console]::In.ReadToEnd()) -Force | Out-Null"
-    return HostCommand(powershell(script), stdin=task_xml(timer, start))
+    return HostCommand(powershell("register-task", task=timer.unit), stdin=task_xml(timer, start))
 
 
 def arm_task(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
@@ -102,10 +101,8 @@ def task_argv(timer: FailsafeTimer, wait: float = 0.0) -> tuple[str, ...]:
     A program that failed is tried again at the next boot. The wait is in the script that ``schtasks /end`` ends.
     """
     program, *words = timer.argv
-    line = quote_words((program, *map(quote_argument, words)))
-    sleep = f"Start-Sleep -Seconds {wait:.0f};" if wait else ""
-    delete = f"& '{system_program('schtasks')}' /delete /tn '{timer.unit}' /f|Out-Null"
-    return powershell(f"{sleep}& {line};$code=$LASTEXITCODE;if($code -eq 0){{{delete}}};exit $code")
+    arguments = [quote_argument(word) for word in words]
+    return powershell("failsafe-run", wait=round(wait), program=program, arguments=arguments, task=timer.unit)
 
 
 def _register(hosts: Hosts, node: str, timer: FailsafeTimer, start: datetime | None) -> None:

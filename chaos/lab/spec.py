@@ -37,8 +37,6 @@ ApiMisbehaviour = Literal[
     "legacy-events",
 ]
 
-WinRmMisbehaviour = Literal["hang-after-boot", "busy-after-boot", "busy-send", "aborted-clean-up", "second-reboot"]
-
 
 class SpecError(ValueError):
     """The LabSpec cannot be simulated."""
@@ -178,7 +176,6 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     seed: int = 1
     start: float = 1_795_000_000.0
     api_misbehaviours: list[ApiMisbehaviour] = []
-    winrm_misbehaviours: list[WinRmMisbehaviour] = []  # see winrm/fault_injection.py
     namespaces: list[str] = msgspec.field(default_factory=lambda: list(DEFAULT_NAMESPACES))
     users: list[UserSpec] = []
     shared_identity: list[SharedIdentity] = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from typing import Any
 
 from chaos.model.command import HostCommand
-from chaos.model.encoded_script import encode_script
+from chaos.model.encoded_script import SCRIPTS, encode_script
 
 _SYSTEM32 = r"C:\Windows\System32"
 
@@ -16,22 +16,18 @@ def system_program(name: str) -> str:
     return rf"{_SYSTEM32}\{name}.exe"
 
 
-def powershell(script: str) -> tuple[str, ...]:
-    """Arguments that run ``script`` in Windows PowerShell 5.1; the exit code is 1 if one of its commands fails.
+def powershell(script: str, package: str = SCRIPTS, **parameters: Any) -> tuple[str, ...]:
+    """Arguments that run a script in Windows PowerShell 5.1: ``SCRIPT.ps1`` in ``package``, which reads ``$p.NAME``.
 
-    Not for scripts of more than about 2,500 characters: cmd.exe takes 8,191.
+    Parameters are what JSON can hold. The exit code is 1 if one of its commands fails. Not for scripts of more than
+    about 2,500 characters: cmd.exe takes 8,191.
     """
     return (
         rf"{_SYSTEM32}\WindowsPowerShell\v1.0\powershell.exe",
         "-NoProfile",
         "-NonInteractive",
-        *encode_script(script),
+        *encode_script(script, parameters, package),
     )
-
-
-def quote_words(words: Iterable[str]) -> str:
-    """A program and its arguments in a script of PowerShell, after ``&``."""
-    return " ".join("'" + word.replace("'", "''") + "'" for word in words)
 
 
 LIST_TASKS = HostCommand((system_program("schtasks"), "/query", "/fo", "csv", "/nh"))

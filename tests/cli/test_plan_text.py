@@ -8,10 +8,11 @@ from chaos.model.plan import PlannedStep
 from chaos.model.windows import powershell
 
 
-def test_a_failsafe_task_is_shown_as_its_script() -> None:
-    timer = FailsafeTimer("nodefall-r1-stop", 60.0, powershell("Start-Service -Name 'kubelet'"))
+def test_a_failsafe_task_is_shown_as_the_name_of_its_script() -> None:
+    timer = FailsafeTimer("nodefall-r1-stop", 60.0, powershell("failsafe-start-service", service="kubelet"))
     step = PlannedStep("stop", "kubelet-stop", "win-1", {}, {}, (), Undo(), ("kubelet-state",), (), timer)
     expected = (
-        "  arm     failsafe timer nodefall-r1-stop: powershell.exe: Start-Service -Name 'kubelet' after 60s, read back"
+        "  arm     failsafe timer nodefall-r1-stop: powershell.exe: failsafe-start-service"
+        ' {"service":"kubelet"} after 60s, read back'
     )
     assert expected in _step(step)

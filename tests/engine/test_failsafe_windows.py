@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from typing import Any, cast
 
 import pytest
@@ -20,8 +20,7 @@ from tests.kit.win_host import WindowsHost
 
 START = FailsafeTimer("nodefall-run-stop", 60.0, (system_program("sc"), "start", "w32time"))
 FAILING = FailsafeTimer("nodefall-run-stop", 60.0, (system_program("sc"), "start", "no such service"))
-RESTORE = FailsafeTimer("nodefall-run-skew", 60.0, powershell("Start-Service -Name 'w32time'"), by_uptime=True)
-SKEW = "powershell.exe -NoProfile -Command Set-Date -Adjust 0:10:00"
+RESTORE = FailsafeTimer("nodefall-run-skew", 60.0, powershell("start-service", service="w32time"), by_uptime=True)
 
 
 class LabHosts:
@@ -107,10 +106,9 @@ def test_a_task_that_failed_acts_again_at_the_next_boot() -> None:
 def test_a_program_of_a_task_gets_its_words_as_given(words: tuple[str, ...]) -> None:
     """Through Windows PowerShell 5.1, which quotes what has blanks and is not quoted."""
     timer = FailsafeTimer("nodefall-x", 5.0, (r"C:\a b\x.exe", *words))
-    script = decode_script(task_argv(timer))
-    line, _, _ = script.removeprefix("& ").partition(";$code=")
-    texts = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", line)]
-    assert texts == [r"C:\a b\x.exe", *map(quote_argument, words)]
+    name, _, parameters = decode_script(task_argv(timer)).partition(" ")
+    expected = {"program": r"C:\a b\x.exe", "arguments": [quote_argument(word) for word in words]}
+    assert (name, json.loads(parameters)) == ("failsafe-run", {"wait": 0, "task": "nodefall-x", **expected})
 
 
 def test_a_clock_that_is_set_moves_only_the_task_that_follows_it() -> None:
@@ -118,7 +116,7 @@ def test_a_clock_that_is_set_moves_only_the_task_that_follows_it() -> None:
     for timer, is_early in ((START, True), (RESTORE, False)):
         host, hosts = stopped()
         arm_task(hosts, "win1", timer, 60.0)
-        host.run(SKEW)
+        host.script("set-clock", seconds=600)
         host.wait(5.0)
         assert is_restored(host) is is_early
         host.wait(70.0)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from chaos.lab.cluster import Cluster
@@ -14,14 +13,16 @@ from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.versions import DEFAULT
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.winshell.cmd import run_line
-from chaos.lab.winshell.process import WinHost, WinProcess, default_environment, launch
+from chaos.lab.windows.services import StartType
+from chaos.lab.winshell.process import WinHost, WinProcess, launch
 from chaos.lab.winshell.programs import PROGRAMS
+from chaos.lab.winshell.shell import run_line
 from chaos.lab.winshell.task_runner import TaskRunner
+from chaos.model.windows import powershell
 
+ShellLine = Callable[[WinProcess, str], Coroutine[Any, Any, int]]
 _ROUNDS = 20  # of the event loop, in which programs compute between two moments of simulated time
 _LIMIT = 3600.0  # simulated seconds that a program may take
-POWERSHELL = "powershell.exe -NoProfile -NonInteractive -EncodedCommand "
 
 
 class WindowsHost:
@@ -57,7 +58,7 @@ class WindowsHost:
         self._step(end)
 
     def run(self, line: str, stdin: str = "", *, cmd: bool = True) -> tuple[int, str, str]:
-        """Run a line in cmd.exe, or a program itself, to its end. Returns exit code, stdout and stderr."""
+        """Run a line of cmd.exe, or a program itself, to its end. Returns exit code, stdout and stderr."""
         started = self.start(line, stdin, cmd=cmd)
         end = self.sim.now + _LIMIT
         self._settle()
@@ -68,14 +69,27 @@ class WindowsHost:
         self._settle()
         return started.task.result(), "".join(started.out), "".join(started.err)
 
-    def powershell(self, script: str, stdin: str = "") -> tuple[int, str, str]:
+    def script(self, script: str, stdin: str = "", **parameters: Any) -> tuple[int, str, str]:
         """Run a script as nodefall sends it."""
-        encoded = base64.b64encode(script.encode("utf-16-le")).decode()
-        return self.run(POWERSHELL + encoded, stdin)
+        return self.run(script_line(script, **parameters), stdin, cmd=False)
+
+    def stop(self, service: str) -> None:
+        """Stop a service, and wait until it has stopped."""
+        assert self.run(f"sc.exe stop {service}")[0] == 0
+        self.wait(2.0)
+
+    def kill(self, service: str) -> None:
+        """Let the process of a service die."""
+        found = self.machine.services.get(service)
+        if service == "kubelet":
+            self.machine.kubelet.kill()
+        else:
+            found.on_stop()
+            self.machine.services.kill(found)
 
     def start(self, line: str, stdin: str = "", *, cmd: bool = True) -> Started:
         """Start a line; it goes on while time passes."""
-        return Started(self, line, stdin, cmd=cmd)
+        return Started(self, line, stdin, run_line if cmd else launch)
 
     def create_task(self, play: Callable[[WinHost], Any]) -> asyncio.Task[int]:
         """A task in the loop of the host."""
@@ -85,8 +99,12 @@ class WindowsHost:
         return self._loop.create_task(play(host))
 
     def event_ids(self) -> list[int]:
-        """IDs of the System log, without those of the services' states."""
-        return [record.event_id for record in self.machine.event_log.records if record.event_id != 7036]
+        """IDs of the System log, the oldest first."""
+        return [record.event_id for record in self.machine.event_log.records]
+
+    def configure(self, service: str, start_type: StartType) -> None:
+        """Change how a service is started."""
+        self.machine.services.get(service).start_type = start_type
 
     async def _make_lockstep(self) -> Lockstep:
         lockstep = Lockstep(self.sim)
@@ -108,10 +126,15 @@ class WindowsHost:
             self._play(_rounds())
 
 
+def script_line(script: str, **parameters: Any) -> str:
+    """The command line that runs a script."""
+    return " ".join(powershell(script, **parameters))
+
+
 class Started:
     """A program that runs: its output so far."""
 
-    def __init__(self, host: WindowsHost, line: str, stdin: str, *, cmd: bool) -> None:
+    def __init__(self, host: WindowsHost, line: str, stdin: str, run: ShellLine) -> None:
         self.out: list[str] = []
         self.err: list[str] = []
         lines = iter(stdin.splitlines(keepends=True))
@@ -123,10 +146,9 @@ class Started:
             computer = found.machine.computer
             process = WinProcess(
                 *(found, f"{computer}\\Administrator", self.out.append, self.err.append, read_line),
-                default_environment(found.machine, "Administrator"),
             )
             with found.waits.request():
-                return await (run_line(process, line) if cmd else launch(process, line))
+                return await run(process, line)
 
         self.task = host.create_task(play)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from chaos.lab.winshell.task_runner import FILE_NOT_FOUND
 from chaos.model.action import FactCheck
 from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
 from chaos.model.errors import NodefallError, Refused
+from chaos.model.windows import powershell, system_program
 from chaos.rehearse.connection import DirectConnection, connect_directly
 
 SPEC = LabSpec(nodes=[NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1"), NodeSpec(name="w2")])
@@ -133,7 +135,7 @@ def test_a_watch_is_refused(connection: DirectConnection) -> None:
         connection.ports.kube.stream("/api/v1/pods", {})
 
 
-def test_a_windows_host_takes_lines_of_cmd() -> None:
+def test_a_windows_host_takes_command_lines() -> None:
     spec = LabSpec(nodes=[NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1", os="windows")])
     with connect_directly(spec, None) as connection:
         hosts, machine = connection.ports.hosts, connection.lab.cluster.machines["w1"]
@@ -153,10 +155,11 @@ def test_the_task_scheduler_runs_programs_and_gets_their_exit_code() -> None:
         codes: list[int] = []
         run = machine.tasks.run
         assert run is not None
-        run(r"C:\Windows\System32\ping.exe -n 6 127.0.0.1", codes.append)
+        wait: dict[str, Any] = {"program": system_program("hostname"), "arguments": [], "task": "none"}
+        run(" ".join(powershell("failsafe-run", wait=5, **wait)), codes.append)
         run(r"C:\nowhere.exe", codes.append)
         assert codes == [FILE_NOT_FOUND]
-        ended = run(r"C:\Windows\System32\ping.exe -n 60 127.0.0.1", codes.append)
+        ended = run(" ".join(powershell("failsafe-run", wait=60, **wait)), codes.append)
         connection.ports.clock.sleep(10.0)
         ended()
         connection.ports.clock.sleep(100.0)

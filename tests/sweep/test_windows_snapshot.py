@@ -16,10 +16,10 @@ from tests.kit.windows_snapshot import windows_snapshot
 
 LEFT: dict[str, Callable[[WindowsMachine], object]] = {
     "services": lambda m: m.services.stop(m.services.get("kubelet")),
-    "rules": lambda m: m.firewall.add(FirewallRule("nodefall-x", "out", "block", remote_ip=("192.0.2.1",))),
-    "dropped": lambda m: m.firewall.add(FirewallRule("nodefall-x", "out", "block")),
-    "firewall": lambda m: m.firewall.turn(("Domain",), on=False),
-    "tasks": lambda m: m.tasks.register("nodefall-x", TaskDefinition("cmd.exe")),
+    "rules": lambda m: m.firewall.add(FirewallRule("nodefall-x", "out", ("192.0.2.1",))),
+    "dropped": lambda m: m.firewall.add(FirewallRule("nodefall-x", "out")),
+    "firewall": lambda m: m.firewall.turn(on=False, profiles=("Domain",)),
+    "tasks": lambda m: m.tasks.register("nodefall-x", TaskDefinition("x.exe", "", "SYSTEM", (), True, True, 0.0, "")),
     "clock": lambda m: m.clock.adjust(60.0),
     "scheduled": lambda m: m.power.request(ShutdownRequest("reboot", 600.0, comment="nodefall-x")),
     "stopping": lambda m: m.power.request(ShutdownRequest("reboot", 0.0)),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chaos.actions._service import ACTIVE
-from chaos.actions.windows._retry import retry_until
 from chaos.model.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import HostCommand
@@ -55,23 +54,17 @@ def start_service(service: str) -> HostCommand:
 
 def stop_services_and_wait(*services: str) -> HostCommand:
     """Stop services in this order, each once the one before it has stopped; fails if others that run depend on one."""
-    return _wait_for("Stop-Service", services)
+    return HostCommand(powershell("stop-services", services=services), timeout=_WAIT)
 
 
 def restart_service(service: str) -> HostCommand:
     """Stop and start a service; ``sc.exe start`` would be refused (1056) while it stops."""
-    return _wait_for("Restart-Service", (service,))
-
-
-def _wait_for(cmdlet: str, services: tuple[str, ...]) -> HostCommand:
-    return HostCommand(powershell(";".join(f"{cmdlet} -Name '{service}'" for service in services)), timeout=_WAIT)
+    return HostCommand(powershell("restart-service", service=service), timeout=_WAIT)
 
 
 def start_failsafe(tag: str, seconds: float, service: str) -> FailsafeTimer:
     """The task that starts the service if nodefall does not: again while Windows refuses that, or it does not run."""
-    runs = f"(Get-Service -Name '{service}').Status -eq 'Running'"
-    start = f"& '{system_program('sc')}' start '{service}'|Out-Null"
-    return FailsafeTimer(failsafe_unit(tag), seconds, powershell(retry_until(f"if({runs}){{exit 0}}", start)))
+    return FailsafeTimer(failsafe_unit(tag), seconds, powershell("failsafe-start-service", service=service))
 
 
 def restore_kubelet(state: ServiceState, disarm: str = "") -> Undo:

@@ -7,24 +7,16 @@ from msgspec import Struct
 from chaos.actions._clock import CLOCK_IS_WRONG, Params, signed_seconds
 from chaos.actions._service import ACTIVE
 from chaos.actions.windows._services import stop_services_and_wait
-from chaos.facts.windows.clocks import BOOT_SCRIPT
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.state_types import Tag, WindowsService
-from chaos.model.windows import powershell, system_program
+from chaos.model.windows import powershell
 
 # The hypervisor's first: it corrects the clock within seconds.
 _SYNC_SERVICES = {name: f"service-state?service={name}" for name in ("vmictimesync", "w32time")}
 _KERBEROS_LIMIT = 300  # seconds by which Kerberos lets clocks differ
-_RESYNC = f"& {system_program('w32tm')} /resync /force|Out-Null"
-# Right when it runs twice, and after other changes of the clock. After a boot only the synchronisation knows the time.
-_RESTORE = (
-    f"{BOOT_SCRIPT};if(Test-Path $f){{$m=(Get-Content $f).Split(' ');"
-    "if([int]$m[0] -eq $i){Set-Date -Adjust ([TimeSpan]::FromMilliseconds([long]$m[1]-$b))|Out-Null;Remove-Item $f}"
-    f"else{{Start-Service -Name 'w32time';{_RESYNC};if($LASTEXITCODE -eq 0){{Remove-Item $f}}}}}}"
-)
 
 
 class ClockState(Struct, frozen=True):
@@ -74,37 +66,24 @@ class ClockSkew(Action[Params, ClockState]):
 
     def inject(self, state: ClockState) -> tuple[Command, ...]:
         stop = (stop_services_and_wait(*state.services),) if state.services else ()
-        return (*stop, HostCommand(powershell(_set_script(state.skew))))
+        return (*stop, HostCommand(powershell("set-clock", seconds=state.skew)))
 
     def failsafe_timer(self, state: ClockState) -> FailsafeTimer:
-        script = ";".join([_RESTORE, *map(_start_script, state.services), "if(Test-Path $f){exit 1}", "exit 0"])
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, powershell(script), by_uptime=True)
+        script = powershell("restore-clock", services=state.services, until_right=True)
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, script, by_uptime=True)
 
     def undo(self, state: ClockState) -> Undo:
         """The clock first: a service that starts while it is wrong may wait for hours until its next correction."""
         right = FactCheck("clock-skew", 0)
         checks = {name: FactCheck(_SYNC_SERVICES[name], ACTIVE) for name in state.services if name in _SYNC_SERVICES}
+        restore = powershell("restore-clock", services=(), until_right=False)
+        starts = {name: powershell("start-service", service=name) for name in checks}
         steps = (
-            UndoStep(HostCommand(powershell(_RESTORE)), unless=right),
-            *(
-                UndoStep(HostCommand(powershell(f"{_start_script(name)};exit 0")), unless=check)
-                for name, check in checks.items()
-            ),
+            UndoStep(HostCommand(restore), unless=right),
+            *(UndoStep(HostCommand(starts[name]), unless=check) for name, check in checks.items()),
         )
         proof = (right, *checks.values(), FactCheck(PseudoFact.NODE_READY, True))
         return Undo(steps, proof, disarm=failsafe_unit(state.tag))
-
-
-def _set_script(skew: int) -> str:
-    mark = f'if(-not (Test-Path $f)){{Set-Content $f "$i $b {skew}" -Encoding Ascii}}'
-    return f"{BOOT_SCRIPT};{mark};Set-Date -Adjust ([TimeSpan]::FromSeconds({skew}))|Out-Null"
-
-
-def _start_script(service: str) -> str:
-    """Start a service; w32time then corrects what is left of the offset. Without a time source that fails, which
-    leaves the clock as it is."""
-    resync = f";{_RESYNC}" if service == "w32time" else ""
-    return f"Start-Service -Name '{service}'{resync}"
 
 
 ACTION = ClockSkew()

@@ -32,14 +32,12 @@ from chaos.actions.windows._ranges import (
     blocked_ranges,
     split_list,
 )
-from chaos.actions.windows._retry import retry_until
-from chaos.facts.windows.firewall import find_rules
 from chaos.model.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.model.api_fact import PseudoFact
 from chaos.model.command import Command, HostCommand
 from chaos.model.errors import Unsupported
 from chaos.model.state_types import Tag
-from chaos.model.windows import powershell, quote_words, system_program
+from chaos.model.windows import powershell, system_program
 
 _LIST_LIMIT = 7000  # characters of one list: cmd.exe, which SSH starts, takes lines of 8,191
 _NETBIOS_LENGTH = 15  # characters of a computer's name in front of its accounts
@@ -120,10 +118,8 @@ class Partition(Action[Params, PartitionState]):
 
     def failsafe_timer(self, state: PartitionState) -> FailsafeTimer:
         """The registry shows that no rule is left: netsh.exe exits with 1 for that, and while the firewall starts."""
-        delete, find = (quote_words(command.argv) for command in (_delete_rules(state.tag), find_rules(state.tag)))
-        check = f"$found=& {find};if($LASTEXITCODE -eq 1 -and $found){{exit 0}}"
-        script = retry_until(check, f"& {delete}|Out-Null")
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, powershell(script))
+        rule = failsafe_unit(state.tag)
+        return FailsafeTimer(rule, state.seconds, powershell("failsafe-delete-rules", rule=rule))
 
     def undo(self, state: PartitionState) -> Undo:
         gone = FactCheck("firewall-rules", [])

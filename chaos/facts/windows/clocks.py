@@ -10,7 +10,7 @@ from chaos.model.windows import powershell
 @host_fact(
     "host-time",
     "time by the host's clock, in seconds since the epoch",
-    HostCommand(powershell("[DateTimeOffset]::UtcNow.ToUnixTimeMilliseconds()"), timeout=10.0),
+    HostCommand(powershell("read-time"), timeout=10.0),
 )
 def host_time(stdout: str, exit_code: int) -> float:
     """Number: seconds since the epoch, with milliseconds."""
@@ -20,22 +20,10 @@ def host_time(stdout: str, exit_code: int) -> float:
     return int(text) / 1000
 
 
-# ``BOOT TIME SKEW``: the number of the boot, the time of that boot by the unchanged clock in milliseconds since the
-# epoch, and the seconds set. Written before the clock is set. The stopwatch counts from the boot, by no clock.
-MARK_FILE = r"C:\ProgramData\nodefall-clock"
-_PREFETCH = r"HKLM:\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
-# Sets $f to the path of the mark, $i to the number of the boot, $b to its time by the present clock.
-BOOT_SCRIPT = (
-    f"$f='{MARK_FILE}';$i=(Get-ItemProperty '{_PREFETCH}').BootId;"
-    "$u=[Diagnostics.Stopwatch]::GetTimestamp()*1000/[Diagnostics.Stopwatch]::Frequency;"
-    "$b=[long]([DateTimeOffset]::UtcNow.ToUnixTimeMilliseconds()-$u)"
-)
-
-
 @host_fact(
     "clock-skew",
     "seconds by which nodefall has set the clock ahead",
-    HostCommand(powershell(f'{BOOT_SCRIPT};"$i $b";if(Test-Path $f){{Get-Content $f}}')),
+    HostCommand(powershell("read-clock")),
 )
 def clock_skew(stdout: str, exit_code: int) -> int:
     """Whole number: seconds, 0 for a clock that nodefall has not set.

@@ -30,16 +30,12 @@ def firewall_rules(stdout: str, exit_code: int) -> list[str]:
     return sorted({match["name"] for match in _RULE.finditer(stdout)})
 
 
-# The active store is what acts, with the policy of a group. netsh.exe would print translated words.
-_STATE_SCRIPT = (
-    "Get-NetFirewallProfile -PolicyStore ActiveStore|"
-    '%{"profile $($_.Name) $($_.Enabled) $($_.AllowLocalFirewallRules)"};'
-    'Get-NetConnectionProfile -ErrorAction SilentlyContinue|%{"network $($_.NetworkCategory)"};exit 0'
-)
 _DOMAIN = "DomainAuthenticated"  # category of a network whose profile is Domain
 
 
-@host_fact("firewall-state", "state of the Windows firewall by profile in use", HostCommand(powershell(_STATE_SCRIPT)))
+@host_fact(
+    "firewall-state", "state of the Windows firewall by profile in use", HostCommand(powershell("read-firewall"))
+)
 def firewall_state(stdout: str, exit_code: int) -> dict[str, str]:
     """Mapping ``{"Public": "on"}`` of the profiles in use; ``off``, or ``policy`` where local rules do not act.
 

@@ -52,17 +52,13 @@ CLIENT_CERTIFICATES = (
     r"C:\var\lib\kubelet\pki\kubelet-client-current.pem",
     r"C:\k\pki\kubelet-client-current.pem",
 )
-_LIST = ",".join(f"'{name}'" for name in CLIENT_CERTIFICATES)
-_CERTIFICATE_SCRIPT = (
-    f"foreach($file in {_LIST}){{"
-    "if(Test-Path $file){$inside=$false;foreach($line in Get-Content $file){"
-    "if($line -eq '-----BEGIN CERTIFICATE-----'){$inside=$true};"
-    "if($inside){$line};"
-    "if($line -eq '-----END CERTIFICATE-----'){$inside=$false}}}}"
+
+
+@host_fact(
+    "kubelet-user",
+    "user as which the kubelet authenticates",
+    HostCommand(powershell("read-certificates", files=CLIENT_CERTIFICATES)),
 )
-
-
-@host_fact("kubelet-user", "user as which the kubelet authenticates", HostCommand(powershell(_CERTIFICATE_SCRIPT)))
 def kubelet_user(stdout: str, exit_code: int) -> str:
     """Text: common name of the client certificate, as ``system:node:windows-1``."""
     if exit_code:

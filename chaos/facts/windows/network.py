@@ -35,14 +35,12 @@ KUBECONFIGS = (
     r"C:\k\kubeconfig",
 )
 _SERVER = re.compile(r"^\s*server:\s*[\"']?(https://[^\s\"']+)", re.MULTILINE)
-_SERVER_FILES = ",".join(f"'{path}'" for path in KUBECONFIGS)
-_SERVER_SCRIPT = (
-    f"foreach($f in {_SERVER_FILES}){{if(Test-Path $f){{Get-Content $f|Where-Object{{$_ -match '^\\s*server:'}}}}}}"
-)
 
 
 @host_fact(
-    "kubelet-server", "URL of the API server in the kubelet's kubeconfig", HostCommand(powershell(_SERVER_SCRIPT))
+    "kubelet-server",
+    "URL of the API server in the kubelet's kubeconfig",
+    HostCommand(powershell("read-server", files=KUBECONFIGS)),
 )
 def kubelet_server(stdout: str, exit_code: int) -> str:
     """Text: a URL, as ``https://10.0.0.1:6443``. Only that line is read: the rest of the file is a secret."""
@@ -52,14 +50,14 @@ def kubelet_server(stdout: str, exit_code: int) -> str:
     return match[1].rstrip("/")
 
 
-_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")  # what a script may quote
+_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")  # of a name or an address
 
 
 def _server_addresses_command(known: Known) -> HostCommand:
     host = urlsplit(str(known["kubelet-server"])).hostname
     if not host or not _HOST.fullmatch(host):
         raise ValueError(f"{known['kubelet-server']} has no host")
-    return HostCommand(powershell(f"[Net.Dns]::GetHostAddresses('{host}')|%{{$_.IPAddressToString}}"))
+    return HostCommand(powershell("resolve-name", name=host))
 
 
 @host_fact(
@@ -77,18 +75,11 @@ def server_addresses(stdout: str, exit_code: int) -> list[str]:
 
 
 _PORTS = (443, 6443)
-# The errors of both cmdlets mean that there is none; the last one would end in exit code 1.
-_PEERS_SCRIPT = (
-    "$p=@(Get-Process -Name kubelet -ErrorAction SilentlyContinue|%{{$_.Id}});"
-    "Get-NetTCPConnection -State Established -RemotePort {ports} -ErrorAction SilentlyContinue|"
-    '?{{$p -contains $_.OwningProcess}}|%{{"$($_.RemoteAddress) $($_.RemotePort)"}};exit 0'
-)
 
 
 def _api_peers_command(known: Known) -> HostCommand:
     port = urlsplit(str(known["kubelet-server"])).port or _PORTS[0]
-    ports = ",".join(str(number) for number in sorted({port, *_PORTS}))
-    return HostCommand(powershell(_PEERS_SCRIPT.format(ports=ports)))
+    return HostCommand(powershell("list-peers", ports=sorted({port, *_PORTS})))
 
 
 # Open connections of the kubelet: control planes that neither its kubeconfig nor a Node object names.
@@ -108,16 +99,14 @@ def api_peers(stdout: str, exit_code: int) -> list[list[str | int]]:
 CONNECT_TIMEOUT = 3  # seconds for all addresses together, as they are tried at once
 
 
-# Not [Environment]::TickCount: its 32 bits overflow after 25 days of uptime.
-_TICKS, _FREQUENCY = "[Diagnostics.Stopwatch]::GetTimestamp()", "[Diagnostics.Stopwatch]::Frequency"
-
-
 def _api_reachable_command(known: Known) -> HostCommand:
     port = urlsplit(str(known["kubelet-server"])).port or 443
     endpoints = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
     if not endpoints:
         raise ValueError("no address of an API server is known on the host")
-    return HostCommand(powershell(_probe_script(sorted(endpoints))), timeout=30.0 + CONNECT_TIMEOUT)
+    probes = [_probe(address, int(port)) for address, port in sorted(endpoints)]
+    script = powershell("probe-endpoints", endpoints=probes, seconds=CONNECT_TIMEOUT)
+    return HostCommand(script, timeout=30.0 + CONNECT_TIMEOUT)
 
 
 @host_fact(
@@ -142,27 +131,13 @@ def api_reachable(stdout: str, exit_code: int) -> dict[str, bool]:
     return reachable
 
 
-def _probe_script(endpoints: list[tuple[str, int]]) -> str:
-    """All attempts begin at once: in sequence, a partition in between would show in some of them only.
-
-    A TcpClient without an address family is one for IPv4. Wait raises an error for a refused connection; nothing else
-    is in the try block, as another error would pass for an address that does not answer.
-    """
-    begin, end = [], []
-    for number, (address, port) in enumerate(endpoints):
-        family = "InterNetworkV6" if ipaddress.ip_address(address).version == 6 else "InterNetwork"
-        begin.append(f"$c{number}=New-Object Net.Sockets.TcpClient('{family}')")
-        begin.append(f"$t{number}=$c{number}.ConnectAsync('{address}',{int(port)})")
-        end.append(f"$w=[Math]::Max(1,[int](($e-{_TICKS})*1000/{_FREQUENCY}))")
-        end.append(f"try{{$r=$t{number}.Wait($w)}}catch{{$r=$false}}")
-        end.append(f'"{address} $r"')
-    return ";".join([*begin, f"$e={_TICKS}+{CONNECT_TIMEOUT}*{_FREQUENCY}", *end, "exit 0"])
+def _probe(address: str, port: int) -> dict[str, str | int]:
+    family = "InterNetworkV6" if ipaddress.ip_address(address).version == 6 else "InterNetwork"
+    return {"address": address, "family": family, "port": port}
 
 
 # Addresses of the host, also those that are not in its Node object.
-@host_fact(
-    "host-addresses", "addresses of the host's interfaces", HostCommand(powershell("(Get-NetIPAddress).IPAddress"))
-)
+@host_fact("host-addresses", "addresses of the host's interfaces", HostCommand(powershell("list-addresses")))
 def host_addresses(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of addresses, as ``["10.0.0.11", "fd00::11"]``, without loopback and link-local ones."""
     if exit_code or not stdout.strip():
@@ -175,7 +150,7 @@ def host_addresses(stdout: str, exit_code: int) -> list[str]:
 @host_fact(
     "connection-peers",
     "address that nodefall's connection comes from, as seen by the host",
-    HostCommand(powershell('"$env:SSH_CONNECTION";exit 0')),
+    HostCommand(powershell("read-connection")),
 )
 def connection_peers(stdout: str, exit_code: int) -> list[str]:
     """List of one address, as ``["10.0.0.9"]``. WinRM shows its client to no program: its service reports it."""

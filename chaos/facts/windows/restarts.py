@@ -61,24 +61,13 @@ def crash_auto_reboot(stdout: str, exit_code: int) -> bool:
     return parse_number(stdout, exit_code, "AutoReboot") != 0
 
 
-_SERVICING, _UPDATE = "Component Based Servicing", r"WindowsUpdate\Auto Update"
-_PENDING_KEYS = {
-    "PackagesPending": _SERVICING,
-    "RebootInProgress": _SERVICING,
-    "RebootPending": _SERVICING,
-    "RebootRequired": _UPDATE,
-}
-_PENDING_SCRIPT = (
-    r"$r='HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\';"
-    + "".join(rf'''"{name} $(Test-Path ($r+'{key}\{name}'))";''' for name, key in _PENDING_KEYS.items())
-    + "exit 0"
-)
+_PENDING_MARKS = {"PackagesPending", "RebootInProgress", "RebootPending", "RebootRequired"}
 
 
 @host_fact(
     "pending-reboot",
     "marks of updates that wait for a restart, which then takes minutes longer",
-    HostCommand(powershell(_PENDING_SCRIPT)),
+    HostCommand(powershell("read-pending-reboot")),
 )
 def pending_reboot(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of the marks that are there.
@@ -86,6 +75,6 @@ def pending_reboot(stdout: str, exit_code: int) -> list[str]:
     Of servicing: PackagesPending, RebootInProgress, RebootPending; of Windows Update: RebootRequired.
     """
     rows = dict(line.split() for line in stdout.splitlines() if len(line.split()) == 2)
-    if exit_code or rows.keys() != _PENDING_KEYS.keys() or not set(rows.values()) <= {"True", "False"}:
+    if exit_code or rows.keys() != _PENDING_MARKS or not set(rows.values()) <= {"True", "False"}:
         raise ValueError("the keys of pending updates were not read")
     return sorted(name for name, there in rows.items() if there == "True")

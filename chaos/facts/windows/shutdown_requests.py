@@ -17,7 +17,7 @@ from chaos.facts.windows._events import KERNEL_GENERAL, USER32, SystemEvent, par
 from chaos.model.document import Model
 from chaos.model.fact import host_fact
 from chaos.model.state_types import Tag
-from chaos.model.windows import powershell, quote_words, system_program
+from chaos.model.windows import powershell
 
 _REQUESTED, _ABORTED, _STARTED = (USER32, 1074), (USER32, 1075), (KERNEL_GENERAL, 12)
 _EVENTS = (_REQUESTED, _ABORTED, _STARTED)
@@ -63,13 +63,8 @@ def abort_own_words(tag: Tag) -> tuple[str, ...]:
 
     They exit with 0 if there is none, and not if the log could not be read.
     """
-    words = quote_words(query_words(_EVENTS, _COUNT))
-    ends = " -or ".join(f"$line.Contains('>{number}</EventID>')" for _, number in (_ABORTED, _STARTED))
-    return powershell(
-        f"foreach($line in (& {words})){{if({ends}){{exit 0}};"
-        f"if($line.Contains('>{comment_for(tag)}<')){{& '{system_program('shutdown')}' /a;exit $LASTEXITCODE}}}};"
-        "exit $LASTEXITCODE"
-    )
+    _, *query = query_words(_EVENTS, _COUNT)
+    return powershell("failsafe-cancel-shutdown", arguments=query, comment=comment_for(tag))
 
 
 @host_fact("scheduled-shutdown", "who requested the shutdown that is pending, and the comment", NEWEST_REQUESTS)

@@ -1,4 +1,4 @@
-"""A simulated Windows machine without a connection: the same cmd.exe, programs and task scheduler."""
+"""A simulated Windows machine without a connection: the same programs and task scheduler."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from chaos.lab.hostshell.streams import discard, no_input
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
-from chaos.lab.winshell.cmd import run_line
-from chaos.lab.winshell.process import (
-    TOOLS,
-    Environment,
-    ProgramNotFoundError,
-    WinHost,
-    WinProcess,
-    default_environment,
-    launch,
-)
+from chaos.lab.winshell.process import TOOLS, ProgramNotFoundError, WinHost, WinProcess, launch
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.task_runner import DIRECTORY, FILE_NOT_FOUND, SYSTEM
+from chaos.lab.winshell.shell import run_line
+from chaos.lab.winshell.task_runner import FILE_NOT_FOUND, SYSTEM
 
 CRASH_TOOL = TOOLS + "notmyfault64.exe"
 _CLIENT, _CLIENT_PORT = "127.0.0.1", 40000  # as of a lab's process
@@ -37,35 +29,27 @@ class WindowsHost(DirectHost):
         self._windows = machine
         self._host = WinHost(machine, sim, SimWaits(sim), PROGRAMS)
         machine.tasks.run = self._run_task
-        machine.client_lists.append(lambda: [(SSH_PORT, _CLIENT, _CLIENT_PORT)])
 
     @property
     def is_reachable(self) -> bool:
-        return self.machine.is_reachable and self._windows.accepts(_CLIENT, SSH_PORT)
+        return self.machine.is_reachable and self._windows.accepts(_CLIENT)
 
     async def _execute(self, program: DirectProgram, line: str, stdin: str) -> int:
+        own = next(iter(self._windows.network.resolve(self._windows.name).values()))
         process = WinProcess(
             self._host,
             f"{self._windows.computer}\\{_USER}",
             program.write_out,
             program.write_err,
             line_reader(stdin),
-            self._environment(),
-            f"C:\\Users\\{_USER}",
             is_foreground=True,
+            connection=f"{_CLIENT} {_CLIENT_PORT} {own} {SSH_PORT}",
         )
         return await run_line(process, line)
 
-    def _environment(self) -> Environment:
-        environment = default_environment(self._windows, _USER)
-        own = next(iter(self._windows.network.resolve(self._windows.name).values()))
-        environment.set("SSH_CONNECTION", f"{_CLIENT} {_CLIENT_PORT} {own} {SSH_PORT}")
-        return environment
-
     def _run_task(self, line: str, done: Callable[[int], None]) -> Callable[[], None]:
         """Start a command line of the task scheduler; ``done`` gets its exit code. Returns what ends the program."""
-        environment = default_environment(self._windows, "SYSTEM", profile=False)
-        process = WinProcess(self._host, SYSTEM, discard, discard, no_input, environment, DIRECTORY, is_foreground=True)
+        process = WinProcess(self._host, SYSTEM, discard, discard, no_input, is_foreground=True)
 
         async def run() -> int:
             try:

@@ -150,8 +150,7 @@ class Lab:
             return None
         from chaos.lab.server.windows_hosts import WindowsHosts  # noqa: PLC0415
 
-        faults = self.cluster.spec.winrm_misbehaviours
-        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls_of, self.directory, faults)
+        return WindowsHosts(machines, self.lockstep, self.cluster.sim, self._tls_of, self.directory)
 
     def _tls_of(self, node: str) -> ssl.SSLContext:
         """Context of a Windows node's WinRM, with a certificate that other nodes share if host keys are shared."""

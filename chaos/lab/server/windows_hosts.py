@@ -13,7 +13,6 @@ from chaos.lab.server.port_reservation import PortReservation
 from chaos.lab.server.tls import write_private
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winrm.authentication import Account
 from chaos.lab.winrm.server import WinRmServer
@@ -34,7 +33,6 @@ class WindowsHosts:
         sim: SimClock,
         tls: Callable[[str], ssl.SSLContext],
         directory: Path,
-        misbehaviours: Sequence[WinRmMisbehaviour] = (),
     ) -> None:
         password = secrets.token_urlsafe(12)
         self._password_file = directory / "winrm-password"
@@ -44,26 +42,24 @@ class WindowsHosts:
         self.servers = [
             WinRmServer(
                 machine,
-                (PortReservation(), PortReservation()),
+                PortReservation(),
                 lockstep,
                 sim,
                 tls(machine.name),
                 account,
-                misbehaviours,
             )
             for machine in found
         ]
         self.task_runners = [TaskRunner(machine, sim, lockstep, PROGRAMS) for machine in found]
 
     def describe(self, node: str, ca_file: Path) -> dict[str, Any]:
-        """How to reach WinRM of a node: WinRM with its URLs and login, and what crashes it; empty for a Linux node."""
+        """How to reach WinRM of a node: WinRM with its URL and login, and what crashes it; empty for a Linux node."""
         server = next((item for item in self.servers if item.machine.name == node), None)
         if server is None:
             return {}
         return {
             "winrm": {
-                "http": f"http://127.0.0.1:{server.http.port}/wsman",
-                "https": f"https://127.0.0.1:{server.https.port}/wsman",
+                "https": f"https://127.0.0.1:{server.port.port}/wsman",
                 "user": WINRM_USER,
                 "passwordFile": str(self._password_file),
                 "caFile": str(ca_file),

@@ -1,13 +1,9 @@
-"""What a Windows Server with a kubelet has when it is installed: services, firewall rules, registry values."""
+"""What a Windows Server with a kubelet has when it is installed: services, registry values."""
 
 from __future__ import annotations
 
-import uuid
-
-from chaos.lab.node.kubelet.node_status import WINDOWS_BUILD
 from chaos.lab.spec import NodeSpec
-from chaos.lab.windows.firewall import FirewallRule
-from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, PREFETCH, WINDOWS_NT, WindowsRegistry
+from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, PREFETCH, WindowsRegistry
 from chaos.lab.windows.services import Service
 
 _SVCHOST = r"C:\Windows\System32\svchost.exe -k"
@@ -17,7 +13,6 @@ _PRESHUTDOWN = frozenset({"STOP", "PRESHUTDOWN"})
 _SHUTDOWN = frozenset({"STOP", "SHUTDOWN"})
 _FAILURE_RESTART, _NSSM_RESTART = 10.0, 5.0  # seconds; the GCE scripts' failure action, nssm's AppRestartDelay
 _NSSM_STOP = 1.5
-_POLICIES = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Policies\System"
 _SERVICING = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing"
 _UPDATE = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update"
 # What sets the clock right, and after how many seconds. Invented: the seconds. w32time waits for its next poll.
@@ -78,37 +73,15 @@ def _kubelet(node: NodeSpec, identity: str) -> Service:
     )
 
 
-def builtin_rules() -> list[FirewallRule]:
-    """The rules of WinRM, which share a name, and that of OpenSSH."""
-    winrm = "Windows Remote Management (HTTP-In)"
-    return [
-        FirewallRule(winrm, "in", "allow", True, ("Domain", "Private"), protocol="TCP", local_port=("5985",)),
-        FirewallRule(
-            winrm, "in", "allow", True, ("Public",), remote_ip=("LocalSubnet",), protocol="TCP", local_port=("5985",)
-        ),
-        FirewallRule("WinRM HTTPS", "in", "allow", protocol="TCP", local_port=("5986",)),
-        FirewallRule("OpenSSH SSH Server (sshd)", "in", "allow", protocol="TCP", local_port=("22",)),
-    ]
-
-
-def fill_registry(registry: WindowsRegistry, computer: str, system_uuid: str, boot_id: int) -> None:
+def fill_registry(registry: WindowsRegistry, system_uuid: str, boot_id: int) -> None:
     """Write the values that tools read, and ``boot_id`` of the last boot.
 
-    ``LastConfig`` is where the kubelet reads the UUID of the firmware (winstats); MachineGuid is another one.
+    ``LastConfig`` is where the kubelet reads the UUID of the firmware (winstats).
     """
-    guid = str(uuid.uuid5(uuid.UUID(system_uuid), "MachineGuid"))
     registry.set(r"HKLM\SYSTEM\HardwareConfig", "LastConfig", "REG_SZ", f"{{{system_uuid.lower()}}}")
     registry.set(PREFETCH, "BootId", "REG_DWORD", boot_id)
-    registry.set(PREFETCH, "EnablePrefetcher", "REG_DWORD", 3)
     registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", _PRESHUTDOWN_ORDER)
     registry.set(CONTROL, "WaitToKillServiceTimeout", "REG_SZ", "5000")
     registry.set(CRASH_CONTROL, "AutoReboot", "REG_DWORD", 1)
-    registry.set(CRASH_CONTROL, "CrashDumpEnabled", "REG_DWORD", 7)
-    registry.set(CONTROL + r"\ComputerName\ActiveComputerName", "ComputerName", "REG_SZ", computer)
-    registry.set(WINDOWS_NT, "ProductName", "REG_SZ", "Windows Server 2022 Datacenter")
-    registry.set(WINDOWS_NT, "CurrentBuild", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])
-    registry.set(WINDOWS_NT, "CurrentBuildNumber", "REG_SZ", WINDOWS_BUILD.rpartition(".")[2])
-    registry.set(r"HKLM\SOFTWARE\Microsoft\Cryptography", "MachineGuid", "REG_SZ", guid)
-    registry.create(_POLICIES)  # without LocalAccountTokenFilterPolicy
     for key in (_SERVICING, _UPDATE):  # without a reboot that is pending
         registry.create(key)

@@ -27,9 +27,3 @@ def write_file(files: dict[str, str], path: str, content: str | None) -> None:
         files.pop(key, None)
     else:
         files[key] = content
-
-
-def has_directory(files: dict[str, str], path: str) -> bool:
-    """Whether a file is below this path: the lab has no empty directories."""
-    prefix = _key(path).lower().rstrip("/") + "/"
-    return any(key.lower().startswith(prefix) for key in files)

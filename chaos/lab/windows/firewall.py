@@ -1,24 +1,26 @@
-"""Windows Defender Firewall of one machine: rules on disk, and their effect on traffic.
+"""Windows Defender Firewall of one machine: block rules on disk, and their effect on traffic.
 
-An explicit block beats any allow. Rules act only where the profile's firewall is on. They persist over a reboot.
-A rule judges a flow by the direction of its first packet: ``out`` cuts the kubelet off the API server, also on
-connections that exist; ``in`` cuts the clients of WinRM, SSH and the kubelet's port. The lab's clients come from
-127.0.0.1, which stands for the address of a remote one: Windows itself does not filter loopback.
+An explicit block beats any allow, so rules that allow are not simulated. Rules act only where the profile's firewall is
+on. They persist over a reboot. A rule judges a flow by the direction of its first packet: ``out`` cuts the kubelet off
+the API server, also on connections that exist; ``in`` cuts the clients of WinRM, SSH and the kubelet's port. The lab's
+clients come from 127.0.0.1, which stands for the address of a remote one: Windows itself does not filter loopback.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from chaos.lab.node.network import Direction, Family, Network
+from chaos.lab.windows.registry import SERVICES, WindowsRegistry
 
 API_PORT = 6443
 PROFILES = ("Domain", "Private", "Public")
 ACTIVE_PROFILE = "Public"  # invented: a machine outside a domain
-_TCP = ("tcp", "6", "any")
-_EPHEMERAL = 49152  # port of a client: Windows takes 49152 to 65535
+RULES_KEY = SERVICES + r"\SharedAccess\Parameters\FirewallPolicy\FirewallRules"
+_VERSION = "v2.31"  # of Server 2022
 
 
 class FirewallError(ValueError):
@@ -27,49 +29,20 @@ class FirewallError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FirewallRule:
-    """A rule in netsh's words; addresses and ports as texts, ``any`` for all."""
+    """A rule that blocks flows of a direction with addresses in netsh's words, in all profiles."""
 
     name: str
     direction: Direction
-    action: str  # allow, block
-    enabled: bool = True
-    profiles: tuple[str, ...] = PROFILES
-    local_ip: tuple[str, ...] = ("any",)
     remote_ip: tuple[str, ...] = ("any",)
-    protocol: str = "any"
-    local_port: tuple[str, ...] = ("any",)
-    remote_port: tuple[str, ...] = ("any",)
-    program: str = ""
-
-    def covers(self, direction: Direction, address: str, port: int) -> bool:
-        """Whether the rule matches TCP flows with the peer ``address``: to its ``port``, or ``in`` to our own one."""
-        ports, others = (
-            (self.remote_port, self.local_port) if direction == "out" else (self.local_port, self.remote_port)
-        )
-        return (
-            self.enabled
-            and self.direction == direction
-            and ACTIVE_PROFILE in self.profiles
-            and not self.program  # the lab does not know which program has a flow
-            and self.protocol.lower() in _TCP
-            and any(covers_address(text, address) for text in self.remote_ip)
-            and any(covers_port(text, port) for text in ports)
-            and any(covers_port(text, _EPHEMERAL) for text in others)
-        )
 
 
 @dataclass
 class Firewall:
-    """Rules in order of creation; ``state`` by profile; ``outbound_block`` by profile: the default policy.
-
-    ``on_change``: called after a change of any of them.
-    """
+    """Rules in order of creation; ``state`` by profile. ``on_change``: called after a change of either."""
 
     network: Network
-    node: str
     rules: list[FirewallRule] = field(default_factory=list)
     state: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(PROFILES, True))
-    outbound_block: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(PROFILES, False))
     on_change: list[Callable[[], None]] = field(default_factory=list)
 
     def add(self, rule: FirewallRule) -> None:
@@ -78,61 +51,40 @@ class Firewall:
         self.apply()
 
     def delete(self, name: str) -> int:
-        """Delete every rule of that name, or all for ``all``. Returns how many there were."""
-        left = [] if name.lower() == "all" else [rule for rule in self.rules if rule.name.lower() != name.lower()]
+        """Delete every rule of that name. Returns how many there were."""
+        left = [rule for rule in self.rules if rule.name.lower() != name.lower()]
         count = len(self.rules) - len(left)
         self.rules = left
         self.apply()
         return count
 
-    def enable(self, rules: list[FirewallRule], *, enabled: bool) -> None:
-        """Enable or disable rules."""
-        self.rules = [replace(rule, enabled=enabled) if rule in rules else rule for rule in self.rules]
-        self.apply()
-
-    def named(self, name: str) -> list[FirewallRule]:
-        """Rules of that name, or all for ``all``."""
-        return [rule for rule in self.rules if name.lower() in ("all", rule.name.lower())]
-
-    def turn(self, profiles: tuple[str, ...], *, on: bool) -> None:
+    def turn(self, *, on: bool, profiles: tuple[str, ...] = PROFILES) -> None:
         """Turn the firewall of these profiles on or off."""
         self.state.update(dict.fromkeys(profiles, on))
-        self.apply()
-
-    def set_policy(self, profiles: tuple[str, ...], *, outbound_block: bool) -> None:
-        """Set the default policy for outbound traffic."""
-        self.outbound_block.update(dict.fromkeys(profiles, outbound_block))
         self.apply()
 
     def apply(self) -> None:
         """Drop the packets that the rules block."""
         dropped: set[tuple[Family, Direction]] = set()
         for family, address in self.network.server_addresses.items():
-            if self.blocks("out", address, API_PORT):
+            if self.blocks("out", address):
                 dropped.add((family, "out"))
         self.network.set_drops(dropped)
         for call in list(self.on_change):
             call()
 
-    def blocks(self, direction: Direction, address: str, port: int) -> bool:
-        """Whether a TCP flow with the peer ``address`` is blocked: to its ``port``, or ``in`` to our own ``port``.
-
-        What no rule matches goes by the default policy. Inbound, the lab has no rule for every program that listens,
-        so there only a block rule blocks.
-        """
-        if not self.state[ACTIVE_PROFILE]:
-            return False
-        actions = {rule.action for rule in self.rules if rule.covers(direction, address, port)}
-        is_default = direction == "out" and self.outbound_block[ACTIVE_PROFILE]
-        return "block" in actions or (is_default and "allow" not in actions)
+    def blocks(self, direction: Direction, address: str) -> bool:
+        """Whether flows with the peer ``address`` are blocked, of those that begin in this direction."""
+        return self.state[ACTIVE_PROFILE] and any(
+            rule.direction == direction and any(covers_address(text, address) for text in rule.remote_ip)
+            for rule in self.rules
+        )
 
 
 def covers_address(text: str, address: str) -> bool:
-    """Whether an address, network, range or keyword of netsh contains ``address``. Raises FirewallError."""
+    """Whether an address, network, range or ``any`` of netsh contains ``address``. Raises FirewallError."""
     if text.lower() == "any":
         return True
-    if text.lower() == "localsubnet":
-        return True  # all nodes of the lab are in one subnet
     wanted = ipaddress.ip_address(address)
     try:
         if "-" in text:
@@ -144,11 +96,17 @@ def covers_address(text: str, address: str) -> bool:
     return network.version == wanted.version and wanted in network
 
 
-def covers_port(text: str, port: int) -> bool:
-    """Whether a port, range or keyword contains ``port``. Raises FirewallError."""
-    if text.lower() == "any":
-        return True
-    low, _, high = text.partition("-")
-    if not low.isdecimal() or not (high or low).isdecimal():
-        raise FirewallError(text)
-    return int(low) <= port <= int(high or low)
+def write_rules(firewall: Firewall, registry: WindowsRegistry) -> None:
+    """Write all rules to the registry, one value each, as Windows keeps its local policy (MS-GPFAS 2.2.2.19)."""
+    registry.delete_key(RULES_KEY)
+    registry.create(RULES_KEY)
+    for number, rule in enumerate(firewall.rules):
+        identifier = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{number} {rule.name}")).upper()
+        registry.set(RULES_KEY, f"{{{identifier}}}", "REG_SZ", _rule_text(rule))
+
+
+def _rule_text(rule: FirewallRule) -> str:
+    """Fields between bars; what holds for all addresses is left out."""
+    addresses = [f"RA{'6' if ':' in text else '4'}={text}" for text in rule.remote_ip if text.lower() != "any"]
+    head = [_VERSION, "Action=Block", "Active=TRUE", f"Dir={rule.direction.capitalize()}"]
+    return "|".join([*head, *addresses, f"Name={rule.name}", ""])

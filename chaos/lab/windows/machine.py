@@ -18,18 +18,17 @@ from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import Addresses
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, OperatingSystem
-from chaos.lab.windows.builtin import TIME_SERVICES, builtin_rules, builtin_services, fill_registry
+from chaos.lab.windows.builtin import TIME_SERVICES, builtin_services, fill_registry
 from chaos.lab.windows.clock import MachineClock, TimeSync
 from chaos.lab.windows.event_log import EventLog
-from chaos.lab.windows.firewall import Firewall
-from chaos.lab.windows.firewall_store import write_rules
+from chaos.lab.windows.firewall import Firewall, write_rules
 from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
 from chaos.lab.windows.registry import CRASH_CONTROL, PREFETCH, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
 from chaos.lab.windows.tasks import TaskScheduler
 
 KUBELET, SSHD, WINRM = "kubelet", "sshd", "WinRM"
-KUBELET_PORT, SSH_PORT, WINRM_PORT, WINRM_TLS_PORT = 10250, 22, 5985, 5986
+SSH_PORT = 22
 _FIRST_BOOT_ID = 31
 _DUMP_SECONDS = 10.0  # invented: from a bug check to the reset; a dump of much memory takes minutes
 _AUTO_START = (3.0, 5.0)  # invented: seconds from the kernel's start to the automatic services
@@ -48,17 +47,15 @@ class WindowsMachine(Machine):
         self.registry = WindowsRegistry()
         self.clock = MachineClock(sim)
         self.event_log = EventLog(self.clock, self.computer)
-        self.services = ServiceManager(sim, self.registry, self.event_log)
+        self.services = ServiceManager(sim, self.registry)
         self.tasks = TaskScheduler(sim, self.clock)
-        # of WinRM and SSH: what lists their clients, each with our port, the peer's address and its port
-        self.client_lists: list[Callable[[], list[tuple[int, str, int]]]] = []
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
         self.system_uuid = self.system_uuid.upper()  # as winstats has it
         self.power = Power(sim, self.event_log, self._stop_services, self._complete)
-        self.firewall = Firewall(self.network, self.name, builtin_rules())
+        self.firewall = Firewall(self.network)
         self.firewall.on_change.append(self._call_listeners)
-        fill_registry(self.registry, self.computer, self.system_uuid, _FIRST_BOOT_ID)
+        fill_registry(self.registry, self.system_uuid, _FIRST_BOOT_ID)
         self._is_up, self._was_clean, self._bug_check = False, True, False
         self._stopped_at = sim.now
         if self.kubelet_identity == "certificate":
@@ -85,11 +82,11 @@ class WindowsMachine(Machine):
 
     @property
     def is_kubelet_port_open(self) -> bool:
-        return any(self.accepts(address, KUBELET_PORT) for address in self.network.server_addresses.values())
+        return any(map(self.accepts, self.network.server_addresses.values()))
 
-    def accepts(self, peer: str, port: int) -> bool:
-        """Whether packets of ``peer`` reach a port of this machine."""
-        return not self._is_up or not self.firewall.blocks("in", peer, port)
+    def accepts(self, peer: str) -> bool:
+        """Whether packets of ``peer`` reach this machine."""
+        return not self._is_up or not self.firewall.blocks("in", peer)
 
     def make_shutdown_manager(
         self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers
@@ -161,7 +158,6 @@ class WindowsMachine(Machine):
         self.services.on_change.append(self._on_service_change)
         self.firewall.on_change.append(self._store_rules)
         self._store_rules()
-        self.clock.on_change.append(self.event_log.log_time_change)
         self._time_sync = TimeSync(
             self._sim, self.clock, TIME_SERVICES, lambda name: self.services.get(name).is_running
         )

@@ -74,7 +74,7 @@ class Power:
         if self.scheduled is None or self.is_in_progress:  # invented: 1116 also once the services are being stopped
             raise PowerError(NOT_IN_PROGRESS)
         self.lose_power()
-        self._log.write(USER32, 1075, "The attempt to shut down the computer has been aborted.")  # invented text
+        self._log.write(USER32, 1075)
 
     def lose_power(self) -> None:
         """Drop the countdown or the shutdown in progress."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER", "HKU": "HKEY_USERS", "HKCR": "HKEY_CLASSES_ROOT"}
+_ROOT = "HKEY_LOCAL_MACHINE"
 CONTROL = r"HKLM\SYSTEM\CurrentControlSet\Control"
 CRASH_CONTROL = CONTROL + r"\CrashControl"
 SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 PREFETCH = CONTROL + r"\Session Manager\Memory Management\PrefetchParameters"
-WINDOWS_NT = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
-NUMBERS = ("REG_DWORD", "REG_QWORD")
 
 Data = str | int | tuple[str, ...]
 
@@ -29,12 +27,11 @@ class Value:
 
 
 def full_path(path: str) -> str:
-    """Path with the long name of its root and without a trailing backslash. Raises KeyPathError."""
-    root, _, rest = path.strip("\\").partition("\\")
-    long = ROOTS.get(root.upper(), root.upper())
-    if long not in ROOTS.values():
+    """Path with the long name of its root, which is HKLM. Raises KeyPathError."""
+    root, _, rest = path.partition("\\")
+    if root.upper() not in ("HKLM", _ROOT) or not rest:
         raise KeyPathError(path)
-    return f"{long}\\{rest}" if rest else long
+    return f"{_ROOT}\\{rest}"
 
 
 class WindowsRegistry:
@@ -49,12 +46,9 @@ class WindowsRegistry:
         self._keys[full_path(path).lower()][1][name.lower()] = Value(name, kind, data)
 
     def create(self, path: str) -> None:
-        """Create a key and its parents. Raises KeyPathError."""
+        """Create a key. Raises KeyPathError."""
         full = full_path(path)
-        parts = full.split("\\")
-        for end in range(1, len(parts) + 1):
-            part = "\\".join(parts[:end])
-            self._keys.setdefault(part.lower(), (part, {}))
+        self._keys.setdefault(full.lower(), (full, {}))
 
     def value(self, path: str, name: str) -> Value | None:
         """Read one value. Raises KeyPathError."""
@@ -81,25 +75,11 @@ class WindowsRegistry:
         found = self._keys.get(full_path(path).lower())
         return None if found is None else list(found[1].values())
 
-    def subkeys(self, path: str) -> list[str]:
-        """Full paths of the keys directly below a key. Raises KeyPathError."""
-        prefix = full_path(path).lower() + "\\"
-        return [p for key, (p, _) in self._keys.items() if key.startswith(prefix) and "\\" not in key[len(prefix) :]]
-
     def display_path(self, path: str) -> str:
         """Path of an existing key with the case of its creation. Raises KeyPathError."""
         full = full_path(path)
         return self._keys.get(full.lower(), (full, {}))[0]
 
-    def delete_value(self, path: str, name: str) -> bool:
-        """Delete a value; whether it existed. Raises KeyPathError."""
-        _, values = self._keys.get(full_path(path).lower(), ("", {}))
-        return values.pop(name.lower(), None) is not None
-
-    def delete_key(self, path: str) -> bool:
-        """Delete a key and all below; whether it existed. Raises KeyPathError."""
-        lower = full_path(path).lower()
-        doomed = [key for key in self._keys if key == lower or key.startswith(lower + "\\")]
-        for key in doomed:
-            del self._keys[key]
-        return bool(doomed)
+    def delete_key(self, path: str) -> None:
+        """Delete a key with its values. Raises KeyPathError."""
+        self._keys.pop(full_path(path).lower(), None)

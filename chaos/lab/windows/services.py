@@ -11,7 +11,6 @@ from functools import partial
 from typing import Literal
 
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.windows.event_log import SCM, EventLog
 from chaos.lab.windows.registry import CONTROL, SERVICES, WindowsRegistry
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
@@ -23,7 +22,6 @@ DEFAULT_PRESHUTDOWN_MS = 10_000  # since build 15063; 180 000 before
 _START_TIME, _STOP_TIME = 0.2, 0.3  # invented: seconds of an ordinary service
 _DEFAULT_WAIT_TO_KILL_MS = 5_000
 StartType = Literal["auto", "delayed-auto", "demand", "disabled"]
-START_NUMBERS: dict[StartType, int] = {"auto": 2, "delayed-auto": 2, "demand": 3, "disabled": 4}
 
 
 class ServiceError(Exception):
@@ -41,7 +39,7 @@ class Service:
     ``is_triggered``: started on demand, by a trigger that fires at each boot.
     ``on_start``, ``on_stop``: run what the service is. ``on_preshutdown``: its handler, which calls its argument once
     at the end; without one the service stops at once. ``restart_after``: seconds after its process died, None for no
-    failure action. ``started_at``: by the machine's clock.
+    failure action.
     """
 
     name: str
@@ -60,7 +58,6 @@ class Service:
     state: int = STOPPED
     exit_code: int = NEVER_STARTED
     pid: int = 0
-    started_at: float = 0.0
     timer: Timer | None = field(default=None)
 
     @property
@@ -76,8 +73,8 @@ class Service:
 class ServiceManager:
     """Services by name, which ignores case. ``on_change``: called with a service whose state has changed."""
 
-    def __init__(self, sim: SimClock, registry: WindowsRegistry, log: EventLog) -> None:
-        self._sim, self._registry, self._log = sim, registry, log
+    def __init__(self, sim: SimClock, registry: WindowsRegistry) -> None:
+        self._sim, self._registry = sim, registry
         self._services: dict[str, Service] = {}
         self._pids = 600
         self._timers: list[Timer] = []
@@ -89,11 +86,7 @@ class ServiceManager:
         """Install a service."""
         self._services[service.name.lower()] = service
         key = f"{SERVICES}\\{service.name}"
-        self._registry.set(key, "DisplayName", "REG_SZ", service.display_name)
         self._registry.set(key, "ImagePath", "REG_EXPAND_SZ", service.binary)
-        self._registry.set(key, "Start", "REG_DWORD", START_NUMBERS[service.start_type])
-        if service.start_type == "delayed-auto":
-            self._registry.set(key, "DelayedAutostart", "REG_DWORD", 1)
         if service.depends:
             self._registry.set(key, "DependOnService", "REG_MULTI_SZ", service.depends)
 
@@ -110,11 +103,6 @@ class ServiceManager:
         """Services that need this one."""
         name = service.name.lower()
         return [item for item in self._services.values() if name in [other.lower() for other in item.depends]]
-
-    def configure(self, service: Service, start_type: StartType) -> None:
-        """Change the start type."""
-        service.start_type = start_type
-        self._registry.set(f"{SERVICES}\\{service.name}", "Start", "REG_DWORD", START_NUMBERS[start_type])
 
     def start(self, service: Service) -> None:
         """Accept a start; the service runs a little later. Raises ServiceError."""
@@ -162,8 +150,6 @@ class ServiceManager:
         service.exit_code, service.pid = 1067, 0
         self._set(service, STOPPED)
         delay = service.restart_after
-        message = f"The {service.display_name} service terminated unexpectedly."  # invented: the rest of the text
-        self._log.write(SCM, 7031, message, ("param1", service.display_name))
         if delay is not None:
             self._after(delay, self._restart, service)
 
@@ -228,7 +214,7 @@ class ServiceManager:
 
     def _run(self, service: Service) -> None:
         self._pids += 4
-        service.pid, service.exit_code, service.started_at = self._pids, 0, self._log.now
+        service.pid, service.exit_code = self._pids, 0
         self._set(service, RUNNING)
         service.on_start()
 
@@ -244,9 +230,6 @@ class ServiceManager:
 
     def _set(self, service: Service, state: int) -> None:
         service.state = state
-        if state in (STOPPED, RUNNING):
-            words = f"The {service.display_name} service entered the {STATE_NAMES[state].lower()} state."
-            self._log.write(SCM, 7036, words, ("param1", service.display_name), ("param2", STATE_NAMES[state].lower()))
         for call in self.on_change:
             call(service)
 

@@ -1,22 +1,26 @@
-"""Tasks as XML: parsed as Register-ScheduledTask and ``schtasks /create`` do, formatted as ``schtasks /query /xml``."""
+"""Tasks as XML: parsed as Register-ScheduledTask does, formatted as ``schtasks /query /xml``."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import cast, get_args
 from xml.etree import ElementTree
 
-from chaos.lab.windows.tasks import DEFAULT_LIMIT, Policy, Task, TaskDefinition, TimeTrigger
+from chaos.lab.windows.tasks import Task, TaskDefinition
 
 NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _N = {"t": NAMESPACE}
 _SPAN = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
-_SECTIONS = ("RegistrationInfo", "Triggers", "Principals", "Settings", "Data", "Actions")
-_COMMON = ("Enabled", "StartBoundary", "EndBoundary", "ExecutionTimeLimit")
-_TRIGGERS = {"TimeTrigger": _COMMON, "BootTrigger": (*_COMMON, "Delay")}
-_SYSTEM = ("S-1-5-18", "SYSTEM", "NT AUTHORITY\\SYSTEM")
-_UNLIMITED = "PT0S"
+_SYSTEM_SID = "S-1-5-18"
+_DEFAULT_LIMIT = "PT72H"
+# Every element that the lab simulates, or that has no effect on a simulated machine.
+_KNOWN = {
+    *("RegistrationInfo", "URI", "Triggers", "TimeTrigger", "StartBoundary", "BootTrigger"),
+    *("Principals", "Principal", "UserId", "RunLevel", "Actions", "Exec", "Command", "Arguments"),
+    *("Settings", "DisallowStartIfOnBatteries", "StopIfGoingOnBatteries", "StartWhenAvailable", "ExecutionTimeLimit"),
+    *("MultipleInstancesPolicy", "Enabled"),
+}
+_FIXED = {"MultipleInstancesPolicy": "IgnoreNew", "Enabled": "true", "UserId": _SYSTEM_SID}
 
 
 class TaskXmlError(ValueError):
@@ -26,28 +30,21 @@ class TaskXmlError(ValueError):
 def parse_task_xml(text: str) -> TaskDefinition:
     """Parse the XML of a task. Raises TaskXmlError."""
     root = _root(text)
-    for item in root:
-        if item.tag.rpartition("}")[2] not in _SECTIONS:
-            raise TaskXmlError(f"(1,1):{item.tag.rpartition('}')[2]}:")
+    for item in list(root.iter())[1:]:
+        name = item.tag.removeprefix(f"{{{NAMESPACE}}}")
+        if name not in _KNOWN or (item.text or "") != _FIXED.get(name, item.text or ""):
+            raise TaskXmlError(f"{name}: the lab does not simulate it")
     command = root.findtext("t:Actions/t:Exec/t:Command", "", _N)
     if not command:
         raise TaskXmlError("Actions")
-    boots = [item for item in _triggers(root) if item.tag.endswith("}BootTrigger")]
-    limit = root.findtext("t:Settings/t:ExecutionTimeLimit", "", _N)
-    policy = root.findtext("t:Settings/t:MultipleInstancesPolicy", "IgnoreNew", _N)
-    if policy not in get_args(Policy):
-        raise TaskXmlError(f"MultipleInstancesPolicy:{policy}")
     return TaskDefinition(
         command,
         root.findtext("t:Actions/t:Exec/t:Arguments", "", _N),
-        _user(root.findtext("t:Principals/t:Principal/t:UserId", "SYSTEM", _N)),
-        tuple(_time_trigger(item) for item in _triggers(root) if item.tag.endswith("}TimeTrigger")),
-        parse_span(boots[0].findtext("t:Delay", _UNLIMITED, _N)) if boots else None,
-        _flag(root, "StartWhenAvailable", default=False),
-        _flag(root, "Enabled", default=True),
-        root.findtext("t:RegistrationInfo/t:Author", "", _N),
-        parse_span(limit) if limit else DEFAULT_LIMIT,
-        cast("Policy", policy),
+        "SYSTEM",
+        tuple(_time(item.text or "") for item in root.iterfind("t:Triggers/t:TimeTrigger/t:StartBoundary", _N)),
+        root.find("t:Triggers/t:BootTrigger", _N) is not None,
+        root.findtext("t:Settings/t:StartWhenAvailable", "false", _N) == "true",
+        parse_span(root.findtext("t:Settings/t:ExecutionTimeLimit", _DEFAULT_LIMIT, _N)),
         text,
     )
 
@@ -55,7 +52,7 @@ def parse_task_xml(text: str) -> TaskDefinition:
 def _root(text: str) -> ElementTree.Element:
     """Raises TaskXmlError."""
     try:
-        root = ElementTree.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", text.lstrip("\ufeff")))  # noqa: S314 - the lab's own user wrote it
+        root = ElementTree.fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", text))  # noqa: S314 - the lab's own user wrote it
     except ElementTree.ParseError as error:
         raise TaskXmlError(str(error)) from error
     if root.tag != f"{{{NAMESPACE}}}Task":
@@ -63,40 +60,8 @@ def _root(text: str) -> ElementTree.Element:
     return root
 
 
-def _triggers(root: ElementTree.Element) -> list[ElementTree.Element]:
-    """Triggers that are enabled. Raises TaskXmlError for a kind that the lab does not simulate."""
-    found = list(root.find("t:Triggers", _N) or ())
-    for item in found:
-        kind = item.tag.rpartition("}")[2]
-        for part in item:
-            if kind not in _TRIGGERS or part.tag.rpartition("}")[2] not in _TRIGGERS[kind]:
-                raise TaskXmlError(f"{kind}:{part.tag.rpartition('}')[2]}: the lab does not simulate it")
-        if kind not in _TRIGGERS:
-            raise TaskXmlError(f"{kind}: the lab does not simulate it")
-    return [item for item in found if item.findtext("t:Enabled", "true", _N) == "true"]
-
-
-def _time_trigger(item: ElementTree.Element) -> TimeTrigger:
-    """Raises TaskXmlError."""
-    end = item.findtext("t:EndBoundary", "", _N)
-    start = parse_local_time(item.findtext("t:StartBoundary", "", _N))
-    return TimeTrigger(start, parse_local_time(end) if end else None)
-
-
-def _user(text: str) -> str:
-    return "SYSTEM" if text.upper() in _SYSTEM else text
-
-
-def _flag(root: ElementTree.Element, name: str, *, default: bool) -> bool:
-    """Raises TaskXmlError."""
-    text = root.findtext(f"t:Settings/t:{name}", str(default).lower(), _N).strip()
-    if text not in ("true", "false", "1", "0"):
-        raise TaskXmlError(f"{name}:{text}")
-    return text in ("true", "1")
-
-
-def parse_local_time(text: str) -> float:
-    """Parse an ISO time; local time is UTC here. Raises TaskXmlError."""
+def _time(text: str) -> float:
+    """An ISO time; local time is UTC here. Raises TaskXmlError."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError as error:
@@ -114,50 +79,11 @@ def parse_span(text: str) -> float:
 
 
 def format_task_xml(task: Task) -> str:
-    """Format a task as ``schtasks /query /xml`` does: what was registered, with the task's URI and state."""
+    """What was registered, with the task's URI."""
     ElementTree.register_namespace("", NAMESPACE)
-    root = _root(task.definition.source) if task.definition.source else _from_definition(task.definition)
-    info = root.find("t:RegistrationInfo", _N)
-    if info is None:
-        info = ElementTree.Element(_tag("RegistrationInfo"))
-        root.insert(0, info)
-    _set(info, "URI", task.name)
-    settings = root.find("t:Settings", _N)
-    if settings is None:
-        settings = ElementTree.SubElement(root, _tag("Settings"))
-    if not task.definition.enabled or settings.find("t:Enabled", _N) is not None:
-        _set(settings, "Enabled", str(task.definition.enabled).lower())
+    root = _root(task.definition.source)
+    info = ElementTree.Element(f"{{{NAMESPACE}}}RegistrationInfo")
+    ElementTree.SubElement(info, f"{{{NAMESPACE}}}URI").text = task.name
+    root.insert(0, info)
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-16"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
-
-
-def _from_definition(definition: TaskDefinition) -> ElementTree.Element:
-    """XML of a task that has options in place of XML."""
-    root = ElementTree.Element(_tag("Task"), {"version": "1.2"})
-    if definition.author:
-        _set(ElementTree.SubElement(root, _tag("RegistrationInfo")), "Author", definition.author)
-    triggers = ElementTree.SubElement(root, _tag("Triggers"))
-    for item in definition.triggers:
-        text = datetime.fromtimestamp(item.start, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        _set(ElementTree.SubElement(triggers, _tag("TimeTrigger")), "StartBoundary", text)
-    if definition.boot_delay is not None:
-        ElementTree.SubElement(triggers, _tag("BootTrigger"))
-    principal = ElementTree.SubElement(ElementTree.SubElement(root, _tag("Principals")), _tag("Principal"))
-    _set(principal, "UserId", definition.user)
-    ElementTree.SubElement(root, _tag("Settings"))
-    execution = ElementTree.SubElement(ElementTree.SubElement(root, _tag("Actions")), _tag("Exec"))
-    _set(execution, "Command", definition.command)
-    if definition.arguments:
-        _set(execution, "Arguments", definition.arguments)
-    return root
-
-
-def _tag(name: str) -> str:
-    return f"{{{NAMESPACE}}}{name}"
-
-
-def _set(parent: ElementTree.Element, name: str, text: str) -> None:
-    found = parent.find(f"t:{name}", _N)
-    if found is None:
-        found = ElementTree.SubElement(parent, _tag(name))
-    found.text = text

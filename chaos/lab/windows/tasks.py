@@ -1,55 +1,37 @@
-"""Task scheduler of one Windows machine: tasks on disk, with time triggers and a trigger at boot.
+"""Task scheduler of one Windows machine: tasks on disk, with times and a trigger at boot.
 
-Time triggers follow the machine's clock: one whose time a change of the clock skips fires at once.
+Times follow the machine's clock: one that a change of the clock skips fires at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Literal
+from dataclasses import dataclass, field
 
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.windows.clock import MachineClock
 
 NEVER_RAN, RUNNING, TERMINATED = 267011, 267009, 267014
-DEFAULT_LIMIT = 259_200.0  # seconds: PT72H
+_POWER_LOST = 0x40010004  # DBG_TERMINATE_PROCESS
 _BOOT_DELAY = 1.0  # invented: seconds from the start of the service to tasks with a boot trigger
-Policy = Literal["IgnoreNew", "Parallel", "Queue", "StopExisting"]
 Stop = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class TimeTrigger:
-    """``start`` and ``end`` by the machine's clock, in epoch seconds; after ``end`` the trigger is off."""
-
-    start: float
-    end: float | None = None
-
-    def is_over(self, now: float) -> bool:
-        """Whether the trigger is off for ever."""
-        return self.end is not None and now >= self.end
-
-
-@dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """``boot_delay``: seconds after a boot, None without that trigger. ``limit``: ExecutionTimeLimit, 0 for none.
+    """``starts``: by the machine's clock, in epoch seconds. ``limit``: ExecutionTimeLimit in seconds, 0 for none.
 
-    ``source``: the XML that it was registered from, empty for none.
+    ``source``: the XML that it was registered from. A task that runs is not started again (IgnoreNew).
     """
 
     command: str
-    arguments: str = ""
-    user: str = "SYSTEM"
-    triggers: tuple[TimeTrigger, ...] = ()
-    boot_delay: float | None = None
-    start_when_available: bool = False
-    enabled: bool = True
-    author: str = ""
-    limit: float = DEFAULT_LIMIT
-    policy: Policy = "IgnoreNew"
-    source: str = ""
+    arguments: str
+    user: str
+    starts: tuple[float, ...]
+    at_boot: bool
+    start_when_available: bool
+    limit: float
+    source: str
 
     @property
     def command_line(self) -> str:
@@ -58,33 +40,25 @@ class TaskDefinition:
 
 
 @dataclass(slots=True, eq=False)
-class Instance:
-    """A running instance. ``stop`` ends its program."""
-
-    stop: Stop
-    timer: Timer | None = None
-
-
-@dataclass(slots=True, eq=False)
 class Task:
     """A registered task. ``last_result``: exit code, or NEVER_RAN, RUNNING or TERMINATED.
 
-    ``done``: time triggers that have fired or were missed. ``last_run``: by the machine's clock.
+    ``done``: times that have fired or were missed. ``last_run``: by the machine's clock. ``stop`` ends the program that
+    runs, ``limit`` is its time limit.
     """
 
     name: str
     definition: TaskDefinition
     last_run: float | None = None
     last_result: int = NEVER_RAN
-    done: set[TimeTrigger] = field(default_factory=set)
+    done: set[float] = field(default_factory=set)
     timers: list[Timer] = field(default_factory=list)
-    instances: list[Instance] = field(default_factory=list)
-    is_queued: bool = False
+    stop: Stop | None = None
+    limit: Timer | None = None
 
     def next_run(self, now: float) -> float | None:
-        """Next time of a time trigger."""
-        waiting = [item.start for item in self.definition.triggers if item.start > now and item not in self.done]
-        return min(waiting, default=None)
+        """The next time."""
+        return min((start for start in self.definition.starts if start > now and start not in self.done), default=None)
 
 
 class TaskScheduler:
@@ -101,11 +75,11 @@ class TaskScheduler:
         clock.on_change.append(lambda *_: self._on_clock_change())
 
     def register(self, name: str, definition: TaskDefinition) -> Task:
-        """Register a task in place of its namesake, whose running instances go on."""
+        """Register a task in place of its namesake, whose program goes on."""
         self.delete(name)
         task = self._tasks[_path(name).lower()] = Task(_path(name), definition)
         # a time that is over when the task is registered was not missed
-        task.done.update(item for item in definition.triggers if item.start <= self._clock.now)
+        task.done.update(start for start in definition.starts if start <= self._clock.now)
         if self._is_running:
             self._plan(task)
         return task
@@ -116,31 +90,22 @@ class TaskScheduler:
     def all(self) -> list[Task]:
         return list(self._tasks.values())
 
-    def delete(self, name: str) -> bool:
-        """Delete a task; whether it existed. A running instance goes on."""
+    def delete(self, name: str) -> None:
+        """Delete a task; its program goes on."""
         task = self._tasks.pop(_path(name).lower(), None)
         if task is not None:
             _cancel(task)
-        return task is not None
-
-    def change(self, task: Task, *, enabled: bool) -> None:
-        """Enable or disable a task."""
-        task.definition = replace(task.definition, enabled=enabled)
-        _cancel(task)
-        if self._is_running:
-            self._plan(task)
 
     def start(self) -> None:
         """Start with the machine: missed times run now where StartWhenAvailable is set, and boot triggers fire."""
         self._is_running = True
         for task in self._tasks.values():
-            definition, now = task.definition, self._clock.now
-            missed = [item for item in definition.triggers if item.start <= now and item not in task.done]
+            missed = [start for start in task.definition.starts if start <= self._clock.now and start not in task.done]
             task.done.update(missed)
-            if any(not item.is_over(now) for item in missed) and definition.start_when_available and definition.enabled:
+            if missed and task.definition.start_when_available:
                 task.timers.append(self._sim.after(_BOOT_DELAY, self.run_now, task))
-            if definition.boot_delay is not None and definition.enabled:
-                task.timers.append(self._sim.after(_BOOT_DELAY + definition.boot_delay, self.run_now, task))
+            if task.definition.at_boot:
+                task.timers.append(self._sim.after(_BOOT_DELAY, self.run_now, task))
             self._plan(task)
 
     def lose_power(self) -> None:
@@ -148,49 +113,38 @@ class TaskScheduler:
         self._is_running = False
         for task in self._tasks.values():
             _cancel(task)
-            task.is_queued = False
-            self._stop(task, 0x40010004)  # DBG_TERMINATE_PROCESS
+            self._stop(task, _POWER_LOST)
 
     def run_now(self, task: Task) -> None:
-        """Start an instance now, as ``schtasks /run``, if the policy for several instances permits it."""
-        if task.instances and task.definition.policy == "IgnoreNew":
+        """Start its program now, as ``schtasks /run``, unless it runs."""
+        if task.stop is not None:
             return
-        if task.instances and task.definition.policy == "Queue":
-            task.is_queued = True
-            return
-        if task.definition.policy == "StopExisting":
-            self._stop(task, TERMINATED)
         task.last_run, task.last_result = self._clock.now, RUNNING
         if self.run is None:
             return
-        instance = Instance(lambda: None)
-        task.instances.append(instance)
+        task.stop = lambda: None  # of a program that has ended before it can be stopped
         if task.definition.limit:
-            instance.timer = self._sim.after(task.definition.limit, self.end, task)
-        instance.stop = self.run(task.definition.command_line, partial(self._ended, task, instance))
+            task.limit = self._sim.after(task.definition.limit, self.end, task)
+        stop = self.run(task.definition.command_line, lambda code: self._ended(task, code))
+        if task.stop is not None:
+            task.stop = stop
 
     def end(self, task: Task) -> None:
-        """End all instances, as ``schtasks /end`` and the time limit do."""
+        """End its program, as ``schtasks /end`` and the time limit do."""
         self._stop(task, TERMINATED)
 
     def _stop(self, task: Task, result: int) -> None:
-        instances, task.instances = task.instances, []
-        for instance in instances:
-            task.last_result = result
-            if instance.timer is not None:
-                instance.timer.cancel()
-            instance.stop()
+        stop = task.stop
+        if stop is not None:
+            self._ended(task, result)
+            stop()
 
-    def _ended(self, task: Task, instance: Instance, code: int) -> None:
-        if instance not in task.instances:
-            return
-        task.instances.remove(instance)
-        if instance.timer is not None:
-            instance.timer.cancel()
-        task.last_result = code
-        if task.is_queued:
-            task.is_queued = False
-            self.run_now(task)
+    def _ended(self, task: Task, code: int) -> None:
+        if task.stop is not None:
+            task.stop, task.last_result = None, code
+            if task.limit is not None:
+                task.limit.cancel()
+                task.limit = None
 
     def _on_clock_change(self) -> None:
         """Replace the waits, which are in simulated time, for the times of the machine's clock."""
@@ -200,15 +154,14 @@ class TaskScheduler:
                 self._plan(task)
 
     def _plan(self, task: Task) -> None:
-        """Set the timers of the time triggers that have not fired; of one whose time is over it is due at once."""
-        for item in task.definition.triggers if task.definition.enabled else ():
-            if item not in task.done:
-                task.timers.append(self._sim.after(max(item.start - self._clock.now, 0.0), self._on_time, task, item))
+        """Set the timers of the times that have not fired; one that is over is due at once."""
+        for start in task.definition.starts:
+            if start not in task.done:
+                task.timers.append(self._sim.after(max(start - self._clock.now, 0.0), self._on_time, task, start))
 
-    def _on_time(self, task: Task, item: TimeTrigger) -> None:
-        task.done.add(item)
-        if not item.is_over(self._clock.now):
-            self.run_now(task)
+    def _on_time(self, task: Task, start: float) -> None:
+        task.done.add(start)
+        self.run_now(task)
 
 
 def _cancel(task: Task) -> None:

@@ -137,18 +137,6 @@ def bad_parameter() -> Fault:
     return Fault("s:Sender", "w:InvalidParameter", text, detail)
 
 
-def busy() -> Fault:
-    """ERROR_BUSY. Invented: everything but the code."""
-    text = "The requested resource is in use. "
-    return Fault("s:Receiver", "w:InternalError", text, _wsman(170, _provider(_CMD_PLUGIN, text)))
-
-
-def aborted() -> Fault:
-    """ERROR_OPERATION_ABORTED. Invented: everything but the code."""
-    text = "The I/O operation has been aborted because of either a thread exit or an application request. "
-    return Fault("s:Receiver", "w:InternalError", text, _wsman(995, _provider(_CMD_PLUGIN, text)))
-
-
 def program_not_found() -> Fault:
     """WINRS_SKIP_CMD_SHELL and no file of that path."""
     text = "The system cannot find the file specified. "

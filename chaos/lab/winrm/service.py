@@ -6,34 +6,24 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
-from chaos.lab.spec import WinRmMisbehaviour
 from chaos.lab.winrm import faults
-from chaos.lab.winrm.bodies import created, described, received
-from chaos.lab.winrm.config import WinRmConfig
-from chaos.lab.winrm.fault_injection import WinRmFaultInjector
+from chaos.lab.winrm.config import IDLE_TIMEOUT, WinRmConfig
 from chaos.lab.winrm.namespaces import CMD, CONFIG, SHELL, TRANSFER
-from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand, encoding_of
+from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand
 from chaos.lab.winrm.soap import GET, RECEIVE, SHORT, EnvelopeError, Formatter, Request, parse_duration, parse_request
-from chaos.lab.winshell.cmd import run_line
-from chaos.lab.winshell.process import (
-    Environment,
-    ProgramNotFoundError,
-    WinHost,
-    WinProcess,
-    default_environment,
-    find_program,
-    launch,
-)
+from chaos.lab.winshell.process import ProgramNotFoundError, WinHost, WinProcess, find_program, launch
+from chaos.lab.winshell.shell import run_line
 
 _SHELL_ELEMENTS = (
     *("InputStreams", "OutputStreams", "Environment", "IdleTimeOut", "Lifetime", "Name", "WorkingDirectory"),
     "MaxIdleTimeOut",
 )
+ShellLine = Callable[[WinProcess, str], Awaitable[int]]
 _ENDED_BY_CTRL_C = f"{SHELL}/signal/ctrl_c"
 
 
@@ -47,11 +37,10 @@ class Client:
 
 
 class WsmanService:
-    """Shells by ID. They are lost when the service stops, with all commands in them."""
+    """Shells by ID. They are lost when the service stops, with all commands in them. ``run_shell_line``: cmd.exe."""
 
-    def __init__(self, host: WinHost, misbehaviours: Iterable[WinRmMisbehaviour] = ()) -> None:
-        self._host = host
-        self.fault_injector = WinRmFaultInjector(host, misbehaviours)
+    def __init__(self, host: WinHost, run_shell_line: ShellLine = run_line) -> None:
+        self._host, self._run_shell_line = host, run_shell_line
         self.config = WinRmConfig()
         self._formatter = Formatter(host.sim.rng)
         self._shells: dict[str, RemoteShell] = {}
@@ -82,7 +71,7 @@ class WsmanService:
             operation = self._operations.get(request.action)
             if operation is None or request.resource not in (CMD, SHELL, CONFIG):
                 raise faults.unknown_resource(request.resource)
-            return 200, await self.fault_injector.perform(request, partial(operation, request, client))
+            return 200, await operation(request, client)
         except EnvelopeError as error:
             return 500, self._formatter.fault(message_id, client.host, faults.malformed(str(error)))
         except faults.Fault as fault:
@@ -98,30 +87,27 @@ class WsmanService:
         shell = self._new_shell(request, wanted, client)
         self._shells[shell.id] = shell
         self._touch(shell)
-        return self._formatter.answer(request, f"{TRANSFER}/CreateResponse", created(request, shell))
+        body = (
+            f"<x:ResourceCreated><a:Address>{escape(request.to)}</a:Address><a:ReferenceParameters><w:ResourceURI>"
+            f'{escape(request.resource)}</w:ResourceURI><w:SelectorSet><w:Selector Name="ShellId">{shell.id}'
+            "</w:Selector></w:SelectorSet></a:ReferenceParameters></x:ResourceCreated>"
+        )
+        return self._formatter.answer(request, f"{TRANSFER}/CreateResponse", body + shell.described(request.resource))
 
     def _new_shell(self, request: Request, wanted: ElementTree.Element, client: Client) -> RemoteShell:
-        environment = default_environment(
-            self._host.machine, client.user, profile=not request.option("WINRS_NOPROFILE")
-        )
         variables = [(item.get("Name", ""), item.text or "") for item in wanted.iter(f"{{{SHELL}}}Variable")]
-        for name, value in variables:
-            environment.set(name, value)
         idle = wanted.findtext(f"{{{SHELL}}}IdleTimeOut")
-        seconds = parse_duration(idle) if idle else self.config.idle_timeout_ms / 1000
+        seconds = parse_duration(idle) if idle else IDLE_TIMEOUT
         if seconds is None:
             raise faults.bad_parameter()
-        directory = wanted.findtext(f"{{{SHELL}}}WorkingDirectory") or ""
         return RemoteShell(
             self._formatter.new_id(),
             client.user,
             client.address,
-            environment,
             [(name.replace("\\", ""), value) for name, value in variables],  # Windows' own echo loses the backslash
-            directory or environment.get("USERPROFILE") or "C:\\",
-            directory,
+            wanted.findtext(f"{{{SHELL}}}WorkingDirectory") or "",
             seconds,
-            encoding_of(request.options.get("WINRS_CODEPAGE", "437")),
+            "utf-8" if request.options.get("WINRS_CODEPAGE") == "65001" else "cp437",
             wanted.findtext(f"{{{SHELL}}}InputStreams") or "stdin",
             wanted.findtext(f"{{{SHELL}}}OutputStreams") or "stdout stderr",
         )
@@ -155,7 +141,7 @@ class WsmanService:
         if not skip_cmd:
             if len(text) > MAX_CMD_LINE:
                 raise faults.line_too_long()
-            return lambda: run_line(process, text)
+            return lambda: self._run_shell_line(process, text)
         path = name.strip('"')
         try:
             find_program(self._host.programs, path, by_name=False)
@@ -170,8 +156,6 @@ class WsmanService:
             lambda text: command.write("stdout", text),
             lambda text: command.write("stderr", text),
             command.read_line,
-            Environment(shell.environment.items()),
-            shell.directory,
         )
 
     async def _send(self, request: Request, _: Client) -> str:
@@ -193,11 +177,10 @@ class WsmanService:
             raise faults.bad_parameter()
         command = _find_command(shell, wanted.get("CommandId"))
         await self._wait(command.changed, self._host.sim.now + request.timeout)
-        chunks = command.take()
-        if not chunks and command.exit_code is None:
+        if not command.chunks and command.exit_code is None:
             raise faults.timed_out()
         self._touch(shell)
-        body = received(command, chunks, (wanted.text or "stdout stderr").split())
+        body = command.received((wanted.text or "stdout stderr").split())
         return self._formatter.answer(request, f"{SHELL}/ReceiveResponse", body, RECEIVE)
 
     async def _wait(self, event: asyncio.Event, until: float) -> None:
@@ -237,11 +220,7 @@ class WsmanService:
     async def _get(self, request: Request, _: Client) -> str:
         if request.resource == CONFIG:
             return self._formatter.answer(request, f"{TRANSFER}/GetResponse", self.config.document(), GET)
-        shell = self._shells.get(request.selectors.get("ShellId", "").upper())
-        if shell is None:
-            raise faults.no_such_shell_to_get()
-        # no recording: the element that Create answers with
-        return self._formatter.answer(request, f"{TRANSFER}/GetResponse", described(shell, request.resource))
+        raise faults.no_such_shell_to_get()  # no recording of one that is there
 
     def _shell(self, request: Request) -> RemoteShell:
         identity = request.selectors.get("ShellId", "")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from xml.sax.saxutils import escape, quoteattr
 
 from chaos.lab.sim.clock import Timer
 from chaos.lab.sim.waits import Waits
-from chaos.lab.winshell.process import Environment
+from chaos.lab.winrm.namespaces import SHELL
 
-_ENCODINGS = {"65001": "utf-8", "1252": "cp1252", "850": "cp850"}
 MAX_CMD_LINE = 8191
 
 
@@ -70,6 +71,22 @@ class RunningCommand:
         self._input_ended = self._input_ended or ends
         self._input_changed.set()
 
+    def received(self, streams: list[str]) -> str:
+        """Answer to Receive: output in order of time; with the end, an empty piece of each stream and the exit code."""
+        parts = []
+        for stream, text in self.take():
+            if stream in streams:
+                data = base64.b64encode(text.encode(self.encoding, "replace")).decode()
+                parts.append(f'<rsp:Stream Name="{stream}" CommandId="{self.id}">{data}</rsp:Stream>')
+        state, code = "Running", ""
+        if self.exit_code is not None:
+            state, code = "Done", f"<rsp:ExitCode>{self.exit_code}</rsp:ExitCode>"
+            parts += [f'<rsp:Stream Name="{name}" CommandId="{self.id}" End="true"></rsp:Stream>' for name in streams]
+        return (
+            f'<rsp:ReceiveResponse>{"".join(parts)}<rsp:CommandState CommandId="{self.id}" '
+            f'State="{SHELL}/CommandState/{state}">{code}</rsp:CommandState></rsp:ReceiveResponse>'
+        )
+
     async def read_line(self) -> str:
         """Next line of stdin with its end, the rest at the end of input, "" after it."""
         while "\n" not in self._input and not self._input_ended:
@@ -87,10 +104,8 @@ class RemoteShell:
     id: str
     owner: str
     client_ip: str
-    environment: Environment
-    shown_variables: list[tuple[str, str]]
+    variables: list[tuple[str, str]]
     directory: str
-    shown_directory: str
     idle_timeout: float
     encoding: str
     input_streams: str
@@ -99,14 +114,27 @@ class RemoteShell:
     operations: int = 0
     idle_timer: Timer | None = None
 
+    def described(self, resource: str) -> str:
+        """The element Shell. Lifetime and Name are not in it, though they may be asked for."""
+        variables = "".join(
+            f"<rsp:Variable Name={quoteattr(name)}>{escape(value)}</rsp:Variable>" for name, value in self.variables
+        )
+        directory = f"<rsp:WorkingDirectory>{escape(self.directory)}</rsp:WorkingDirectory>"
+        return (
+            f'<rsp:Shell xmlns:rsp="{SHELL}"><rsp:ShellId>{self.id}</rsp:ShellId><rsp:ResourceUri>{escape(resource)}'
+            f"</rsp:ResourceUri><rsp:Owner>{escape(self.owner)}</rsp:Owner><rsp:ClientIP>{escape(self.client_ip)}"
+            f"</rsp:ClientIP>{directory if self.directory else ''}"
+            f"{f'<rsp:Environment>{variables}</rsp:Environment>' if variables else ''}"
+            f"<rsp:IdleTimeOut>PT{self.idle_timeout:.3f}S</rsp:IdleTimeOut>"
+            f"<rsp:InputStreams>{escape(self.input_streams)}</rsp:InputStreams>"
+            f"<rsp:OutputStreams>{escape(self.output_streams)}</rsp:OutputStreams>"
+            "<rsp:ShellRunTime>P0DT0H0M0S</rsp:ShellRunTime><rsp:ShellInactivity>P0DT0H0M0S</rsp:ShellInactivity>"
+            "</rsp:Shell>"
+        )
+
     def close(self) -> None:
         """End all commands."""
         if self.idle_timer is not None:
             self.idle_timer.cancel()
         for command in self.commands.values():
             command.terminate()
-
-
-def encoding_of(code_page: str) -> str:
-    """Python's name of a code page; 437 for those that the lab does not know."""
-    return _ENCODINGS.get(code_page, "cp437")

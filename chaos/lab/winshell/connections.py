@@ -26,11 +26,6 @@ class Attempt:
     port: int
     start: float
 
-    @property
-    def end(self) -> str:
-        """The remote end, as error texts have it."""
-        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
-
 
 def resolve(machine: WindowsMachine, host: str) -> list[str]:
     """Addresses of a node or of a literal; empty for a name that does not resolve."""
@@ -69,7 +64,7 @@ def _answer(machine: WindowsMachine, address: str, port: int) -> str:
     """What answers a SYN: open, refused, or nothing."""
     family: Family = "ipv4" if ipaddress.ip_address(address).version == 4 else "ipv6"
     network = machine.network
-    if not network.resolve(address) or machine.firewall.blocks("out", address, port):
+    if not network.resolve(address) or machine.firewall.blocks("out", address):
         return ""
     if address != network.server_addresses.get(family):
         return "refused"

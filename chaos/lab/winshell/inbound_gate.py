@@ -11,10 +11,10 @@ PEER = "127.0.0.1"  # every client of a lab
 
 
 class InboundGate:
-    """``number``: the port on the simulated machine, ``port`` the one on loopback."""
+    """``port``: the one on loopback."""
 
-    def __init__(self, machine: WindowsMachine, number: int, port: PortReservation) -> None:
-        self._machine, self._number, self._port = machine, number, port
+    def __init__(self, machine: WindowsMachine, port: PortReservation) -> None:
+        self._machine, self._port = machine, port
         self._open = asyncio.Event()
         self._open.set()
 
@@ -24,7 +24,7 @@ class InboundGate:
 
     def update(self) -> None:
         """Follow the firewall, after a change of the machine."""
-        if self._machine.accepts(PEER, self._number):
+        if self._machine.accepts(PEER):
             self._open.set()
             self._port.unblock()
         else:

@@ -1,70 +1,58 @@
-"""powershell.exe: its command line, and scripts from it or from stdin."""
+"""powershell.exe: a closed set of scripts, each answered by a dedicated handler.
+
+A script has its name in a comment, and its parameters as JSON; the rest must be the very text that the handler was
+written for. No language is interpreted.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import json
 import re
+from xml.sax.saxutils import escape
 
 from chaos.lab.winshell.process import WinProcess
-from chaos.lab.winshell.pwsh.errors import ErrorStream
-from chaos.lab.winshell.pwsh.interpreter import Interpreter
-from chaos.lab.winshell.pwsh.parser import parse
-from chaos.lab.winshell.pwsh.syntax import SyntaxProblem
-from chaos.lab.winshell.pwsh.values import ScriptError
+from chaos.lab.winshell.scripts import SCRIPTS
+from chaos.lab.winshell.scripts.script import ScriptError
 
-_ENCODED = re.compile(r"(?i)-e(?:c|nc|ncodedcommand)?\s+(\S+)\s*$")
-_COMMAND = re.compile(r"(?is)-c(?:ommand)?\s+(.*)")
-_OPTION = re.compile(r"(?i)-(?:noprofile|nop|noninteractive|noni|nologo|executionpolicy\s+\w+|ep\s+\w+)\s+")
-
-
-async def powershell(process: WinProcess, line: str) -> int:
-    """``powershell.exe [options] [-Command] TEXT``, ``-EncodedCommand BASE64``, or ``-`` for stdin."""
-    rest = line.strip()
-    while match := _OPTION.match(rest + " "):
-        rest = (rest + " ")[match.end() :].strip()
-    if rest.lower() in ("-", "-command -", "-c -"):
-        return await _run_stdin(process)
-    if match := _ENCODED.match(rest):
-        try:
-            text = base64.b64decode(match[1], validate=True).decode("utf-16-le")
-        except (binascii.Error, UnicodeDecodeError):
-            reason = "the value specified with -EncodedCommand is not properly encoded."
-            return process.fail(f"Cannot process the command because {reason}")
-        return await _run(process, text, is_clixml=True)
-    match = _COMMAND.match(rest)
-    text = match[1] if match else rest
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        text = text[1:-1].replace('\\"', '"')
-    return await _run(process, text, is_clixml=False)
+_OPTIONS = ["-NoProfile", "-NonInteractive", "-EncodedCommand"]
+_SCRIPT = re.compile(
+    r"\$ProgressPreference='SilentlyContinue';\$ErrorActionPreference='Stop';\n# nodefall (?P<name>[a-z-]+)\n"
+    r"(?:\$p=ConvertFrom-Json '(?P<parameters>[^'\n]*)'\n)?(?P<body>.*)",
+    re.DOTALL,
+)
+_CLIXML = '#< CLIXML\r\n<Objs Version="1.1.0.1" xmlns="http://schemas.microsoft.com/powershell/2004/04">'
 
 
-async def _run(process: WinProcess, text: str, *, is_clixml: bool) -> int:
-    """Run a script; a syntax error runs nothing of it."""
-    errors = ErrorStream(process, is_clixml=is_clixml)
+async def powershell(process: WinProcess, arguments: list[str]) -> int:
+    """``powershell.exe -NoProfile -NonInteractive -EncodedCommand BASE64``. Errors are on stderr as CLIXML."""
+    if arguments[:-1] != _OPTIONS:
+        return process.fail(f"The lab has no PowerShell: it answers scripts of {' '.join(_OPTIONS)} only.")
     try:
-        return await _interpret(Interpreter(process, errors), text)
-    finally:
-        errors.close()
-
-
-async def _interpret(interpreter: Interpreter, text: str) -> int:
+        text = base64.b64decode(arguments[-1], validate=True).decode("utf-16-le")
+    except (binascii.Error, UnicodeDecodeError):
+        reason = "the value specified with -EncodedCommand is not properly encoded."
+        return process.fail(f"Cannot process the command because {reason}")
+    match = _SCRIPT.fullmatch(text)
+    script = SCRIPTS.get(match["name"]) if match else None
+    if match is None or script is None:
+        return _fail(process, f"The lab has no PowerShell: it does not know this script: {text[:200]}")
+    if script.digest != digest(match["body"]):
+        return _fail(process, f"The lab knows another text of the script {match['name']}.")
     try:
-        script = parse(text)
-    except SyntaxProblem as problem:
-        category = "ParserError: (:) [], ParentContainsErrorRecordException"
-        interpreter.errors.write(ScriptError(str(problem), "ParserError", category), text.strip())
-        return 1
-    return await interpreter.run(script)
+        return await script.run(process, json.loads(match["parameters"] or "{}"))
+    except ScriptError as error:
+        return _fail(process, str(error))
 
 
-async def _run_stdin(process: WinProcess) -> int:
-    """Run the lines of stdin, each as a script; ``exit`` ends the rest."""
-    errors = ErrorStream(process, is_clixml=False)
-    interpreter = Interpreter(process, errors)
-    code = 0
-    while line := await process.read_line():
-        code = await _interpret(interpreter, line)
-        if interpreter.has_exited:
-            return code
-    return code
+def digest(body: str) -> str:
+    """By which a handler recognizes the text of its script."""
+    return hashlib.sha256(body.encode()).hexdigest()[:12]
+
+
+def _fail(process: WinProcess, message: str) -> int:
+    lines = "".join(f'<S S="Error">{escape(line)}_x000D__x000A_</S>' for line in message.splitlines())
+    process.err(f"{_CLIXML}{lines}</Objs>")
+    return 1

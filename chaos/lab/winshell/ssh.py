@@ -1,4 +1,4 @@
-"""OpenSSH of a Windows machine, with cmd.exe as default shell, or what DefaultShell in the registry names."""
+"""OpenSSH of a Windows machine, with cmd.exe as default shell."""
 
 from __future__ import annotations
 
@@ -11,34 +11,24 @@ import asyncssh
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
-from chaos.lab.winshell.cmd import run_line
 from chaos.lab.winshell.inbound_gate import InboundGate
-from chaos.lab.winshell.powershell import powershell
-from chaos.lab.winshell.process import Environment, WinHost, WinProcess, default_environment
+from chaos.lab.winshell.process import WinHost, WinProcess
 from chaos.lab.winshell.programs import PROGRAMS
-
-_OPENSSH = r"HKLM\SOFTWARE\OpenSSH"
+from chaos.lab.winshell.shell import run_line
 
 
 class WindowsSshServer(SshServer):
-    """SSH server whose commands run in cmd.exe or PowerShell. Behind a block rule its connections fall silent."""
+    """SSH server whose commands are lines of cmd.exe. Behind a block rule its connections fall silent."""
 
     server_version = "OpenSSH_for_Windows_8.6"
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        machine = self._win_host().machine
-        self._gate = InboundGate(machine, SSH_PORT, self._port)
-        machine.client_lists.append(self._clients)
+        self._gate = InboundGate(self._win_host().machine, self._port)
 
     def _on_machine_change(self, machine: Machine) -> None:
         self._gate.update()
         super()._on_machine_change(machine)
-
-    def _clients(self) -> list[tuple[int, str, int]]:
-        """Port, peer and its port of every connection."""
-        peers = [connection.get_extra_info("peername") for connection in self.connections]
-        return [(SSH_PORT, peer[0], peer[1]) for peer in peers if peer]
 
     async def _serve(self, channel: asyncssh.SSHServerProcess[str]) -> None:
         await self._gate.wait()
@@ -54,14 +44,10 @@ class WindowsSshServer(SshServer):
         out, err = (partial(self._write, stream.write, waiting) for stream in (channel.stdout, channel.stderr))
         process = WinProcess(
             *(host, f"{host.machine.computer}\\{self.user}", out, err, read_line),
-            self._environment(channel),
-            f"C:\\Users\\{self.user}",
             is_foreground=True,
+            connection=self._connection(channel),
         )
-        if self._default_shell().endswith("powershell.exe"):
-            code = await powershell(process, f"-c {channel.command}")
-        else:
-            code = await run_line(process, channel.command)
+        code = await run_line(process, channel.command)
         if not self._gate.is_open:
             with self._lockstep.suspend_request():
                 await self._gate.wait()
@@ -77,17 +63,12 @@ class WindowsSshServer(SshServer):
         else:
             waiting.append(lambda: write(text))
 
-    def _environment(self, channel: asyncssh.SSHServerProcess[str]) -> Environment:
-        """With SSH_CONNECTION: the client's address and port, then the machine's own."""
+    def _connection(self, channel: asyncssh.SSHServerProcess[str]) -> str:
+        """SSH_CONNECTION: the client's address and port, then the machine's own."""
         machine = self._win_host().machine
-        environment = default_environment(machine, self.user)
         peer = channel.get_extra_info("peername")
         own = next(iter(machine.network.resolve(machine.name).values()))
-        environment.set("SSH_CONNECTION", f"{peer[0]} {peer[1]} {own} {SSH_PORT}")
-        return environment
-
-    def _default_shell(self) -> str:
-        return self._win_host().machine.registry.text(_OPENSSH, "DefaultShell").lower()
+        return f"{peer[0]} {peer[1]} {own} {SSH_PORT}"
 
     def _win_host(self) -> WinHost:
         assert isinstance(self._machine, WindowsMachine)  # noqa: S101 - the only one it serves

@@ -9,10 +9,9 @@ from chaos.lab.hostshell.streams import discard, no_input
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.winshell.process import Program, ProgramNotFoundError, WinHost, WinProcess, default_environment, launch
+from chaos.lab.winshell.process import Program, ProgramNotFoundError, WinHost, WinProcess, launch
 
 SYSTEM = r"NT AUTHORITY\SYSTEM"
-DIRECTORY = r"C:\Windows\system32"
 FILE_NOT_FOUND = 0x80070002
 
 
@@ -36,8 +35,7 @@ class TaskRunner:
 
     def _run(self, line: str, done: Callable[[int], None]) -> Callable[[], None]:
         """Start a command line; ``done`` gets its exit code. Returns what ends the program."""
-        environment = default_environment(self._host.machine, "SYSTEM", profile=False)
-        process = WinProcess(self._host, SYSTEM, discard, discard, no_input, environment, DIRECTORY)
+        process = WinProcess(self._host, SYSTEM, discard, discard, no_input)
 
         async def run() -> None:
             with self._host.waits.request():

@@ -23,13 +23,13 @@ WINDOWS = Target("w1", "windows", facts=FACTS, tag="run-skew", max_duration=300.
 def test_the_services_stop_before_and_start_after_the_clock_is_right() -> None:
     described = describe("clock-skew", {"by": "90s", "direction": "behind"}, WINDOWS)
     stop, set_clock = described.inject
-    assert stop == "Stop-Service -Name 'vmictimesync';Stop-Service -Name 'w32time'"
-    assert set_clock.endswith("Set-Date -Adjust ([TimeSpan]::FromSeconds(-90))|Out-Null")
-    restore, hypervisor, time = described.undo
-    assert "FromMilliseconds([long]$m[1]-$b)" in restore
-    assert restore.endswith(" unless clock-skew is 0")
-    assert hypervisor == f"Start-Service -Name 'vmictimesync';exit 0 unless {HYPERVISOR} is active"
-    assert time.startswith("Start-Service -Name 'w32time';& C:\\Windows\\System32\\w32tm.exe /resync /force")
+    assert stop == 'stop-services {"services":["vmictimesync","w32time"]}'
+    assert set_clock == 'set-clock {"seconds":-90}'
+    assert described.undo == [
+        'restore-clock {"services":[],"until_right":false} unless clock-skew is 0',
+        f'start-service {{"service":"vmictimesync"}} unless {HYPERVISOR} is active',
+        f'start-service {{"service":"w32time"}} unless {TIME} is active',
+    ]
     assert described.proof == [
         "clock-skew is 0",
         f"{HYPERVISOR} is active",
@@ -75,10 +75,9 @@ def test_the_failsafe_task_waits_by_itself_and_no_time_starts_it() -> None:
     timer = action.failsafe_timer(prepare("clock-skew", {}, WINDOWS))
     assert timer is not None
     assert timer.by_uptime
-    assert decode_script(task_argv(timer, 300.0)).startswith("Start-Sleep -Seconds 300;")
-    script = decode_script(timer.argv)
-    assert script.endswith(";if(Test-Path $f){exit 1};exit 0")  # until the clock is right, the task is needed
-    assert script.index("Set-Date") < script.index("'vmictimesync'") < script.index("-Name 'w32time';& C", 600)
+    assert decode_script(task_argv(timer, 300.0)).startswith('failsafe-run {"wait":300,')
+    # until the clock is right, the task is needed
+    assert decode_script(timer.argv) == 'restore-clock {"services":["vmictimesync","w32time"],"until_right":true}'
     xml = task_xml(timer, None)
     assert "TimeTrigger" not in xml
     assert "BootTrigger" in xml
@@ -105,5 +104,5 @@ def test_a_timer_is_written_as_before_where_it_follows_the_clock() -> None:
     """Plans of earlier versions are read, and those of Linux hosts do not change."""
     timer = FailsafeTimer("nodefall-x", 5.0, ("sc", "start"))
     assert msgspec.to_builtins(timer) == {"unit": "nodefall-x", "seconds": 5.0, "argv": ("sc", "start")}
-    by_uptime = FailsafeTimer("nodefall-x", 5.0, powershell("exit 0"), by_uptime=True)
+    by_uptime = FailsafeTimer("nodefall-x", 5.0, powershell("read-time"), by_uptime=True)
     assert msgspec.convert(msgspec.to_builtins(by_uptime), FailsafeTimer) == by_uptime

@@ -35,7 +35,7 @@ TABLE = [
         "kubelet",
         [START_KUBELET],
     ),
-    ("kubelet-restart", FACTS, ["Restart-Service -Name 'kubelet'"], "", [START_KUBELET]),
+    ("kubelet-restart", FACTS, ['restart-service {"service":"kubelet"}'], "", [START_KUBELET]),
     (
         "runtime-stop",
         FACTS,
@@ -46,7 +46,7 @@ TABLE = [
     (
         "runtime-stop",
         BOTH,
-        ["Stop-Service -Name 'kubelet'", "sc.exe stop containerd"],
+        ['stop-services {"services":["kubelet"]}', "sc.exe stop containerd"],
         "kubelet",
         [START_RUNTIME, START_KUBELET],
     ),
@@ -59,7 +59,7 @@ def test_commands(name: str, facts: dict[str, Any], inject: list[str], failsafe:
     assert (described.inject, described.undo) == (inject, undo)
     assert described.disarm == ("nodefall-run-step" if failsafe else "")
     assert described.failsafe.startswith("nodefall-run-step after 300s: " if failsafe else "")
-    assert (f"sc.exe' start '{failsafe}'" in described.failsafe) is bool(failsafe)
+    assert (f'failsafe-start-service {{"service":"{failsafe}"}}' in described.failsafe) is bool(failsafe)
     assert described.proof == ([*(step.partition(" unless ")[2] for step in undo), READY] if undo else [])
 
 
@@ -75,12 +75,12 @@ def test_the_failsafe_task_starts_a_service_that_cannot_be_started_yet() -> None
     host = WindowsHost()
     host.run("sc.exe stop kubelet")
     host.wait(30.0)
-    host.run("sc.exe config kubelet start= disabled")
     kubelet = host.machine.services.get("kubelet")
+    host.configure("kubelet", "disabled")
     task = host.start(failsafe_line(), cmd=False).task
     host.wait(60.0)
     assert (kubelet.is_running, task.done()) == (False, False)
-    host.run("sc.exe config kubelet start= auto")
+    host.configure("kubelet", "auto")
     host.wait(60.0)
     assert kubelet.is_running
     assert task.result() == 0
@@ -89,7 +89,7 @@ def test_the_failsafe_task_starts_a_service_that_cannot_be_started_yet() -> None
 def test_the_failsafe_task_gives_up_until_the_next_boot() -> None:
     host = WindowsHost()
     host.run("sc.exe stop kubelet")
-    host.run("sc.exe config kubelet start= disabled")
+    host.configure("kubelet", "disabled")
     assert host.run(failsafe_line(), cmd=False)[0] == 1
     assert not host.machine.services.get("kubelet").is_running
 

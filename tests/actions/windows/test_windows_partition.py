@@ -7,13 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from chaos.facts.windows.firewall import find_rules
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.hosts.windows_command_line import quote_argument
+from chaos.lab.windows.firewall import FirewallRule
 from chaos.lab.winshell.process import WinProcess
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.model.action import Target
+from chaos.model.encoded_script import read_script
 from chaos.model.errors import Unsupported
 from tests.kit.actionkit import WINDOWS_ACTIONS, describe, line_length, prepare
 from tests.kit.win_host import WindowsHost
@@ -64,8 +67,7 @@ def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_
         "firewall-state is {'Public': 'on'}",
         "connection-peers is ['10.9.9.9']",  # which the ranges leave out
     ]
-    assert described.failsafe.startswith("nodefall-run-cut after 100s: $left=60;")
-    assert "netsh.exe' 'advfirewall' 'firewall' 'delete' 'rule' 'name=nodefall-run-cut'" in described.failsafe
+    assert described.failsafe == 'nodefall-run-cut after 100s: failsafe-delete-rules {"rule":"nodefall-run-cut"}'
     assert described.undo == [f"{DELETE} unless firewall-rules is []"]
     assert described.proof == [
         "firewall-rules is []",
@@ -73,6 +75,15 @@ def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_
         "node-ready is True",
     ]
     assert described.disarm == "nodefall-run-cut"
+
+
+def test_the_failsafe_script_searches_and_deletes_as_the_undo_does() -> None:
+    script = read_script("failsafe-delete-rules")
+    program, *search = find_rules("TAG").argv
+    assert f"& '{program}' {search[0]} '{search[1]}' {search[2]} \"Name=$($p.rule)|\" {search[4]}" in script
+    assert search[3] == "Name=nodefall-TAG|"
+    deletion = DELETE.replace("netsh.exe", "'C:\\Windows\\System32\\netsh.exe'")
+    assert deletion.replace("name=nodefall-run-cut", '"name=$($p.rule)"') in script
 
 
 def test_one_direction() -> None:
@@ -156,9 +167,8 @@ def test_the_failsafe_task_is_done_once_no_rule_is_left() -> None:
     timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
     assert timer is not None
     line = " ".join(map(quote_argument, timer.argv))
-    add = "netsh.exe advfirewall firewall add rule dir=out action=block remoteip=10.0.0.1 name="
     for name in ("nodefall-run-cut", "nodefall-run-cut", "nodefall-run-cut-2"):
-        assert host.run(f"{add}{name}")[0] == 0
+        host.machine.firewall.add(FirewallRule(name, "out", ("10.0.0.1",)))
     assert host.run(line, cmd=False)[0] == 0
     assert [rule.name for rule in host.machine.firewall.rules if rule.name.startswith("nodefall")] == [
         "nodefall-run-cut-2"
@@ -172,14 +182,14 @@ def test_the_failsafe_task_tries_again_while_the_firewall_does_not_answer(monkey
     timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
     assert timer is not None
     line = " ".join(map(quote_argument, timer.argv))
-    host.run("netsh.exe advfirewall firewall add rule dir=out action=block remoteip=10.0.0.1 name=nodefall-run-cut")
+    host.machine.firewall.add(FirewallRule("nodefall-run-cut", "out", ("10.0.0.1",)))
     begin, works = host.sim.now, PROGRAMS["netsh"]
 
-    async def netsh(process: WinProcess, rest: str) -> int:
+    async def netsh(process: WinProcess, arguments: list[str]) -> int:
         if host.sim.now < begin + 30.0:
             process.line("An error occurred while attempting to contact the Windows Defender Firewall service.")
             return 1
-        return await works(process, rest)
+        return await works(process, arguments)
 
     monkeypatch.setitem(PROGRAMS, "netsh", netsh)
     assert host.run(line, cmd=False)[0] == 0
@@ -191,9 +201,9 @@ def test_the_failsafe_task_stays_if_its_rule_does(monkeypatch: pytest.MonkeyPatc
     host = WindowsHost()
     timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
     assert timer is not None
-    host.run("netsh.exe advfirewall firewall add rule dir=out action=block remoteip=10.0.0.1 name=nodefall-run-cut")
+    host.machine.firewall.add(FirewallRule("nodefall-run-cut", "out", ("10.0.0.1",)))
 
-    async def netsh(process: WinProcess, rest: str) -> int:
+    async def netsh(process: WinProcess, arguments: list[str]) -> int:
         return 1
 
     monkeypatch.setitem(PROGRAMS, "netsh", netsh)

@@ -89,7 +89,7 @@ def test_a_shutdown_that_may_not_happen_is_cancelled_by_the_host() -> None:
     )
     assert timer is not None
     assert (timer.unit, timer.seconds, timer.argv) == ("nodefall-run-do", 55.0, abort_own_words("run-do"))
-    assert "if($line.Contains('>nodefall run-do<'))" in decode_script(timer.argv)
+    assert decode_script(timer.argv).endswith('"comment":"nodefall run-do"}')
 
 
 ALREADY = "shutdown.exe for NT AUTHORITY\\SYSTEM: Update"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from xml.sax.saxutils import escape
 
@@ -16,7 +17,7 @@ from chaos.facts.windows.shutdown_requests import NEWEST_REQUESTS, abort_own_wor
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.lab.winshell.process import WinProcess
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.model.encoded_script import decode_script
+from chaos.model.encoded_script import decode_script, read_script
 from chaos.model.fact import find_fact
 from chaos.model.windows import system_program
 from tests.kit.win_host import WindowsHost
@@ -174,7 +175,9 @@ def test_sources_and_ids_of_a_query() -> None:
 def test_the_cancelling_script_is_short_enough_for_a_task() -> None:
     argv = abort_own_words("r" * 200)
     assert len(" ".join(argv)) < 8191
-    assert f"'{NEWEST_REQUESTS.argv[0]}'" in decode_script(argv)
+    query = json.loads(decode_script(argv).partition(" ")[2])["arguments"]
+    assert tuple(query) == NEWEST_REQUESTS.argv[1:]
+    assert NEWEST_REQUESTS.argv[0] in read_script("failsafe-cancel-shutdown")
 
 
 def run(host: WindowsHost, argv: tuple[str, ...]) -> tuple[int, str, str]:
@@ -206,7 +209,7 @@ def test_a_failsafe_task_that_cannot_read_the_log_has_not_done_its_work(monkeypa
     """It would delete itself."""
     host = WindowsHost()
 
-    async def wevtutil(process: WinProcess, rest: str) -> int:
+    async def wevtutil(process: WinProcess, arguments: list[str]) -> int:
         return 1722
 
     monkeypatch.setitem(PROGRAMS, "wevtutil", wevtutil)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.app.registry import load_windows_facts
-from chaos.model.encoded_script import decode_script
+from chaos.model.encoded_script import decode_script, read_script
 from chaos.model.machine_address import plain_address
 from tests.kit.actionkit import command_text, line_length
 
@@ -17,16 +18,16 @@ FACTS = load_windows_facts()
 SERVER = {"kubelet-server": "https://cp.example:6443"}
 KNOWN = SERVER | {"server-addresses": ["10.0.0.1", "fd00::1"], "api-peers": [["10.0.0.1", 6443]]}
 COMMANDS = [
-    ("server-addresses", SERVER, "[Net.Dns]::GetHostAddresses('cp.example')|%{$_.IPAddressToString}"),
-    ("server-addresses", {"kubelet-server": "https://[fd00::1]:6443"}, "GetHostAddresses('fd00::1')"),
-    ("api-peers", SERVER, "-RemotePort 443,6443 -ErrorAction"),
-    ("api-peers", {"kubelet-server": "https://lb:8443"}, "-RemotePort 443,6443,8443 "),
+    ("server-addresses", SERVER, 'resolve-name {"name":"cp.example"}'),
+    ("server-addresses", {"kubelet-server": "https://[fd00::1]:6443"}, '{"name":"fd00::1"}'),
+    ("api-peers", SERVER, 'list-peers {"ports":[443,6443]}'),
+    ("api-peers", {"kubelet-server": "https://lb:8443"}, '{"ports":[443,6443,8443]}'),
     (
         "api-reachable",
         KNOWN,
-        "$c0=New-Object Net.Sockets.TcpClient('InterNetwork');$t0=$c0.ConnectAsync('10.0.0.1',6443)",
+        'probe-endpoints {"endpoints":[{"address":"10.0.0.1","family":"InterNetwork","port":6443}',
     ),
-    ("api-reachable", KNOWN, "TcpClient('InterNetworkV6');$t1=$c1.ConnectAsync('fd00::1',6443);$e="),
+    ("api-reachable", KNOWN, '{"address":"fd00::1","family":"InterNetworkV6","port":6443}],"seconds":3}'),
     ("firewall-rules", {}, r"\FirewallPolicy\FirewallRules' /f Name=nodefall- /d"),
 ]
 
@@ -48,13 +49,19 @@ def test_no_probe_without_an_address() -> None:
 
 
 @given(st.lists(st.ip_addresses().map(str), min_size=1, max_size=8, unique=True))
-def test_every_address_is_tried_at_once_and_fits_a_command_line(addresses: list[str]) -> None:
+def test_every_address_is_tried_and_fits_a_command_line(addresses: list[str]) -> None:
     known = SERVER | {"server-addresses": addresses, "api-peers": []}
     command = FACTS["api-reachable"].command_for(known)
-    begin, end = decode_script(command.argv).split("$e=", 1)
-    assert all(f"ConnectAsync('{address}',6443)" in begin and f'"{address} $r"' in end for address in addresses)
-    assert ".Wait(" not in begin
+    probed = json.loads(decode_script(command.argv).partition(" ")[2])["endpoints"]
+    assert sorted(item["address"] for item in probed) == sorted(addresses)
     assert line_length(command) < 8191
+
+
+def test_every_probe_begins_before_one_is_waited_for() -> None:
+    begin, end = read_script("probe-endpoints").split("$end =")
+    assert "ConnectAsync" in begin
+    assert ".Wait(" not in begin
+    assert ".Wait(" in end
 
 
 KEY = "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\...\\FirewallPolicy\\FirewallRules\r\n"

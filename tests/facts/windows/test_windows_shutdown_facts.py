@@ -103,6 +103,8 @@ def test_facts_of_a_simulated_host(service: str, expected: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("key", "mark"),
     [
+        (r"Component Based Servicing\PackagesPending", "PackagesPending"),
+        (r"Component Based Servicing\RebootInProgress", "RebootInProgress"),
         (r"Component Based Servicing\RebootPending", "RebootPending"),
         (r"WindowsUpdate\Auto Update\RebootRequired", "RebootRequired"),
     ],
@@ -110,5 +112,5 @@ def test_facts_of_a_simulated_host(service: str, expected: list[Any]) -> None:
 def test_the_mark_of_an_update(key: str, mark: str) -> None:
     host = WindowsHost()
     assert read(host, "pending-reboot") == []
-    assert host.run(rf'reg.exe add "{KEYS}\{key}" /f')[0] == 0
+    host.machine.registry.create(rf"{KEYS}\{key}")
     assert read(host, "pending-reboot") == [mark]

@@ -1,4 +1,4 @@
-"""The task scheduler: XML from stdin, times by the machine's clock, limits, several instances."""
+"""The task scheduler: XML from stdin, times by the machine's clock, limits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from chaos.lab.windows.task_xml import NAMESPACE, TaskXmlError, parse_span, parse_task_xml
+from chaos.model.windows import powershell, system_program
 from tests.kit.win_host import WindowsHost
 
-REGISTER = (
-    "$ProgressPreference='SilentlyContinue'; $ErrorActionPreference='Stop'; "
-    "Register-ScheduledTask -TaskName 'nodefall-t' -Xml ([Console]::In.ReadToEnd()) -Force | Out-Null"
-)
 XML = """<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <Triggers>{triggers}</Triggers>
@@ -21,7 +18,7 @@ XML = """<?xml version="1.0" encoding="UTF-16"?>
     <Principal id="Author"><UserId>S-1-5-18</UserId><RunLevel>HighestAvailable</RunLevel></Principal>
   </Principals>
   <Settings>
-    <MultipleInstancesPolicy>{policy}</MultipleInstancesPolicy>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
     <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
     <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
     <StartWhenAvailable>true</StartWhenAvailable>
@@ -30,29 +27,27 @@ XML = """<?xml version="1.0" encoding="UTF-16"?>
   <Actions Context="Author"><Exec><Command>{command}</Command><Arguments>{arguments}</Arguments></Exec></Actions>
 </Task>
 """
-MARK = r"C:\Windows\System32\reg.exe", r"add HKLM\SOFTWARE\T /v n /d 1 /f"
-POWERSHELL = r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
-SLEEP = POWERSHELL, "-Command &quot;Start-Sleep -Seconds 60; exit 5&quot;"
+STOP = system_program("sc"), "stop wuauserv"  # which does not run: 1062
+NOT_STARTED = 1062
+_PROGRAM, *_WORDS = powershell("failsafe-run", wait=60, program=STOP[0], arguments=STOP[1].split(), task="none")
+SLEEP = _PROGRAM, " ".join(_WORDS)
 
 
 def _iso(t: float) -> str:
     return datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _at(start: float, end: float | None = None) -> str:
-    boundary = "" if end is None else f"<EndBoundary>{_iso(end)}</EndBoundary>"
-    return f"<TimeTrigger><StartBoundary>{_iso(start)}</StartBoundary>{boundary}<Enabled>true</Enabled></TimeTrigger>"
+def _at(start: float) -> str:
+    return f"<TimeTrigger><StartBoundary>{_iso(start)}</StartBoundary></TimeTrigger>"
 
 
-def _register(
-    host: WindowsHost, triggers: str = "", what: tuple[str, str] = MARK, policy: str = "IgnoreNew", limit: str = "PT1H"
-) -> None:
-    xml = XML.format(triggers=triggers, policy=policy, limit=limit, command=what[0], arguments=what[1])
-    assert host.powershell(REGISTER, xml) == (0, "", "")
+def _register(host: WindowsHost, triggers: str = "", what: tuple[str, str] = STOP, limit: str = "PT1H") -> None:
+    xml = XML.format(triggers=triggers, limit=limit, command=what[0], arguments=what[1])
+    assert host.script("register-task", xml, task="nodefall-t") == (0, "", "")
 
 
 def _ran(host: WindowsHost) -> bool:
-    return host.machine.registry.value(r"HKLM\SOFTWARE\T", "n") is not None
+    return _result(host) == NOT_STARTED
 
 
 def _result(host: WindowsHost) -> int:
@@ -64,35 +59,33 @@ def _result(host: WindowsHost) -> int:
 def test_a_task_of_stdin_runs_when_it_is_due_and_is_read_back() -> None:
     host = WindowsHost()
     due = float(int(host.sim.now) + 30)
-    _register(host, _at(due, due + 600))
+    _register(host, _at(due))
     code, out, _ = host.run("schtasks.exe /query /tn nodefall-t /xml")
     root = ElementTree.fromstring(out.partition("?>")[2])  # noqa: S314
     names = {"t": NAMESPACE}
     assert (code, root.findtext("t:RegistrationInfo/t:URI", "", names)) == (0, "\\nodefall-t")
-    assert root.findtext("t:Triggers/t:TimeTrigger/t:EndBoundary", "", names) == _iso(due + 600)
+    assert root.findtext("t:Triggers/t:TimeTrigger/t:StartBoundary", "", names) == _iso(due)
     assert root.findtext("t:Settings/t:StopIfGoingOnBatteries", "", names) == "false"
     host.wait(due - host.sim.now - 0.5)
     assert not _ran(host)
     host.wait(2.0)
-    assert (_ran(host), _result(host)) == (True, 0)
+    assert _ran(host)
     assert host.run("schtasks.exe /delete /tn nodefall-t /f")[0] == 0
     assert host.run("schtasks.exe /query /tn nodefall-t /xml")[0] == 1
 
 
 @pytest.mark.parametrize(
-    ("off_for", "end", "boots", "runs"),
-    [
-        (60.0, 600.0, "", True),  # StartWhenAvailable
-        (60.0, 40.0, "", False),  # over when the machine is back
-        (60.0, 40.0, "<BootTrigger/>", True),
-        (60.0, 40.0, "<BootTrigger><Enabled>false</Enabled></BootTrigger>", False),
-    ],
+    ("triggers", "available", "runs"),
+    [("time", "true", True), ("time", "false", False), ("boot", "false", True)],
 )
-def test_a_time_that_passed_while_the_machine_was_off(off_for: float, end: float, boots: str, runs: bool) -> None:
+def test_a_time_that_passed_while_the_machine_was_off(triggers: str, available: str, runs: bool) -> None:
     host = WindowsHost()
-    _register(host, _at(host.sim.now + 30, host.sim.now + end) + boots)
+    found = _at(host.sim.now + 30) if triggers == "time" else "<BootTrigger/>"
+    xml = XML.format(triggers=found, limit="PT1H", command=STOP[0], arguments=STOP[1])
+    xml = xml.replace("<StartWhenAvailable>true", f"<StartWhenAvailable>{available}")
+    assert host.script("register-task", xml, task="nodefall-t") == (0, "", "")
     host.machine.power_off()
-    host.wait(off_for)
+    host.wait(60.0)
     assert not _ran(host)
     host.machine.power_on()
     host.wait(60.0)
@@ -105,7 +98,7 @@ def test_times_follow_the_machines_clock(skew: float, runs_early: bool, runs_in_
     for name in ("w32time", "vmictimesync"):
         assert host.run(f"sc.exe stop {name}")[0] == 0
     _register(host, _at(host.sim.now + 40))
-    assert host.powershell(f"Set-Date -Adjust ([TimeSpan]::FromSeconds({skew})) | Out-Null") == (0, "", "")
+    assert host.script("set-clock", seconds=skew) == (0, "", "")
     host.wait(5.0)
     assert _ran(host) is runs_early
     host.wait(40.0)
@@ -124,7 +117,7 @@ def test_a_task_that_waits_by_itself_does_not_follow_the_clock() -> None:
     host.wait(55.0)
     assert _result(host) == 267009
     host.wait(10.0)
-    assert _result(host) == 5
+    assert _result(host) == NOT_STARTED
 
 
 def test_the_time_limit_and_end_terminate_a_task() -> None:
@@ -140,24 +133,17 @@ def test_the_time_limit_and_end_terminate_a_task() -> None:
     assert host.run("schtasks.exe /end /tn nope")[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("policy", "running", "after"),
-    [("IgnoreNew", 1, 0), ("Parallel", 2, 1), ("StopExisting", 1, 1), ("Queue", 1, 1)],
-)
-def test_a_second_instance(policy: str, running: int, after: int) -> None:
-    """``after``: how many run when the first has had its 60 s."""
+def test_there_is_no_second_instance() -> None:
     host = WindowsHost()
-    _register(host, what=SLEEP, policy=policy)
+    _register(host, what=SLEEP)
+    host.run("schtasks.exe /run /tn nodefall-t")
     task = host.machine.tasks.get("nodefall-t")
     assert task is not None
-    host.run("schtasks.exe /run /tn nodefall-t")
+    began = task.last_run
     host.wait(30.0)
     host.run("schtasks.exe /run /tn nodefall-t")
-    assert len(task.instances) == running
     host.wait(35.0)
-    assert len(task.instances) == after
-    host.wait(90.0)
-    assert (task.instances, task.last_result) == ([], 5)
+    assert (_ran(host), task.last_run, task.stop) == (True, began, None)
 
 
 def test_a_power_cut_ends_running_tasks() -> None:
@@ -175,7 +161,7 @@ def test_tasks_outlive_sshd() -> None:
     host.run("schtasks.exe /run /tn nodefall-t")
     host.run("sc.exe stop sshd")
     host.wait(70.0)
-    assert _result(host) == 5
+    assert _result(host) == NOT_STARTED
 
 
 def test_a_missing_program_is_a_result() -> None:
@@ -187,30 +173,17 @@ def test_a_missing_program_is_a_result() -> None:
     assert '"-2147024894"' in host.run("schtasks.exe /query /tn nodefall-t /fo csv /v")[1]
 
 
-def test_cmdlets_of_tasks() -> None:
-    host = WindowsHost()
-    _register(host, _at(host.sim.now + 40))
-    again = REGISTER.replace(" -Force", "")
-    xml = XML.format(triggers="", policy="IgnoreNew", limit="PT1H", command="cmd.exe", arguments="")
-    assert "HRESULT 0x800700b7" in host.powershell(again, xml)[2]
-    assert host.powershell("(Get-ScheduledTask nodefall-*).State")[1] == "Ready\r\n"
-    assert host.powershell("Start-ScheduledTask nodefall-t; (Get-ScheduledTaskInfo nodefall-t).LastTaskResult")[0] == 0
-    assert host.powershell("Unregister-ScheduledTask nodefall-t")[0] == 1  # it would ask
-    assert host.powershell("Unregister-ScheduledTask nodefall-t -Confirm:$false")[0] == 0
-    assert host.machine.tasks.get("nodefall-t") is None
-    assert "NotFound_TaskName" in host.powershell("Get-ScheduledTask nodefall-t")[2]
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("{policy}", "Sometimes"),
+        ("IgnoreNew", "Parallel"),
         ("{limit}", "1h"),
         ("{triggers}", "<CalendarTrigger><StartBoundary>2026-11-22T00:00:00</StartBoundary></CalendarTrigger>"),
         ("{triggers}", "<TimeTrigger><Repetition/></TimeTrigger>"),
         ("{triggers}", "<TimeTrigger><StartBoundary>soon</StartBoundary></TimeTrigger>"),
         ("<Settings>", "<Extra/><Settings>"),
-        ("<StartWhenAvailable>true", "<StartWhenAvailable>yes"),
+        ("{triggers}", "<TimeTrigger><EndBoundary>2026-11-22T00:00:00</EndBoundary></TimeTrigger>"),
+        ("S-1-5-18", "S-1-5-19"),
         ("{command}", ""),
         ("</Task>", ""),
     ],
@@ -219,7 +192,6 @@ def test_xml_that_is_no_task(old: str, new: str) -> None:
     text = XML.replace(old, new)
     for name, value in (
         ("triggers", ""),
-        ("policy", "IgnoreNew"),
         ("limit", "PT1H"),
         ("command", "x"),
         ("arguments", ""),
@@ -228,8 +200,8 @@ def test_xml_that_is_no_task(old: str, new: str) -> None:
     with pytest.raises(TaskXmlError):
         parse_task_xml(text)
     host = WindowsHost()
-    code, out, err = host.powershell(REGISTER, text)
-    assert (code, out, "CimException" in err) == (1, "", True)
+    code, out, err = host.script("register-task", text, task="nodefall-t")
+    assert (code, out, "incorrectly formatted or out of range" in err) == (1, "", True)
     assert host.machine.tasks.all() == []
 
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import pytest
-import urllib3
 
+from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.winrm.service import Client, WsmanService
+from chaos.lab.winshell.process import WinHost, WinProcess
+from chaos.lab.winshell.programs import PROGRAMS
+from tests.kit.win_host import WindowsHost
 from tests.kit.winrm_exchanges import Exchange, load, namespaces, read, shape
-from tests.lab.conftest import Client, start, stop
 
-pytestmark = pytest.mark.lab
-NODES = [{"name": "cp", "role": "control-plane"}, {"name": "win1", "os": "windows"}]
 _ID = re.compile(r'(?:ShellId"?>|CommandId>|CommandId=")([0-9A-F-]{36})')
-_SHOWN = {"env1", "1234", "OS", "windir", "ComSpec", "ALLUSERSPROFILE", "PROMPT", '_-(){}[]<>*+-/\\?"!@#$^&|;:i,.`~0'}
-_NO_PROFILE = {*_SHOWN, "TEMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA"}
+# What the recorded programs wrote, and after how many seconds, by command line: the lab has neither shell.
+_PLAYED: dict[str, list[tuple[str, str, float]]] = {
+    "cmd.exe /c echo hi": [("out", "hi\r\n", 0.0)],
+    "cmd.exe /c echo out && echo err>&2 && exit 1": [("out", "out \r\n", 0.0), ("err", "err \r\n", 0.0)],
+    "cmd.exe /c set": [("out", "A=B\r\n", 0.0)],  # the environment, which is not simulated
+    "powershell.exe (pwd).Path": [("out", "C:\\Windows\r\n", 0.0)],
+    "powershell.exe Write-Host hi; Start-Sleep 30; Write-Host hi again": [
+        *(("out", "hi\n", 0.0), ("out", "hi again\n", 30.0)),
+    ],
+    "powershell.exe Write-Host こんにちは": [("out", "こんにちは\n", 0.0)],
+    "powershell.exe -": [("out", "output 1\n", -1.0), ("out", "output 2\n", -1.0)],  # -1: after a line of stdin
+    "cmd": [("out", "hello world \r\n", -1.0)],
+    "Write-Host hi": [("out", "hi\n", 0.0)],
+}
 
 _PYWINRM = [  # request, answer
     ("run_cmd_req_input", "run_cmd_req_input_response"),
@@ -30,32 +45,72 @@ _PYWINRM = [  # request, answer
 Post = Callable[[str], tuple[int, str]]
 
 
+def _no_output(_: str) -> str:
+    return "OUTPUT"
+
+
+async def _play(process: WinProcess, line: str) -> int:
+    """A shell that plays what a recording has, and fails where the recorded command did."""
+    for stream, text, seconds in _PLAYED[line]:
+        if seconds < 0:
+            await process.read_line()
+        elif seconds:
+            await process.sleep(seconds)
+        (process.out if stream == "out" else process.err)(text)
+    return int(line.endswith("exit 1"))
+
+
+async def _play_powershell(process: WinProcess, arguments: list[str]) -> int:
+    return await _play(process, " ".join(arguments))
+
+
+class _Waits(Lockstep):
+    """Waits end when simulated time comes to them, whoever moves it."""
+
+    async def wait_until(self, until: float, *, background: bool = False) -> None:
+        reached = asyncio.Event()
+        self.sim.after(until - self.sim.now, reached.set)
+        await reached.wait()
+
+
+class Service:
+    """WS-Management of one Windows node, with time that moves while it waits for something."""
+
+    def __init__(self) -> None:
+        self._host, self._loop = WindowsHost(), asyncio.new_event_loop()
+        self._service = self._loop.run_until_complete(self._make())
+
+    async def _make(self) -> WsmanService:
+        programs = PROGRAMS | {"powershell": _play_powershell}
+        host = WinHost(self._host.machine, self._host.sim, _Waits(self._host.sim), programs)
+        return WsmanService(host, run_shell_line=_play)
+
+    def __call__(self, envelope: str) -> tuple[int, str]:
+        """Status and body of the answer."""
+        return self._loop.run_until_complete(self._answer(envelope))
+
+    async def _answer(self, envelope: str) -> tuple[int, str]:
+        host = ElementTree.fromstring(envelope).findtext(".//{*}To") if envelope.startswith("<s") else ""  # noqa: S314
+        client = Client("Administrator", "127.0.0.1", urlsplit(host or "").hostname or "")
+        task = asyncio.create_task(self._service.handle(envelope.encode(), client))
+        while not task.done():
+            for _ in range(20):
+                await asyncio.sleep(0)
+            if not task.done() and (due := self._host.sim.next_due()) is not None:
+                self._host.sim.run_until(due)
+        return task.result()
+
+    def close(self) -> None:
+        self._service.stop()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+
 @pytest.fixture(scope="module")
 def post() -> Iterator[Post]:
-    """Send an envelope to the Windows node over HTTPS with Basic."""
-    process, facts = start("--pace", "400", nodes=NODES)
-    client = Client(process, facts)
-    winrm = client.host("win1")["winrm"]
-    password = Path(winrm["passwordFile"]).read_text()
-    headers = urllib3.make_headers(basic_auth=f"{winrm['user']}:{password}")
-    headers["Content-Type"] = "application/soap+xml;charset=UTF-8"
-
-    def send(envelope: str) -> tuple[int, str]:
-        answer = client.http.request("POST", winrm["https"], body=envelope.encode(), headers=headers)
-        assert answer.headers["Content-Type"] == "application/soap+xml;charset=UTF-8"
-        return answer.status, answer.data.decode()
-
-    yield send
-    client.close()
-    stop(process)
-
-
-def _variables(shown: set[str]) -> Callable[[str], object]:
-    def named(text: str) -> object:
-        names = ((line, line.rpartition("=")[0], line.partition("=")[0]) for line in text.splitlines())
-        return sorted(line for line, long, short in names if long in shown or short in shown)
-
-    return named
+    service = Service()
+    yield service
+    service.close()
 
 
 def _replay(post: Post, exchanges: list[Exchange], output: Callable[[str], object]) -> Iterator[tuple[Any, Any]]:
@@ -83,8 +138,8 @@ def _replay(post: Post, exchanges: list[Exchange], output: Callable[[str], objec
         ("winrs_stderr_rc.yml", str),
         ("winrs_unicode.yml", str),
         ("winrs_send.yml", str),
-        ("winrs_environment.yml", _variables(_SHOWN)),
-        ("winrs_noprofile.yml", _variables(_NO_PROFILE)),
+        ("winrs_environment.yml", _no_output),
+        ("winrs_noprofile.yml", _no_output),
         ("winrs_extra_opts.yml", str),
         ("winrs_no_cmd_shell.yml", str),
         ("winrs_bad_cmd_id.yml", str),
@@ -167,10 +222,6 @@ def test_pywinrm_requests_are_answered_as_recorded(post: Post) -> None:
             ids["command"] = _ID.findall(answer)[0]
         assert (status, set(namespaces(answer))) == (200, set(namespaces(recorded)))
         assert _without_ids(shape(answer, request, _no_output)) == _without_ids(shape(recorded, None, _no_output))
-
-
-def _no_output(_: str) -> str:
-    return "OUTPUT"
 
 
 def _without_ids(part: Any) -> Any:

@@ -11,7 +11,8 @@ from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.winrm.service import Client, WsmanService
 from chaos.lab.winshell.process import WinHost
 from chaos.lab.winshell.programs import PROGRAMS
-from tests.kit.win_host import WindowsHost
+from chaos.model.windows import system_program
+from tests.kit.win_host import WindowsHost, script_line
 from tests.kit.winrm_exchanges import load, namespaces, read, shape
 
 CREATE, COMMAND, RECEIVE, SIGNAL, DELETE = (item.request for item in load("winrs_standard.yml"))
@@ -38,10 +39,9 @@ class Session:
         assert status == 200
         return _id("ShellId", answer)
 
-    async def command(self, shell: str, line: str = "") -> str:
-        status, answer = await self.send(
-            COMMAND.replace("<rsp:Arguments>hi<", f"<rsp:Arguments>{line or 'hi'}<"), shell
-        )
+    async def command(self, shell: str, line: str = "hostname.exe") -> str:
+        request = re.sub(r"<rsp:Arguments>[^<]*</rsp:Arguments>", "", COMMAND)
+        status, answer = await self.send(request.replace(">cmd.exe<", f">{line}<"), shell)
         assert status == 200
         await asyncio.sleep(0.01)
         return _id("CommandId", answer)
@@ -131,20 +131,21 @@ def test_an_idle_shell_is_deleted() -> None:
 def test_what_runs_in_a_shell_ends_with_it() -> None:
     async def scene(session: Session) -> None:
         shell = await session.create()
-        late = "x &amp; ping -n 10 127.0.0.1 >nul &amp; reg add HKLM\\SOFTWARE\\T /v n /d 1 /f"
+        shut_down = {"program": system_program("shutdown"), "arguments": ["/s"], "task": "none"}
+        late = script_line("failsafe-run", wait=10, **shut_down)
         command = await session.command(shell, late)
         await session.send(DELETE, shell)
         for _ in range(20):
             session.host.wait(1.0)
             await asyncio.sleep(0.001)
-        assert session.host.machine.registry.value("HKLM\\SOFTWARE\\T", "n") is None
+        assert session.host.machine.power.scheduled is None
         assert _code(await session.send(RECEIVE, shell, command)) == 2150858843
         other = await session.create()
         await session.command(other, late)
         for _ in range(20):
             session.host.wait(1.0)
             await asyncio.sleep(0.001)
-        assert session.host.machine.registry.value("HKLM\\SOFTWARE\\T", "n") is not None
+        assert session.host.machine.power.scheduled is not None
 
     _play(scene)
 
@@ -152,7 +153,8 @@ def test_what_runs_in_a_shell_ends_with_it() -> None:
 def test_a_command_ends_by_a_signal() -> None:
     async def scene(session: Session) -> None:
         shell = await session.create()
-        command = await session.command(shell, "x &amp; ping -n 1000 127.0.0.1")
+        wait = {"program": system_program("hostname"), "arguments": [], "task": "none"}
+        command = await session.command(shell, script_line("failsafe-run", wait=1000, **wait))
         assert (await session.send(SIGNAL, shell, command))[0] == 200
         assert _code(await session.send(RECEIVE, shell, command)) == 2150858843
         assert _code(await session.send(SIGNAL, shell, command)) == 2150858843

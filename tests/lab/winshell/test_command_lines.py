@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chaos.lab.winshell.cmd import CmdSyntaxError, parse
 from chaos.lab.winshell.command_line import split_arguments, split_program
+from tests.kit.win_host import WindowsHost
 
 TEXT = st.text(st.sampled_from('ab \t"\\'), max_size=12)
 
@@ -53,11 +53,23 @@ def test_programs(line: str, program: str, rest: str) -> None:
     assert split_program(line) == (program, rest)
 
 
-@given(st.text(st.sampled_from('ab "&|<>^%()12'), max_size=20))
-def test_cmd_parses_or_refuses_every_line(line: str) -> None:
-    try:
-        commands = parse(line)
-    except CmdSyntaxError:
-        return
-    assert all(command.text.strip() for command in commands)
-    assert all(command.operator in ("&", "&&", "||") for command in commands)
+UNKNOWN = "'nosuch' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "stdout", "stderr"),
+    [
+        ("hostname", 0, "win1\r\n", ""),
+        (r"C:\Windows\System32\whoami.exe", 0, "win1\\administrator\r\n", ""),
+        ("^h^ostname", 0, "win1\r\n", ""),
+        ("nosuch /x", 1, "", UNKNOWN),
+        (r"C:\elsewhere\hostname.exe", 1, "", None),
+        ("hostname & whoami", 1, "", "The lab has no cmd.exe: & is not simulated.\r\n"),
+        ("hostname > x", 1, "", "The lab has no cmd.exe: > is not simulated.\r\n"),
+        ('hostname "%PATH%"', 1, "", "The lab has no cmd.exe: % is not simulated.\r\n"),
+    ],
+)
+def test_lines_of_cmd(line: str, code: int, stdout: str, stderr: str | None) -> None:
+    ran = WindowsHost().run(line)
+    assert ran[:2] == (code, stdout)
+    assert stderr is None or ran[2] == stderr

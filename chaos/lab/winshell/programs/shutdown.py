@@ -1,9 +1,10 @@
-"""shutdown.exe: a countdown, or its abort. Silent on success; errors with their code on stderr."""
+"""shutdown.exe: a countdown, or its abort. Silent on success; errors with their code on stderr. And NotMyFault."""
 
 from __future__ import annotations
 
 import re
 
+from chaos.lab.node.logind import Kind
 from chaos.lab.windows.power import LEGACY_REASON, PowerError, ShutdownRequest
 from chaos.lab.winshell.process import SYSTEM32, WinProcess
 
@@ -14,10 +15,8 @@ _MESSAGES = {
     1190: "A system shutdown has already been scheduled.(1190)",
 }
 _USAGE = "Usage: shutdown [/i | /l | /s | /sg | /r | /g | /a | /p | /h | /e | /o] [/hybrid] [/soft] [/fw] [/f]"
-# Codes that exist as planned; other planned codes are refused. Documented examples, the whole list is longer.
-_PLANNED = {(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (2, 4), (2, 16), (2, 17), (4, 1), (4, 2), (5, 19)}
-_REASON_TITLES = {(0, 0): "Other", (1, 1): "Hardware: Maintenance", (2, 3): "Operating System: Upgrade"}
-_REASON = re.compile(r"(?:([pu]):)?(\d{1,3}):(\d{1,5})", re.IGNORECASE)
+_REASONS = {"p:4:1": "No title for this reason could be found (Planned)|0x80040001"}  # others are not simulated
+_VALUED = re.compile("[tcd]")
 
 
 class _UsageError(ValueError):
@@ -25,18 +24,11 @@ class _UsageError(ValueError):
 
 
 async def shutdown(process: WinProcess, arguments: list[str]) -> int:
-    """``shutdown /s|/r|/p [/t SECONDS] [/f] [/c TEXT] [/d REASON]``, ``shutdown /a``."""
+    """``shutdown /s|/r [/t SECONDS] [/f] [/c TEXT] [/d REASON]``, ``shutdown /a``."""
     try:
         options = _parse(arguments)
-    except _UsageError:
-        process.line(_USAGE)
-        return 1  # no recording: the exit code of the help
-    try:
-        if "a" in options:
+        if options.keys() == {"a"}:
             process.machine.power.abort()
-        elif not options.keys() & {"s", "r", "p", "sg", "g"}:
-            process.line(_USAGE)
-            return 1
         else:
             process.machine.power.request(_request(process, options))
     except PowerError as error:
@@ -44,59 +36,37 @@ async def shutdown(process: WinProcess, arguments: list[str]) -> int:
         return error.code
     except _UsageError:
         process.line(_USAGE)
-        return 1
+        return 1  # no recording: the exit code of the help
     return 0
 
 
 def _parse(words: list[str]) -> dict[str, str]:
     """Options by lower-case letter, without their / or -. Raises _UsageError."""
     options: dict[str, str] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    rest = iter(words)
+    for word in rest:
         name = word[1:].lower()
-        if word[:1] not in ("/", "-"):
+        if word[:1] not in ("/", "-") or name not in ("s", "r", "a", "f", "t", "c", "d"):
             raise _UsageError(word)
-        if name in ("t", "c", "d", "m"):
-            if not rest:
-                raise _UsageError(word)
-            options[name] = rest.pop(0)
-        elif name in ("s", "r", "a", "p", "f", "sg", "g", "soft", "hybrid"):
-            options[name] = ""
-        else:
-            raise _UsageError(word)
+        options[name] = next(rest, "") if _VALUED.fullmatch(name) else ""
     return options
 
 
 def _request(process: WinProcess, options: dict[str, str]) -> ShutdownRequest:
     """Raises _UsageError."""
-    seconds = options.get("t", str(_DEFAULT_SECONDS))
-    if not seconds.isdecimal() or int(seconds) > _MAX_SECONDS or len(options.get("c", "")) > 512:
+    seconds, comment = options.get("t", str(_DEFAULT_SECONDS)), options.get("c", "")
+    if not seconds.isdecimal() or int(seconds) > _MAX_SECONDS or len(comment) > 512 or "a" in options:
         raise _UsageError(seconds)
-    if "p" in options:
-        if options.keys() - {"p", "d", "f"}:
-            raise _UsageError("p")
-        seconds = "0"
-    is_restart = bool(options.keys() & {"r", "g"})
-    return ShutdownRequest(
-        "reboot" if is_restart else "poweroff",
-        float(seconds),
-        SYSTEM32 + "shutdown.exe",
-        process.user,
-        _reason(options["d"]) if "d" in options else LEGACY_REASON,
-        options.get("c", ""),
-    )
+    if options.keys().isdisjoint({"s", "r"}) or options.get("d", "p:4:1") not in _REASONS:
+        raise _UsageError(" ".join(options))
+    reason = _REASONS[options["d"]] if "d" in options else LEGACY_REASON
+    kind: Kind = "reboot" if "r" in options else "poweroff"
+    return ShutdownRequest(kind, float(seconds), SYSTEM32 + "shutdown.exe", process.user, reason, comment)
 
 
-def _reason(text: str) -> str:
-    """Title and code of ``/d [p|u:]MAJOR:MINOR``. Raises _UsageError for a planned code that does not exist."""
-    match = _REASON.fullmatch(text)
-    if not match or int(match[2]) > 255 or int(match[3]) > 65535:
-        raise _UsageError(text)
-    major, minor = int(match[2]), int(match[3])
-    planned = (match[1] or "").lower() == "p"
-    if planned and (major, minor) not in _PLANNED:
-        raise _UsageError(text)
-    code = (0x80000000 if planned else 0) | major << 16 | minor
-    title = _REASON_TITLES.get((major, minor), "No title for this reason could be found")
-    return f"{title} ({'Planned' if planned else 'Unplanned'})|0x{code:x}"
+async def notmyfault(process: WinProcess, arguments: list[str]) -> int:
+    """``notmyfault64 /accepteula /crash`` of Sysinternals: a bug check. No recording of what it answers else."""
+    if "/crash" not in arguments:
+        return process.fail("Usage: notmyfault64 /crash")
+    process.machine.crash()
+    return 0

@@ -1,1 +1,0 @@
-"""A small Windows PowerShell 5.1: syntax, values, .NET types and cmdlets."""

@@ -1,0 +1,2 @@
+# Prints the addresses of all interfaces.
+(Get-NetIPAddress).IPAddress

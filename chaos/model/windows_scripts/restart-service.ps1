@@ -1,0 +1,3 @@
+# Stops a service, waits until it has stopped, and starts it. sc.exe start is refused (1056) while a service stops.
+# Parameters: service
+Restart-Service -Name $p.service
