@@ -73,7 +73,7 @@ class ManualClock:
             self._changed.notify_all()
 
     def until(self, holds: Callable[[], bool], step: float = 0.0) -> None:
-        """Wait until ``holds``, moving time by ``step`` again and again while somebody sleeps, and nobody overdue.
+        """Wait until ``holds``, moving time by ``step`` while a thread sleeps and none is overdue.
 
         So a thread that waits for a socket on a busy machine misses no time.
         """
