@@ -180,8 +180,8 @@ class _Attempt:
         inventory = ["--inventory", self._inventory] if self._inventory else []
         words = ["nodefall", "undo", str(self._journal.path.parent), *inventory, "--accept-machine", self.entry.node]
         command = shlex.join(words)
-        look = f"look at {self.entry.node}, and if it is the right machine, run {command}"
-        return self._still_pending(f"{self._difference}; {look}")
+        settle = f"inspect {self.entry.node}, and if it is the right machine, run {command}"
+        return self._still_pending(f"{self._difference}; {settle}")
 
     def stop(self, why: str) -> UndoResult:
         """Give up: the entry stays pending."""

@@ -163,7 +163,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     ``kubernetes``: a version such as v1.33 or v1.33.4; what it changes is in versions.py.
     ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.
     ``machine_id_per_boot``: hosts with Linux are containers whose entry point writes a new machine ID at each start, as
-    that of kind does. ``per_boot``: what else each of them has anew at a boot; an address only of a node without
+    that of kind does. ``per_boot``: what else changes with each boot; an address only of a node without
     ``address``.
     """
 

@@ -56,7 +56,7 @@ def machine_ids(report: str) -> list[str]:
 
 
 def host_key(report: str, known: str = "") -> str:
-    """By what a connection that presents no key of its own recognizes its host; "" if there is nothing.
+    """By what a connection that presents no key recognizes its host; "" if there is nothing.
 
     That is the stable ID, and without one the machine ID of the boot: another one is refused then, though it may be
     the same host after a boot. ``known`` is the key of before: a machine ID counts as long as the host has it.
@@ -84,7 +84,7 @@ def _container_id(mounts: Iterable[Sequence[str]]) -> str:
 
 
 def _is_on_disk(mounts: Sequence[Sequence[str]], *, may_be_layered: bool) -> bool:
-    """Whether the file system that has /etc/machine-id is one that a boot does not make anew, as far as is known."""
+    """Whether the file system that has /etc/machine-id outlasts a boot, as far as is known."""
     for path in _PATHS:
         kinds = [fields[fields.index("-") + 1] for fields in mounts if fields[4] == path and "-" in fields[5:-1]]
         if kinds:

@@ -60,9 +60,9 @@ class AcceptedMachine(Struct, frozen=True):
         if entry.node != self.node:
             return entry
         accepted, replaced = {check.fact: check for check in self.identity}, {check.fact for check in self.was}
-        kept = (accepted.get(check.fact, check) for check in entry.identity)
+        present = (accepted.get(check.fact, check) for check in entry.identity)
         return structs.replace(
-            entry, identity=tuple(check for check in kept if check.fact in accepted or check.fact not in replaced)
+            entry, identity=tuple(check for check in present if check.fact in accepted or check.fact not in replaced)
         )
 
 

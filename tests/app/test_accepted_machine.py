@@ -1,4 +1,4 @@
-"""What a person accepts in the place of a node, and what nobody can accept."""
+"""What a person accepts in the place of a node, and what cannot be accepted."""
 
 from __future__ import annotations
 

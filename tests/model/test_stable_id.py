@@ -35,7 +35,7 @@ BOUND = "41 25 254:3 /etc/machine-id /etc/machine-id rw - ext4 /dev/vda3 rw"
         ((ID, UUID), f"machine {ID}"),
         ((ID,), f"machine {ID}"),  # the firmware's is for root alone
         ((ID, "docker", UUID, DOCKER), f"container {CONTAINER}"),  # kind
-        ((ID, UUID, DOCKER), f"container {CONTAINER}"),  # systemd was not told that it is in a container
+        ((ID, UUID, DOCKER), f"container {CONTAINER}"),  # systemd does not know that it is in a container
         ((ID, "docker", OWN_DISK), f"container {CONTAINER}"),
         ((ID, "podman", PODMAN), f"container {CONTAINER}"),
         ((ID, "docker", NERDCTL), f"container {CONTAINER}"),

@@ -237,7 +237,7 @@ class Machine:
         self.logind.start()
 
     def _set_ids(self, spec: LabSpec) -> None:
-        """What identifies the machine, some of it anew at each boot."""
+        """Set what identifies the machine; some of it changes with each boot."""
         boot = f"/{self._boots}" if spec.machine_id_per_boot and self.os == "linux" else ""
         self.machine_id = _digest(f"{spec.seed}/{self._owner('machine-id')}{boot}")[:32]
         if boot:

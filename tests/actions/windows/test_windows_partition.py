@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from chaos.facts.windows.firewall import find_rules
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaos.facts.windows.firewall import find_rules
 from chaos.hosts.windows_command_line import quote_argument
 from chaos.lab.windows.firewall import FirewallRule
 from chaos.lab.winshell.process import WinProcess

@@ -6,8 +6,8 @@ import uuid
 from typing import Any
 
 import pytest
-from chaos.facts.certificates import find_kubelet_user
 
+from chaos.facts.certificates import find_kubelet_user
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.windows.machine import WindowsMachine
