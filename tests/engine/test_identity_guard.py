@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,7 @@ def test_two_short_moments_of_another_machine_are_not_a_long_one(tmp_path: Path)
     world = World(tmp_path, "wrong")
     start = world.clock.now()
     for seconds, machine in ((40.0, "right"), (50.0, "wrong"), (90.0, "right")):
-        world.clock.agenda.append((start + seconds, lambda machine=machine: setattr(world, "machine_id", machine)))
+        world.clock.agenda.append((start + seconds, partial(setattr, world, "machine_id", machine)))
     late = Undo((UndoStep(RESTART, grace_seconds=95.0),), (SETTLED,))
     assert world.undo(late, HOST).proven
 
