@@ -178,6 +178,7 @@ def test_held_records_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_a_run_writes_requests_and_phases_from_its_threads(tmp_path: Path, root_records: Records) -> None:
     with Lab(ROOT / "hosts" / "lab.yaml", workers=3, seed=3) as lab:
         done = run(ROOT / "experiments" / "cordon.yaml", lab.inventory, reports=tmp_path, seed=7)

@@ -1,4 +1,4 @@
-"""``nodefall compare`` as a process: exit codes, first lines, reports, bad usage."""
+"""``nodefall compare``: exit codes, first lines, reports, bad usage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.command import command
 from tests.kit.processes import ROOT, nodefall
 
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -39,7 +40,7 @@ def test_a_recording_beside_its_own_first_lists(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_compared(tmp_path: Path, arguments: list[str | Path], code: int, message: str) -> None:
-    done = nodefall("compare", *arguments, cwd=tmp_path)
+    done = command("compare", *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert message in done.stderr.replace("\n", " ")
     assert not done.stdout

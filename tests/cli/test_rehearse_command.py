@@ -90,6 +90,7 @@ def test_the_same_snapshot_and_seeds_give_the_same_bytes(capfd: pytest.CaptureFi
     assert (prediction.seeds, prediction.snapshot_hash) == ((1, 2, 3), document["snapshotHash"])
 
 
+@pytest.mark.slow
 def test_every_node_and_every_zone(capfd: pytest.CaptureFixture[str]) -> None:
     for option, victims in (("--each-node", ["w-b", "w-a"]), ("--each-zone", ["b", "a"])):
         assert rehearse("--snapshot", "s.gz", option, "--json") == 0

@@ -126,6 +126,7 @@ def test_a_run_is_rehearsed_on_a_snapshot_with_its_victims(reports: Path, tmp_pa
     assert wrong.exit_code == Exit.VIOLATED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taken", [True, False])
 def test_machines_boot_as_long_as_in_the_run(
     reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, taken: bool
