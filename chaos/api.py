@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from chaos.model.driver import PowerSettings
     from chaos.model.entry_log import EntryLog
     from chaos.model.errors import (
-        Aborted, BadInput, Exit, NodefallError, PluginError, Problem, Refused, RequirementUnmet, UndoPending,
-        Unreachable, Unsupported, UsageError
+        Aborted, AnotherMachine, BadInput, Exit, NodefallError, PluginError, Problem, Refused, RequirementUnmet,
+        UndoPending, Unreachable, Unsupported, UsageError
     )
     from chaos.model.event_log import EventLog
     from chaos.model.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
@@ -79,8 +79,8 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Aborted", "ActionRecord", "BadInput", "Band", "BlindWindow", "Cluster", "ClusterInfo", "Comparison", "Confirm",
-    "Connection", "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EntryLog",
+    "Aborted", "ActionRecord", "AnotherMachine", "BadInput", "Band", "BlindWindow", "Cluster", "ClusterInfo",
+    "Comparison", "Confirm", "Connection", "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EntryLog",
     "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
     "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
     "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure", "MeasureKind", "Metadata",

@@ -10,6 +10,7 @@ import pytest
 from chaos.lab.direct.lab import DirectLab
 from chaos.lab.direct.requests import Answer
 from chaos.lab.spec import LabSpec, NodeSpec, Rule, UserSpec
+from chaos.model.windows import powershell, system_program
 
 NODES = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1"), NodeSpec(name="w2")]
 
@@ -180,13 +181,15 @@ def test_a_power_button_that_is_ignored(lab: DirectLab) -> None:
     assert machine.state == "on"
 
 
-def test_a_windows_machine_runs_cmd_and_is_lost_when_it_goes_down() -> None:
+def test_a_windows_machine_runs_programs_and_is_lost_when_it_goes_down() -> None:
     lab = DirectLab(LabSpec(nodes=[*NODES, NodeSpec(name="w3", os="windows")]))
     lab.start()
     host = lab.hosts["w3"]
-    program = host.run("echo hello& exit 7", "")
-    assert (program.task.result(), program.stdout.strip()) == (7, "hello")
-    waits = host.run("ping -n 600 127.0.0.1 > NUL", "")
+    program = host.run(system_program("hostname"), "")
+    assert (program.task.result(), program.stdout.strip()) == (0, "w3")
+    assert host.run(f"{system_program('sc')} query nosuch", "").task.result() == 1060  # ERROR_SERVICE_DOES_NOT_EXIST
+    script = powershell("failsafe-run", wait=600, program=system_program("hostname"), arguments=[], task="t")
+    waits = host.run(" ".join(script), "")
     lab.sim.run_until(lab.sim.now + 30.0)
     assert not waits.task.done
     host.machine.power_off()
