@@ -80,7 +80,8 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Aborted", "ActionRecord", "AnotherMachine", "BadInput", "Band", "BlindWindow", "Cluster", "ClusterInfo",
-    "Comparison", "Confirm", "Connection", "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules", "Entry", "EntryLog",
+    "Comparison", "Confirm", "Connection", "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules",
+    "Entry", "EntryLog",
     "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
     "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
     "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure", "MeasureKind", "Metadata",

@@ -26,7 +26,7 @@ _NAMES = {
     "chaos.model.driver": "PowerSettings",
     "chaos.model.entry_log": "EntryLog",
     "chaos.model.errors": (
-        "Aborted BadInput Exit NodefallError PluginError Problem Refused RequirementUnmet UndoPending "
+        "Aborted AnotherMachine BadInput Exit NodefallError PluginError Problem Refused RequirementUnmet UndoPending "
         "Unreachable Unsupported UsageError"
     ),
     "chaos.model.event_log": "EventLog",
