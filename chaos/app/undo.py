@@ -44,10 +44,10 @@ class UndoRequest:
     info: RunInfo
     inventory: Inventory
     confirm: ConfirmEntries
+    on_open: Callable[[], object] = lambda: None
     accept: tuple[str, ...] = ()  # nodes whose present machine a person accepts
     confirm_machine: ConfirmMachine = lambda _node, _changes: None
     inventory_file: str = ""  # that was given, "" for the one that the run has stored
-    on_open: Callable[[], object] = lambda: None
 
     @property
     def is_copy(self) -> bool:

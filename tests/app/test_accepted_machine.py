@@ -11,7 +11,8 @@ import pytest
 
 from chaos.app.accepted_machine import accept_machines
 from chaos.app.connect import ClusterConnection
-from chaos.hosts.pool import Hosts, UnknownFact
+from chaos.hosts.pool import Hosts
+from chaos.kube.api_facts import UnknownFact
 from chaos.model.action import FactCheck, Undo
 from chaos.model.errors import NodefallError, Refused, UsageError
 from chaos.model.ports import Response
@@ -47,9 +48,9 @@ def accept(
         if not agrees:
             raise Refused("not confirmed")
 
-    kube = FakeKube({"/api/v1/nodes": Response(200, msgspec.json.encode({"items": NODES}), {})})
-    hosts = cast("Hosts", Machines(found))
-    connection = ClusterConnection(inventory(), FakeClock(), kube, hosts, "uid", "v1.36.2", None, None)
+    kube: Any = FakeKube({"/api/v1/nodes": Response(200, msgspec.json.encode({"items": NODES}), {})})
+    hosts, clock = cast("Hosts", Machines(found)), cast("Any", FakeClock())
+    connection = ClusterConnection(inventory(), clock, kube, hosts, "uid", "v1.36.2", None, None)
     with Journal(folder) as journal:
         journal.record_intent("stop", "kubelet-stop", "n1", Undo(), 1.0, (KEY, ID))
         journal.record_intent("cut", "power-cut", "n1", Undo(), 2.0, (ID, POWER))

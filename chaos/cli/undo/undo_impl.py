@@ -69,7 +69,7 @@ def _finish(
         inventory = _inventory(directory, info, options.inventory)
         confirm_machine = partial(confirm_acceptance, progress=progress, yes=options.yes)
         accepting = (options.accept, confirm_machine, options.inventory or "")
-        return finish_undo(UndoRequest(directory, info, inventory, confirm, *accepting, on_open), progress)
+        return finish_undo(UndoRequest(directory, info, inventory, confirm, on_open, *accepting), progress)
     finally:
         progress.close()
 
