@@ -107,12 +107,17 @@ CURL_TIMEOUT = 3  # seconds for each address
 _UNREACHABLE, _NO_CURL = (7, 28), 127
 
 
-def _api_reachable_command(known: Known) -> HostCommand:
+def api_endpoints(known: Known) -> list[tuple[str, int]]:
+    """Sorted addresses and ports of the API servers that the host knows. Raises ValueError if it knows none."""
     port = urlsplit(str(known["kubelet-server"])).port or 443
     endpoints = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
     if not endpoints:
         raise ValueError("no address of an API server is known on the host")
-    probes = " & ".join(_probe_command(address, port) for address, port in sorted(endpoints))
+    return sorted(endpoints)
+
+
+def _api_reachable_command(known: Known) -> HostCommand:
+    probes = " & ".join(_probe_command(address, port) for address, port in api_endpoints(known))
     return HostCommand(("sh", "-c", f"{probes} & wait"), timeout=15.0 + CURL_TIMEOUT, sudo=False)
 
 

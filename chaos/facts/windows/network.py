@@ -7,6 +7,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
+from chaos.facts.network import api_endpoints
 from chaos.model.command import HostCommand
 from chaos.model.fact import Known, host_fact
 from chaos.model.machine_address import plain_address
@@ -100,11 +101,7 @@ CONNECT_TIMEOUT = 3  # seconds for all addresses together, as they are tried at 
 
 
 def _api_reachable_command(known: Known) -> HostCommand:
-    port = urlsplit(str(known["kubelet-server"])).port or 443
-    endpoints = {*((address, port) for address in known["server-addresses"]), *map(tuple, known["api-peers"])}
-    if not endpoints:
-        raise ValueError("no address of an API server is known on the host")
-    probes = [_probe(address, int(port)) for address, port in sorted(endpoints)]
+    probes = [_probe(address, int(port)) for address, port in api_endpoints(known)]
     script = powershell("probe-endpoints", endpoints=probes, seconds=CONNECT_TIMEOUT)
     return HostCommand(script, timeout=30.0 + CONNECT_TIMEOUT)
 
