@@ -1,4 +1,4 @@
-"""A person has looked at what is in the place of a node, and its pending undo is done there."""
+"""Accept the machine that a person has inspected as the machine of a node with a pending undo."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ConfirmMachine = Callable[[str, list[str]], None]
 def accept_machines(
     journal: Journal, nodes: Iterable[str], connection: ClusterConnection, confirm: ConfirmMachine
 ) -> None:
-    """Journal what identifies the machines that are in the place of ``nodes`` now, in place of what the plan has.
+    """Record in the journal what identifies the present machines of ``nodes``. It replaces the values of the plan.
 
-    A machine must be that of its Node by what the Node reports now: one proof, no contradiction. Raises UsageError for
-    a node without a pending undo, Refused for a machine that is another Node's, cannot be read or is not confirmed.
+    What a Node reports now must prove that the machine is the Node's: one proof, no contradiction. Raises UsageError
+    for a node without a pending undo, Refused for a machine that is another Node's, cannot be read or is not confirmed.
     """
     for node in dict.fromkeys(nodes):
         entries = [entry for entry in journal.pending() if entry.node == node]
@@ -52,7 +52,7 @@ def accept_machines(
 
 
 def _refuse_strangers(connection: ClusterConnection, node: str) -> None:
-    """Raises Refused unless the host is that of its Node now, and not the machine that nodefall runs on."""
+    """Raises Refused unless the host is the machine of its Node, and another one than nodefall runs on."""
     facts: dict[str, Any] = {}
     for fact in HOST_FACTS:
         with suppress(NodefallError):  # what matters is whether a proof is left

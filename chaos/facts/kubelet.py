@@ -51,7 +51,7 @@ def _flags(words: list[str]) -> dict[str, str]:
 
 
 def _expand(value: str) -> str:
-    """Value with the variables that microk8s' start script expands."""
+    """Expand the variables in a value, as the start script of microk8s does."""
     for name, path in _SNAP.items():
         value = value.replace(name, path)
     return value.strip('"')

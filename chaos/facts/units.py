@@ -50,7 +50,7 @@ def show_active_state(unit: str) -> HostCommand:
 
 
 def _unit(name: str, summary: str, units: Sequence[str], value: str) -> HostFact:
-    """The fact which of ``units`` the host has."""
+    """A fact that names the first of ``units`` that exists on the host."""
     return host_fact(name, summary, show_command(units), value=value)(partial(parse_unit, names=units))
 
 

@@ -18,7 +18,7 @@ _CONTAINER = (
 
 @host_check("logind", "logind answers on D-Bus", facts=("inhibitor-locks", "shared-kernel"), systems=LINUX)
 def logind(host: HostObservations) -> Diagnosis | None:
-    """Without logind or D-Bus the kubelet's shutdown manager is off, without an error (facts 1.7)."""
+    """The kubelet disables its shutdown manager without an error if logind or D-Bus is missing (facts 1.7)."""
     if "inhibitor-locks" in host.target.facts:
         return ok("it answers", host.node)
     reason = host.unknown_reason("inhibitor-locks")
