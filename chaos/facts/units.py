@@ -50,7 +50,7 @@ def show_active_state(unit: str) -> HostCommand:
 
 
 def _unit(name: str, summary: str, units: Sequence[str], value: str) -> HostFact:
-    """A fact that names the first of ``units`` that exists on the host."""
+    """A fact that names the one of ``units`` that the host uses."""
     return host_fact(name, summary, show_command(units), value=value)(partial(parse_unit, names=units))
 
 
