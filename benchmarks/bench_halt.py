@@ -22,7 +22,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from chaos.app.day.store import DayStore
-from chaos.kube.client import connect
+from chaos.cluster.client import connect
 from tests.kit.elsewhere import prefix
 from tests.kit.gamedays import left_behind, start_day, write_day
 from tests.kit.processes import WALL, environment, lab

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-import chaos.actions
-import chaos.assertions
-from chaos.judge.context import Options
-from chaos.judge.judge import judge
-from chaos.load.experiment import load_experiment
-from chaos.model.recording import RecordingEntry
-from chaos.model.registry import PluginRegistry, discover
-from chaos.store.recording import build_timeline, read_recording
+import chaos.faults.actions
+import chaos.verdicts.assertions
+from chaos.core.recording import RecordingEntry
+from chaos.core.registry import PluginRegistry, discover
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.documents.experiment import load_experiment
+from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.judge import judge
 
 ROOT = Path(__file__).parent.parent
 RECORDING = ROOT / "tests" / "recordings" / "01-graceful-poweroff.jsonl.gz"
@@ -45,7 +45,9 @@ def multiply(path: Path) -> int:
 
 def main() -> int:
     """Print one line a phase; exit code 1 if the whole is slower than 20,000 lines a second."""
-    plugin_registry = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    plugin_registry = PluginRegistry(
+        discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION")
+    )
     experiment = load_experiment(ROOT / "experiments" / "graceful-poweroff.yaml", plugin_registry)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.jsonl.gz"

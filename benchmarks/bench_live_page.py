@@ -13,11 +13,11 @@ from itertools import chain
 
 from bench_report_page import RATE, recording, result_of
 
-from chaos.model.timeline import Timeline
-from chaos.report.page.columns import pack_text
-from chaos.report.page.live_page import LivePage
-from chaos.serve.server import INTERVAL, SHARE
-from chaos.store.recording import build_timeline
+from chaos.core.store.recording import build_timeline
+from chaos.core.timeline import Timeline
+from chaos.reports.live.server import INTERVAL, SHARE
+from chaos.reports.run.page.columns import pack_text
+from chaos.reports.run.page.live_page import LivePage
 
 WARM, MESSAGES = 20, 30  # seconds of the run before the first message, and after it
 

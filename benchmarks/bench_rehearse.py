@@ -27,9 +27,9 @@ from bench_scale import PODS_PER_NODE, objects
 from chaos.app.lab_spec import lab_spec
 from chaos.app.load import load
 from chaos.app.registry import load_registry
+from chaos.documents.inventory import load_inventory
 from chaos.lab.facade import DirectLab, LabSpec
-from chaos.load.inventory import load_inventory
-from chaos.rehearse.run import RehearsalOptions, rehearse_once
+from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED
 from tests.kit.rehearsals import outcome
 from tests.kit.rehearsals import rehearse as kit_rehearse

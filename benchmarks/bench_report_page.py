@@ -16,13 +16,13 @@ from pathlib import Path
 
 from judge_load import BEGIN, T0, VICTIM, Cluster
 
-from chaos.model.action import ProofStatus
-from chaos.model.recording import RecordingEntry
-from chaos.model.result import RESULT_VERSION, RunResult, StepResult
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status, Verdict
-from chaos.report.html import render
-from chaos.store.recording import build_timeline
+from chaos.core.action import ProofStatus
+from chaos.core.recording import RecordingEntry
+from chaos.core.result import RESULT_VERSION, RunResult, StepResult
+from chaos.core.store.recording import build_timeline
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
+from chaos.reports.run.html import render
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.kit.browser import Browser, Page

@@ -19,12 +19,12 @@ from time import monotonic, time
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from chaos.core.command import HostCommand
+from chaos.core.ports import Armed
 from chaos.engine.inject import START_LEAD
-from chaos.hosts.concurrency import run_simultaneously
-from chaos.hosts.transports.settings import HostSettings
-from chaos.hosts.transports.ssh import SshSession, open_session
-from chaos.model.command import HostCommand
-from chaos.model.ports import Armed
+from chaos.machines.concurrency import run_simultaneously
+from chaos.machines.transports.settings import HostSettings
+from chaos.machines.transports.ssh import SshSession, open_session
 from tests.kit.sshd import serving
 
 HOSTS = 50

@@ -21,21 +21,21 @@ from pathlib import Path
 import msgspec
 from judge_load import BEGIN, T0, VICTIM, Cluster
 
-import chaos.actions
-import chaos.assertions
+import chaos.faults.actions
+import chaos.verdicts.assertions
 from chaos.app.load import LoadedExperiment
 from chaos.app.run_setup import LiveJudge
 from chaos.cli.run.gc_tuning import tune_gc
+from chaos.core.decode import decode
+from chaos.core.recording import RecordingEntry
+from chaos.core.registry import PluginRegistry, discover
+from chaos.core.result import RunResult
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.store.recording_writer import RecordingWriter
+from chaos.documents.experiment import load_experiment
 from chaos.engine.recorder import Recorder
-from chaos.judge.context import Options
-from chaos.judge.judge import judge
-from chaos.load.experiment import load_experiment
-from chaos.model.decode import decode
-from chaos.model.recording import RecordingEntry
-from chaos.model.registry import PluginRegistry, discover
-from chaos.model.result import RunResult
-from chaos.store.recording import build_timeline, read_recording
-from chaos.store.recording_writer import RecordingWriter
+from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.judge import judge
 
 TICK_GOAL, MEMORY_GOAL = 0.020, 1024  # CPU seconds, MiB
 OFFLINE = "offline"
@@ -115,7 +115,7 @@ def peak() -> int:
 
 
 def registry() -> PluginRegistry:
-    return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    return PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
 
 
 def percentile(values: list[float], share: float) -> float:

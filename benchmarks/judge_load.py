@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.recording import RecordingEntry
+from chaos.core.recording import RecordingEntry
 
 T0 = 1_800_000_000.0
 LEASE_PERIOD, HEARTBEAT_PERIOD = 10, 300  # seconds

@@ -23,19 +23,19 @@ from chaos.api import load
 from chaos.app.registry import load_registry
 from chaos.app.run_setup import LiveJudge
 from chaos.cli.run.gc_tuning import tune_gc
-from chaos.clock import SystemClock
+from chaos.cluster.client import connect
+from chaos.cluster.observers.cluster import ClusterObservers
+from chaos.cluster.observers.pods import PodsObserver
+from chaos.cluster.watch_codec import ListPage, split_lines
+from chaos.core.clock import SystemClock
+from chaos.core.decode import decode
+from chaos.core.kube import Pod
+from chaos.core.ports import Observer, Sink
+from chaos.core.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
+from chaos.core.redaction import register_secret
+from chaos.core.store.recording_writer import RecordingWriter
 from chaos.engine.recorder import Recorder
-from chaos.judge.context import Options
-from chaos.kube.client import connect
-from chaos.kube.watch_codec import ListPage, split_lines
-from chaos.model.decode import decode
-from chaos.model.kube import Pod
-from chaos.model.ports import Observer, Sink
-from chaos.model.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
-from chaos.model.redaction import register_secret
-from chaos.observers.cluster import ClusterObservers
-from chaos.observers.pods import PodsObserver
-from chaos.store.recording_writer import RecordingWriter
+from chaos.verdicts.judge.context import Options
 
 EXPERIMENT = Path(__file__).parent.parent / "experiments" / "graceful-poweroff.yaml"
 VICTIM = "node-7"  # some of the pods are on it

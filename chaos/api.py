@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from chaos.rehearse.api import compare, rehearse
+from chaos.rehearsal.api import compare, rehearse
 
 if TYPE_CHECKING:
     # isort: off
@@ -31,49 +31,49 @@ if TYPE_CHECKING:
     from chaos.app.labs import RunningLab
     from chaos.app.load import LoadedExperiment
     from chaos.app.run_files import Run
-    from chaos.compare.comparison import Comparison, ExpectationRow
-    from chaos.compare.side import Expected, NotComparableError, Side
-    from chaos.compare.stalls import Stall
-    from chaos.forecast.document import Rehearsal, Runs
-    from chaos.forecast.finding import FindingKind
-    from chaos.forecast.ranking import ScorePart, VictimRank
-    from chaos.forecast.summary import Risk
-    from chaos.model import kube
-    from chaos.model.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
-    from chaos.model.command import (
+    from chaos.reports.comparison.comparison import Comparison, ExpectationRow
+    from chaos.reports.comparison.side import Expected, NotComparableError, Side
+    from chaos.reports.comparison.stalls import Stall
+    from chaos.rehearsal.forecast.document import Rehearsal, Runs
+    from chaos.rehearsal.forecast.finding import FindingKind
+    from chaos.rehearsal.forecast.ranking import ScorePart, VictimRank
+    from chaos.rehearsal.forecast.summary import Risk
+    from chaos.core import kube
+    from chaos.core.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
+    from chaos.core.command import (
         DrainRules, HostCommand, KubeCommand, PodsCommand, PodSelector, PodVerb, PowerCommand, PowerVerb,
         TaintsCommand
     )
-    from chaos.model.currency_log import CurrencyLog
-    from chaos.model.document import Metadata
-    from chaos.model.driver import PowerSettings
-    from chaos.model.entry_log import EntryLog
-    from chaos.model.errors import (
+    from chaos.core.currency_log import CurrencyLog
+    from chaos.core.document import Metadata
+    from chaos.core.driver import PowerSettings
+    from chaos.core.entry_log import EntryLog
+    from chaos.core.errors import (
         Aborted, AnotherMachine, BadInput, Exit, NodefallError, PluginError, Problem, Refused, RequirementUnmet,
         UndoPending, Unreachable, Unsupported, UsageError
     )
-    from chaos.model.event_log import EventLog
-    from chaos.model.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
-    from chaos.model.field_types import Secret
-    from chaos.model.indexes import PodHistories
-    from chaos.model.inventory import (
+    from chaos.core.event_log import EventLog
+    from chaos.core.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
+    from chaos.core.field_types import Secret
+    from chaos.core.indexes import PodHistories
+    from chaos.core.inventory import (
         Cluster, Connection, ControllerManager, Defaults, Host, Inventory, Limits, NodeTaint, PriorityGrace,
         Prometheus, ProtectedNodes, Rule, TimeSource
     )
-    from chaos.model.inventory import Lab as LabSettings
-    from chaos.model.plan import Plan, PlannedStep, PlannedTarget
-    from chaos.model.ports import Progress, RunWatcher
-    from chaos.model.probes import Probe, Query, ServiceReference
-    from chaos.model.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
-    from chaos.model.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
-    from chaos.model.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
-    from chaos.model.value_limit import ValueLimit
-    from chaos.model.verdict import Status, Verdict
-    from chaos.outcome.acceptance import Row, Standing
-    from chaos.outcome.bands import Band
-    from chaos.outcome.measure import Kind as MeasureKind
-    from chaos.outcome.measure import Measure, Outcome
-    from chaos.outcome.prediction import ExpectationBand
+    from chaos.core.inventory import Lab as LabSettings
+    from chaos.core.plan import Plan, PlannedStep, PlannedTarget
+    from chaos.core.ports import Progress, RunWatcher
+    from chaos.core.probes import Probe, Query, ServiceReference
+    from chaos.core.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
+    from chaos.core.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
+    from chaos.core.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
+    from chaos.core.value_limit import ValueLimit
+    from chaos.core.verdict import Status, Verdict
+    from chaos.verdicts.outcome.acceptance import Row, Standing
+    from chaos.verdicts.outcome.bands import Band
+    from chaos.verdicts.outcome.measure import Kind as MeasureKind
+    from chaos.verdicts.outcome.measure import Measure, Outcome
+    from chaos.verdicts.outcome.prediction import ExpectationBand
     # fmt: on
     # isort: on
 
@@ -175,7 +175,7 @@ def run(  # noqa: PLR0913 - one per option
     from chaos.app.null_progress import NullProgress, Unwatched
     from chaos.app.registry import load_registry
     from chaos.app.run import RunHooks, RunRequest, run
-    from chaos.model.plan import Plan
+    from chaos.core.plan import Plan
 
     saved = experiment if isinstance(experiment, Plan) else None
     loaded = load(experiment.source) if isinstance(experiment, Plan) else _as_loaded(experiment)
@@ -268,7 +268,7 @@ class Lab:
     @property
     def _running_lab(self) -> RunningLab:
         if self._started_lab is None:
-            from chaos.model.errors import UsageError
+            from chaos.core.errors import UsageError
 
             raise UsageError("the lab is not running", hint="use with Lab() as lab: ..., or call lab.start()")
         return self._started_lab

@@ -14,22 +14,22 @@ from typing import Any
 
 import yaml
 
-import chaos.actions.windows
-import chaos.facts.windows
+import chaos.faults.actions.windows
+import chaos.faults.readings.windows
 from chaos.cli.explain import lookup, parameter_details
-from chaos.facts.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
-from chaos.model.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
-from chaos.model.api_fact import pods_path
-from chaos.model.command import Command, HostCommand, KubeCommand
-from chaos.model.fact import FactRef, HostFact
-from chaos.model.registry import discover
+from chaos.core.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
+from chaos.core.api_fact import pods_path
+from chaos.core.command import Command, HostCommand, KubeCommand
+from chaos.core.fact import FactRef, HostFact
+from chaos.core.registry import discover
+from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
-ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
-WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
-FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
-WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, HostFact)
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, "ACTION")
+FACTS: dict[str, HostFact] = discover(chaos.faults.readings, HostFact)
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.faults.readings.windows, HostFact)
 GIB = 1 << 30
 NODE: dict[str, Any] = {
     "metadata": {"name": "worker-1", "uid": "UID", "resourceVersion": "1", "labels": {}, "annotations": {}},

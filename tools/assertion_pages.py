@@ -9,14 +9,14 @@ import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import chaos.assertions
+import chaos.verdicts.assertions
 from chaos.cli.explain import lookup, parameter_details
-from chaos.model.assertion import Assertion
-from chaos.model.registry import discover
+from chaos.core.assertion import Assertion
+from chaos.core.registry import discover
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/assertion_pages.py from the assertion's code. -->"
-ASSERTIONS: dict[str, Assertion] = discover(chaos.assertions, "ASSERTION")
+ASSERTIONS: dict[str, Assertion] = discover(chaos.verdicts.assertions, "ASSERTION")
 
 
 def pages() -> Mapping[Path, str]:

@@ -14,7 +14,7 @@ import click
 
 from chaos.cli.app import PROGRAM, cli
 from chaos.cli.lazy import COMMANDS
-from chaos.model.errors import Exit
+from chaos.core.errors import Exit
 
 PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 # Every command has them; they are described once.

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import chaos.preflight.checks
-from chaos.model.registry import discover
-from chaos.preflight.check import Check
+import chaos.engine.preflight.checks
+from chaos.core.registry import discover
+from chaos.engine.preflight.check import Check
 
 PAGE = Path(__file__).parents[1] / "docs" / "doctor.md"
-CHECKS: dict[str, Check] = discover(chaos.preflight.checks, Check)
+CHECKS: dict[str, Check] = discover(chaos.engine.preflight.checks, Check)
 _HEAD = "|---|---|---|---|---|\n"
 
 

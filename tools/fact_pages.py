@@ -10,13 +10,13 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
-import chaos.facts.windows
-from chaos.model.fact import HostFact
-from chaos.model.registry import discover
+import chaos.faults.readings.windows
+from chaos.core.fact import HostFact
+from chaos.core.registry import discover
 
 PAGE = Path(__file__).parents[1] / "docs" / "facts.md"
-LINUX_FACTS: dict[str, HostFact] = discover(chaos.facts, HostFact)
-WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.facts.windows, HostFact)
+LINUX_FACTS: dict[str, HostFact] = discover(chaos.faults.readings, HostFact)
+WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.faults.readings.windows, HostFact)
 FACTS = dict(sorted({**WINDOWS_FACTS, **LINUX_FACTS}.items()))
 HEAD = """<!-- Written by tools/fact_pages.py from the facts' code. -->
 
@@ -37,7 +37,7 @@ never a default.
 """
 TAIL = """## Facts of the API and of power controls
 
-A `FactCheck` of an undo may also name these; they are not read on the host. `chaos.model.api_fact` writes them.
+A `FactCheck` of an undo may also name these; they are not read on the host. `chaos.core.api_fact` writes them.
 
 | fact | value |
 |---|---|

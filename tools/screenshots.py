@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from bench_report_page import recording, result_of
 
-from chaos.report import html
-from chaos.store.recording import build_timeline
+from chaos.core.store.recording import build_timeline
+from chaos.reports.run import html
 from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser
 from tests.kit.reported_runs import SCENES, Made, load, record
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import yaml
 
-import chaos.assertions
-from chaos.judge.sentences import Part, sentence
-from chaos.model.experiment import Expectation
-from chaos.model.registry import PluginRegistry, discover
-from chaos.model.verdict import Status, Verdict
+import chaos.verdicts.assertions
+from chaos.core.experiment import Expectation
+from chaos.core.registry import PluginRegistry, discover
+from chaos.core.verdict import Status, Verdict
+from chaos.verdicts.judge.sentences import Part, sentence
 
 PATH = Path(__file__).parents[1] / "docs" / "sentences.md"
-REGISTRY = PluginRegistry({}, discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry({}, discover(chaos.verdicts.assertions, "ASSERTION"))
 TARGETS = {"victim": ("worker-2",), "victims": ("worker-2", "worker-3", "worker-4"), "unbound": ()}
 STATUSES = (Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE)
 BOUND = 40.0  # seconds, of a bound that has facts

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from chaos.app.connect import ClusterConnection
+from chaos.cluster.observers.cluster import ClusterObservers
+from chaos.core.decode import decode
+from chaos.core.experiment import Expectation, Experiment
+from chaos.core.ports import Observer
+from chaos.core.registry import PluginRegistry
+from chaos.core.result import RunResult
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.recorder import Recorder
-from chaos.judge.context import Options, bind
-from chaos.judge.currency_notes import relevant_resources
-from chaos.judge.evaluate import evaluate_since
-from chaos.model.decode import decode
-from chaos.model.experiment import Expectation, Experiment
-from chaos.model.ports import Observer
-from chaos.model.registry import PluginRegistry
-from chaos.model.result import RunResult
-from chaos.model.verdict import Status, Verdict
-from chaos.observers.cluster import ClusterObservers
+from chaos.verdicts.judge.context import Options, bind
+from chaos.verdicts.judge.currency_notes import relevant_resources
+from chaos.verdicts.judge.evaluate import evaluate_since
 
 _MAX_ENTRIES = 50_000  # in memory, besides the first lists; then the watch begins again
 _NOTHING_DONE = {"name": "none", "action": "none"}

@@ -8,15 +8,15 @@ from contextlib import suppress
 from typing import Any
 
 from chaos.app.connect import ClusterConnection, local_machine_id, login
-from chaos.hosts.pool import Hosts
-from chaos.kube.cluster_snapshot import list_nodes
-from chaos.model.action import FactCheck
-from chaos.model.api_fact import PseudoFact
-from chaos.model.errors import NodefallError, Refused, UsageError
-from chaos.model.identity import bind
-from chaos.plan.identity import HOST_FACTS, host_identity, node_identity
-from chaos.store.journal import Journal
-from chaos.store.journal_format import AcceptedMachine
+from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.core.action import FactCheck
+from chaos.core.api_fact import PseudoFact
+from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.identity import bind
+from chaos.core.store.journal import Journal
+from chaos.core.store.journal_format import AcceptedMachine
+from chaos.engine.planning.identity import HOST_FACTS, host_identity, node_identity
+from chaos.machines.pool import Hosts
 
 ConfirmMachine = Callable[[str, list[str]], None]
 """Called with a node and what differs of its machine, a line each. Raises Refused to accept nothing."""

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from chaos.app.connect import ClusterConnection, login
-from chaos.clock import SystemClock
-from chaos.kube.lease import PROCESS
-from chaos.kube.lease_lock import ClusterLock, Identity
-from chaos.model.errors import UsageError
-from chaos.model.labels import LOCK_NAME, RUN_LABEL
-from chaos.store.process_identity import current_identity
-from chaos.store.process_lock import MachineLock, exclusive_lock
+from chaos.cluster.lease import PROCESS
+from chaos.cluster.lease_lock import ClusterLock, Identity
+from chaos.core.clock import SystemClock
+from chaos.core.errors import UsageError
+from chaos.core.labels import LOCK_NAME, RUN_LABEL
+from chaos.core.store.process_identity import current_identity
+from chaos.core.store.process_lock import MachineLock, exclusive_lock
 
 
 @contextmanager

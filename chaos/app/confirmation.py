@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chaos.app.connect import ClusterConnection
-from chaos.model.errors import Refused
-from chaos.model.inventory import Inventory
-from chaos.model.plan import Plan
-from chaos.model.registry import PluginRegistry
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan
+from chaos.core.registry import PluginRegistry
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from chaos.model.errors import Exit, NodefallError, Refused, Unreachable, UsageError
-from chaos.model.inventory import Inventory
-from chaos.model.ports import Clock, PowerControl, Session
+from chaos.core.errors import Exit, NodefallError, Refused, Unreachable, UsageError
+from chaos.core.inventory import Inventory
+from chaos.core.ports import Clock, PowerControl, Session
 
 if TYPE_CHECKING:
-    from chaos.hosts.pod.helpers import HelperPods
-    from chaos.hosts.pool import Hosts
-    from chaos.kube.client import ApiClient
-    from chaos.kube.cluster_api import ClusterApi
+    from chaos.cluster.client import ApiClient
+    from chaos.cluster.cluster_api import ClusterApi
+    from chaos.machines.pod.helpers import HelperPods
+    from chaos.machines.pool import Hosts
 
 ENV_INVENTORY = "NODEFALL_INVENTORY"
 POD = "pod"  # the transport that a lab can have instead of SSH
@@ -85,7 +85,7 @@ def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterato
 
 def _import_clients() -> None:
     """Import what is slow to import and every command needs as soon as the lab is ready."""
-    for name in ("chaos.kube.client", "chaos.hosts.pool", "chaos.app.nodes", "kubernetes.config"):
+    for name in ("chaos.cluster.client", "chaos.machines.pool", "chaos.app.nodes", "kubernetes.config"):
         import_module(name)
 
 
@@ -108,10 +108,10 @@ def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
 @contextmanager
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.app.nodes import kubelet_certificate
-    from chaos.clock import RemoteClock, SystemClock
-    from chaos.hosts.pod.helpers import HelperPods
-    from chaos.kube.client import connect
-    from chaos.kube.cluster_info import cluster_uid, server_is_loopback, server_version
+    from chaos.cluster.client import connect
+    from chaos.cluster.cluster_info import cluster_uid, server_is_loopback, server_version
+    from chaos.core.clock import RemoteClock, SystemClock
+    from chaos.machines.pod.helpers import HelperPods
 
     cluster = inventory.cluster
     if cluster is None:
@@ -161,12 +161,12 @@ def _remove(helpers: HelperPods, clock: Clock) -> None:
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperPods | None = None) -> Hosts:
     from chaos.app.nodes import host_address, node_provider_id, with_move
     from chaos.app.registry import load_facts, load_windows_facts
-    from chaos.hosts.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
-    from chaos.hosts.host_key_pin import HostKeyPins
-    from chaos.hosts.pool import Hosts, WindowsFacts
-    from chaos.hosts.power.secrets import SecretContext
-    from chaos.hosts.transports.retry import RetryingSession
-    from chaos.hosts.transports.settings import LocalUser
+    from chaos.machines.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
+    from chaos.machines.host_key_pin import HostKeyPins
+    from chaos.machines.pool import Hosts, WindowsFacts
+    from chaos.machines.power.secrets import SecretContext
+    from chaos.machines.transports.retry import RetryingSession
+    from chaos.machines.transports.settings import LocalUser
 
     user, secrets = LocalUser(login(), Path.home()), SecretContext(os.environ, Path.home())
     shared, pins = SharedObjects(), HostKeyPins()

@@ -17,19 +17,19 @@ from chaos.app.local_identity import own_node
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
-from chaos.clock import SystemClock
-from chaos.kube.cluster_snapshot import cluster_view
-from chaos.kube.lease_api import read_lock
-from chaos.kube.permissions import missing_permissions
-from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
-from chaos.model.labels import RUN_LABEL
-from chaos.model.permission import Permission
-from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView
-from chaos.plan.targets import candidates, planned_targets, select_nodes
-from chaos.preflight.check import Severity
-from chaos.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
-from chaos.preflight.observations import ClusterObservations, ExperimentNeeds
+from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.lease_api import read_lock
+from chaos.cluster.permissions import missing_permissions
+from chaos.core.clock import SystemClock
+from chaos.core.cluster_view import ClusterView
+from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
+from chaos.core.labels import RUN_LABEL
+from chaos.core.permission import Permission
+from chaos.core.registry import PluginRegistry
+from chaos.engine.planning.targets import candidates, planned_targets, select_nodes
+from chaos.engine.preflight.check import Severity
+from chaos.engine.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
+from chaos.engine.preflight.observations import ClusterObservations, ExperimentNeeds
 
 VERSION = 1
 LOAD = "load"  # the check of findings about files

@@ -17,18 +17,18 @@ from chaos.app.connect import ClusterConnection, connect_cluster, refuse_before_
 from chaos.app.inventories import as_inventory
 from chaos.app.load import LoadedExperiment
 from chaos.app.plan import new_run_id, plan
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError
+from chaos.core.plan import Plan
+from chaos.core.registry import PluginRegistry
+from chaos.documents import gameday
+from chaos.documents.files import read_text
+from chaos.documents.manifests import load_manifests
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.document import GameDay, GameDayEntry
 from chaos.gameday.gates import ApprovalGate
 from chaos.gameday.outline import Outline, OutlineRequest, make_outline
 from chaos.gameday.seeds import entry_seeds
-from chaos.load import gameday
-from chaos.load.files import read_text
-from chaos.load.manifests import load_manifests
-from chaos.model.errors import NodefallError
-from chaos.model.plan import Plan
-from chaos.model.registry import PluginRegistry
 
 
 @dataclass(frozen=True, slots=True)

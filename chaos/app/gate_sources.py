@@ -18,21 +18,21 @@ from chaos.app.doctor import DoctorRequest, diagnose
 from chaos.app.inventory_secrets import resolve_secret
 from chaos.app.load import LoadedExperiment
 from chaos.app.pending_undo import read_sources
-from chaos.clock import SystemClock
-from chaos.kube.lease_api import read_lock
-from chaos.model.alerts import AlertingRule
-from chaos.model.duration import format_duration, parse_duration
-from chaos.model.errors import Aborted, NodefallError
-from chaos.model.inventory import Prometheus
-from chaos.model.ports import Clock, Response
-from chaos.model.recording import Series
-from chaos.model.registry import PluginRegistry
-from chaos.model.threads import ContextThread
-from chaos.observers.http_client import http_request
-from chaos.observers.prometheus import check_freshness, make_client
-from chaos.observers.promql import PrometheusClient
-from chaos.preflight.check import Severity
-from chaos.preflight.findings import describe
+from chaos.cluster.lease_api import read_lock
+from chaos.cluster.observers.http_client import http_request
+from chaos.cluster.observers.prometheus import check_freshness, make_client
+from chaos.cluster.observers.promql import PrometheusClient
+from chaos.core.alerts import AlertingRule
+from chaos.core.clock import SystemClock
+from chaos.core.duration import format_duration, parse_duration
+from chaos.core.errors import Aborted, NodefallError
+from chaos.core.inventory import Prometheus
+from chaos.core.ports import Clock, Response
+from chaos.core.recording import Series
+from chaos.core.registry import PluginRegistry
+from chaos.core.threads import ContextThread
+from chaos.engine.preflight.check import Severity
+from chaos.engine.preflight.findings import describe
 
 T = TypeVar("T")
 _MAX_BYTES = 10_000_000  # of one answer of Prometheus

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from chaos.app.connect import POD, ClusterConnection
-from chaos.kube.response import check_success, decode_body
-from chaos.model.action import AnyAction
-from chaos.model.api_fact import field
-from chaos.model.driver import DEFAULT_TRANSPORT
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.inventory import Host, Inventory
-from chaos.model.labels import HELPER_LABEL, HELPER_SESSION, LOCK_NAMESPACE, RUN_LABEL
-from chaos.model.plan import PlannedStep
-from chaos.preflight.observations import HelperNamespace
+from chaos.cluster.response import check_success, decode_body
+from chaos.core.action import AnyAction
+from chaos.core.api_fact import field
+from chaos.core.driver import DEFAULT_TRANSPORT
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.inventory import Host, Inventory
+from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, LOCK_NAMESPACE, RUN_LABEL
+from chaos.core.plan import PlannedStep
+from chaos.engine.preflight.observations import HelperNamespace
 
 
 def uses_helper_pod(inventory: Inventory, host: Host) -> bool:

@@ -8,16 +8,16 @@ from typing import Any
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.preflight_data import CHECKS
-from chaos.hosts.inspection import list_objects
-from chaos.kube.cluster_snapshot import cluster_view
-from chaos.model.action import Target
-from chaos.model.errors import Aborted, NodefallError
-from chaos.model.plan import Plan, PlannedStep
-from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView
-from chaos.plan.limits import check_ready_nodes
-from chaos.preflight.findings import Finding, blocking, run_checks
-from chaos.preflight.observations import BUDGETS, ClusterObservations, ExperimentNeeds, HostObservations, Need
+from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.core.action import Target
+from chaos.core.cluster_view import ClusterView
+from chaos.core.errors import Aborted, NodefallError
+from chaos.core.plan import Plan, PlannedStep
+from chaos.core.registry import PluginRegistry
+from chaos.engine.inspection import list_objects
+from chaos.engine.planning.limits import check_ready_nodes
+from chaos.engine.preflight.findings import Finding, blocking, run_checks
+from chaos.engine.preflight.observations import BUDGETS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 
 _CHECKS = ("quorum", "budgets")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import UsageError
-from chaos.model.inventory import Inventory, Lab
+from chaos.core.errors import UsageError
+from chaos.core.inventory import Inventory, Lab
+from chaos.documents.inventory import load_inventory
 
 
 def as_inventory(source: Inventory | Path | str) -> Inventory:

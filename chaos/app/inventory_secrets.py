@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chaos.kube.replica import Signer
-from chaos.model.errors import Refused
-from chaos.model.field_types import Secret
+from chaos.cluster.replica import Signer
+from chaos.core.errors import Refused
+from chaos.core.field_types import Secret
 
 if TYPE_CHECKING:
     from chaos.app.connect import ClusterConnection
@@ -19,7 +19,7 @@ MIN_KEY_LENGTH = 16  # characters of a journal key
 
 def resolve_secret(secret: Secret) -> str:
     """The secret. Raises Refused."""
-    from chaos.hosts.power.secrets import SecretContext, read_secret
+    from chaos.machines.power.secrets import SecretContext, read_secret
 
     return read_secret(secret, SecretContext(os.environ, Path.home()))
 

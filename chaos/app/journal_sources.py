@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from chaos.cluster.workload import WorkloadState, removal
+from chaos.core.errors import UsageError
+from chaos.core.legacy import decode_plan
+from chaos.core.plan import Plan, PlannedStep
+from chaos.core.store.journal_format import RECORD_ERRORS, PendingUndo
+from chaos.core.store.run_directory import PLAN, RUN, RunInfo, load
+from chaos.engine.planning.identity import identity_checks
 from chaos.engine.run import WORKLOAD
-from chaos.kube.workload import WorkloadState, removal
-from chaos.model.errors import UsageError
-from chaos.model.legacy import decode_plan
-from chaos.model.plan import Plan, PlannedStep
-from chaos.plan.identity import identity_checks
-from chaos.store.journal_format import RECORD_ERRORS, PendingUndo
-from chaos.store.run_directory import PLAN, RUN, RunInfo, load
 
 
 def load_plan(directory: Path) -> Plan | None:

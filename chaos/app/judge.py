@@ -9,19 +9,19 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from chaos.app.load import LoadedExperiment
-from chaos.judge.context import WORKLOAD, Options
-from chaos.judge.judge import judge
-from chaos.model.bound import known_fact
-from chaos.model.duration import parse_duration
-from chaos.model.errors import UsageError, bad_input
-from chaos.model.redaction import redact
-from chaos.model.registry import PluginRegistry
-from chaos.model.result import RunResult
-from chaos.model.timeline import Timeline
-from chaos.report.renderer import load_renderers
-from chaos.store import run_directory
-from chaos.store.private_files import write_private
-from chaos.store.recording import build_timeline, read_recording
+from chaos.core.bound import known_fact
+from chaos.core.duration import parse_duration
+from chaos.core.errors import UsageError, bad_input
+from chaos.core.redaction import redact
+from chaos.core.registry import PluginRegistry
+from chaos.core.result import RunResult
+from chaos.core.store import run_directory
+from chaos.core.store.private_files import write_private
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.timeline import Timeline
+from chaos.reports.run.renderer import load_renderers
+from chaos.verdicts.judge.context import WORKLOAD, Options
+from chaos.verdicts.judge.judge import judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chaos.model.inventory import Lab, Rule
+from chaos.core.inventory import Lab, Rule
 
 CONTROL_PLANE = "control-plane"
 

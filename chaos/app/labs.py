@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 import chaos
 from chaos.app.interrupts import defer_signals
 from chaos.app.lab_spec import lab_spec
-from chaos.clock import SystemClock
-from chaos.model.errors import Exit, NodefallError, Refused, UsageError
-from chaos.model.inventory import Inventory, Lab
+from chaos.core.clock import SystemClock
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError
+from chaos.core.inventory import Inventory, Lab
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from chaos.app.helper_pods import helper_namespaces
-from chaos.kube.workload import create_commands, removal, workload_state
-from chaos.load.experiment import load_experiment
-from chaos.load.manifests import load_manifests
-from chaos.load.yaml_dump import dump
-from chaos.model.action import AnyAction, Undo
-from chaos.model.assertion import HostFactAssertion
-from chaos.model.experiment import Experiment, Step
-from chaos.model.inventory import Inventory
-from chaos.model.kube import operating_system
-from chaos.model.labels import LOCK_NAMESPACE
-from chaos.model.permission import Permission
-from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView
-from chaos.plan.permissions import PermissionInputs, compute_permissions
-from chaos.plan.planner import expand_steps
+from chaos.cluster.workload import create_commands, removal, workload_state
+from chaos.core.action import AnyAction, Undo
+from chaos.core.assertion import HostFactAssertion
+from chaos.core.cluster_view import ClusterView
+from chaos.core.experiment import Experiment, Step
+from chaos.core.inventory import Inventory
+from chaos.core.kube import operating_system
+from chaos.core.labels import LOCK_NAMESPACE
+from chaos.core.permission import Permission
+from chaos.core.registry import PluginRegistry
+from chaos.documents.experiment import load_experiment
+from chaos.documents.manifests import load_manifests
+from chaos.documents.yaml_dump import dump
+from chaos.engine.planning.permissions import PermissionInputs, compute_permissions
+from chaos.engine.planning.planner import expand_steps
 
 
 @dataclass(frozen=True, slots=True)

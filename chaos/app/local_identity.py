@@ -10,12 +10,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from chaos.app.connect import local_machine_id, login
-from chaos.hosts.driver import HostContext, SharedObjects, transport_of
-from chaos.hosts.transports.settings import HostSettings, LocalUser
-from chaos.model.inventory import Inventory
-from chaos.model.labels import POD_UID_ENV
-from chaos.plan.cluster import ClusterView
-from chaos.preflight.observations import LocalIdentity
+from chaos.core.cluster_view import ClusterView
+from chaos.core.inventory import Inventory
+from chaos.core.labels import POD_UID_ENV
+from chaos.engine.preflight.observations import LocalIdentity
+from chaos.machines.driver import HostContext, SharedObjects, transport_of
+from chaos.machines.transports.settings import HostSettings, LocalUser
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

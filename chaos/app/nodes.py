@@ -7,11 +7,11 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from chaos.hosts.pool import Hosts
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.kube import Node
-from chaos.model.machine_address import moved_to
-from chaos.model.ports import KubeApi, MachineAddresses
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.kube import Node
+from chaos.core.machine_address import moved_to
+from chaos.core.ports import KubeApi, MachineAddresses
+from chaos.machines.pool import Hosts
 
 
 class _Nodes(Struct):

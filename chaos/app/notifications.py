@@ -9,7 +9,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from chaos.app.inventory_secrets import resolve_secret
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError
+from chaos.core.field_types import Secret
+from chaos.core.redaction import register_secret
 from chaos.gameday.notifications import (
     AlertmanagerReceiver,
     ChatReceiver,
@@ -19,15 +22,12 @@ from chaos.gameday.notifications import (
     WebhookReceiver,
 )
 from chaos.gameday.notifier import DayEvent, NoNotifier, Notifier
-from chaos.model.errors import NodefallError
-from chaos.model.field_types import Secret
-from chaos.model.redaction import register_secret
-from chaos.notify.alertmanager import Alertmanager
-from chaos.notify.grafana import Grafana
-from chaos.notify.metrics import Pushgateway, TextfileCollector
-from chaos.notify.notifier import Delivery, QueueNotifier, Subscription
-from chaos.notify.requester import Requester
-from chaos.notify.webhook import Chat, Webhook
+from chaos.gameday.notify.alertmanager import Alertmanager
+from chaos.gameday.notify.grafana import Grafana
+from chaos.gameday.notify.metrics import Pushgateway, TextfileCollector
+from chaos.gameday.notify.notifier import Delivery, QueueNotifier, Subscription
+from chaos.gameday.notify.requester import Requester
+from chaos.gameday.notify.webhook import Chat, Webhook
 
 
 @contextmanager

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from chaos.model.history import Entry
-from chaos.model.result import RunResult
-from chaos.model.verdict import Verdict
+from chaos.core.history import Entry
+from chaos.core.result import RunResult
+from chaos.core.verdict import Verdict
 
 
 class NullProgress:
-    """Discards everything; implements ``chaos.model.ports.Progress``."""
+    """Discards everything; implements ``chaos.core.ports.Progress``."""
 
     def phase(self, name: str) -> None:
         """Discard."""
@@ -29,7 +29,7 @@ class NullProgress:
 
 
 class Unwatched:
-    """Discards everything; implements ``chaos.model.ports.RunWatcher``."""
+    """Discards everything; implements ``chaos.core.ports.RunWatcher``."""
 
     def begin(self, targets: Mapping[str, tuple[str, ...]], stop: Callable[[], None] | None) -> None:
         """Discard."""

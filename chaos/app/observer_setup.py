@@ -10,18 +10,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chaos.app.inventory_secrets import resolve_secret
-from chaos.model.api_fact import PseudoFact
-from chaos.model.probes import Query
-from chaos.plan.permissions import uses_controller_manager
+from chaos.core.api_fact import PseudoFact
+from chaos.core.probes import Query
+from chaos.engine.planning.permissions import uses_controller_manager
 
 if TYPE_CHECKING:
     from chaos.app.connect import ClusterConnection
-    from chaos.model.experiment import Experiment
-    from chaos.model.inventory import Inventory
-    from chaos.model.plan import Plan
-    from chaos.model.ports import Observer
-    from chaos.model.registry import PluginRegistry
-    from chaos.observers.plugin import ObservedCluster, ObserverContext, ObserverPlugin
+    from chaos.cluster.observers.plugin import ObservedCluster, ObserverContext, ObserverPlugin
+    from chaos.core.experiment import Experiment
+    from chaos.core.inventory import Inventory
+    from chaos.core.plan import Plan
+    from chaos.core.ports import Observer
+    from chaos.core.registry import PluginRegistry
 
 BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
 
@@ -45,12 +45,12 @@ class ObserverSet:
 
 def observer_plugins() -> Mapping[str, ObserverPlugin]:
     """The observer plug-ins by name, built in and from other distributions. Raises PluginError."""
-    import chaos.hosts
-    import chaos.observers
-    from chaos.model.errors import PluginError
-    from chaos.model.registry import Group, discover
+    import chaos.cluster.observers
+    import chaos.machines
+    from chaos.core.errors import PluginError
+    from chaos.core.registry import Group, discover
 
-    hosts, others = discover(chaos.hosts, "OBSERVER"), discover(chaos.observers, "OBSERVER", Group.OBSERVERS)
+    hosts, others = discover(chaos.machines, "OBSERVER"), discover(chaos.cluster.observers, "OBSERVER", Group.OBSERVERS)
     for name in hosts.keys() & others.keys():
         raise PluginError(f"duplicate plug-in name {name!r}: built in, and another distribution")
     return hosts | others
@@ -60,7 +60,7 @@ def observe_cluster(
     connection: ClusterConnection, relevant: Collection[str], note: Callable[[str], None]
 ) -> ObservedCluster:
     """The observers of a cluster that is reached over the network."""
-    from chaos.observers.cluster import ClusterObservers
+    from chaos.cluster.observers.cluster import ClusterObservers
 
     return ClusterObservers(connection.kube, connection.clock, relevant, note)
 
@@ -77,9 +77,9 @@ def build_observers(
 
     ``note`` describes a wait to people.
     """
-    from chaos.judge.currency_notes import relevant_resources
-    from chaos.observers.clock_offsets import ClockOffsetObserver
-    from chaos.observers.plugin import FinalSampler, OffsetSource
+    from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
+    from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
+    from chaos.verdicts.judge.currency_notes import relevant_resources
 
     cluster = observe(connection, relevant_resources(experiment, registry), note)
     context = _context(experiment, registry, connection, plan, cluster)
@@ -102,8 +102,8 @@ def _context(
     plan: Plan,
     cluster: ObservedCluster,
 ) -> ObserverContext:
-    from chaos.observers.controller_manager import SOURCE
-    from chaos.observers.plugin import ObserverContext
+    from chaos.cluster.observers.controller_manager import SOURCE
+    from chaos.cluster.observers.plugin import ObserverContext
 
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
@@ -139,14 +139,14 @@ def source_checks(
 
 
 def _check_controller_managers(connection: ClusterConnection) -> None:
-    from chaos.observers.controller_manager import controller_manager_urls, verify_reachable
+    from chaos.cluster.observers.controller_manager import controller_manager_urls, verify_reachable
 
     verify_reachable(controller_manager_urls(connection.inventory), connection.kube.component)
 
 
 def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
     """Run each query once. Raises NodefallError if Prometheus is unreachable or rejects a query."""
-    from chaos.observers.prometheus import make_client, prometheus_settings
+    from chaos.cluster.observers.prometheus import make_client, prometheus_settings
 
     if not queries:
         return

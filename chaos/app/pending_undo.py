@@ -12,16 +12,16 @@ from pathlib import Path
 
 from chaos.app.cluster_lock import cluster_identity, lock_namespace
 from chaos.app.connect import ClusterConnection
-from chaos.kube.journal_mirror import delete_configmap, pending_runs
-from chaos.kube.node_marks import list_marks, remove_marks
-from chaos.kube.replica import PendingRun, ReplicaEntry
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.node_mark import FoundMark
-from chaos.model.pending_undo import PendingUndoFinding, Source
-from chaos.model.text import on_node
-from chaos.preflight.observations import ClusterObservations
-from chaos.store.journal_format import PendingUndo
-from chaos.store.local_runs import LocalRun, local_runs
+from chaos.cluster.journal_mirror import delete_configmap, pending_runs
+from chaos.cluster.node_marks import list_marks, remove_marks
+from chaos.cluster.replica import PendingRun, ReplicaEntry
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.node_mark import FoundMark
+from chaos.core.pending_undo import PendingUndoFinding, Source
+from chaos.core.store.journal_format import PendingUndo
+from chaos.core.store.local_runs import LocalRun, local_runs
+from chaos.core.text import on_node
+from chaos.engine.preflight.observations import ClusterObservations
 
 _SHOWN = 3  # findings in one error
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.model.errors import NodefallError, UndoPending
-from chaos.model.text import on_node
-from chaos.store.journal import read_pending
+from chaos.core.errors import NodefallError, UndoPending
+from chaos.core.store.journal import read_pending
+from chaos.core.text import on_node
 
 logger = logging.getLogger(__name__)
 

@@ -13,15 +13,15 @@ from chaos.app.local_identity import own_node
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
-from chaos.kube.cluster_snapshot import cluster_view
-from chaos.kube.permissions import refuse_missing
-from chaos.model.plan import Plan
-from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView
-from chaos.plan.planner import make_plan
-from chaos.plan.targets import planned_targets, select_nodes
-from chaos.plan.workload_nodes import select_workload_nodes
-from chaos.preflight.findings import describe, refuse, run_checks, warnings
+from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.permissions import refuse_missing
+from chaos.core.cluster_view import ClusterView
+from chaos.core.plan import Plan
+from chaos.core.registry import PluginRegistry
+from chaos.engine.planning.planner import make_plan
+from chaos.engine.planning.targets import planned_targets, select_nodes
+from chaos.engine.planning.workload_nodes import select_workload_nodes
+from chaos.engine.preflight.findings import describe, refuse, run_checks, warnings
 
 
 def new_run_id(loaded: LoadedExperiment) -> str:

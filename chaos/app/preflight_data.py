@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import chaos.preflight.checks
+import chaos.engine.preflight.checks
 from chaos.app.connect import ClusterConnection
 from chaos.app.helper_pods import read_helper_namespaces, refuse_unreachable_undo
 from chaos.app.load import LoadedExperiment, api_reads, host_facts
 from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
-from chaos.hosts.inspection import inspect_hosts, list_objects
-from chaos.kube.cluster_snapshot import get_objects
-from chaos.kube.workload import namespace_for
-from chaos.model.duration import parse_duration
-from chaos.model.errors import Refused
-from chaos.model.inventory import Inventory
-from chaos.model.permission import Permission
-from chaos.model.registry import Group, PluginRegistry, discover
-from chaos.plan.cluster import ClusterView, node_addresses
-from chaos.plan.planner import PlanInputs, plan_step
-from chaos.preflight.check import Check
-from chaos.preflight.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations
-from chaos.preflight.requirements import experiment_needs
+from chaos.cluster.cluster_snapshot import get_objects
+from chaos.cluster.workload import namespace_for
+from chaos.core.cluster_view import ClusterView, node_addresses
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
+from chaos.core.permission import Permission
+from chaos.core.registry import Group, PluginRegistry, discover
+from chaos.engine.inspection import inspect_hosts, list_objects
+from chaos.engine.planning.planner import PlanInputs, plan_step
+from chaos.engine.preflight.check import Check
+from chaos.engine.preflight.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations
+from chaos.engine.preflight.requirements import experiment_needs
 
-CHECKS: Mapping[str, Check] = discover(chaos.preflight.checks, Check, Group.CHECKS)
+CHECKS: Mapping[str, Check] = discover(chaos.engine.preflight.checks, Check, Group.CHECKS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 
-from chaos.model.judgement import Judgement
-from chaos.model.ports import JudgementDisplay, Progress
-from chaos.model.text import on_node
-from chaos.model.verdict import Verdict
+from chaos.core.judgement import Judgement
+from chaos.core.ports import JudgementDisplay, Progress
+from chaos.core.text import on_node
+from chaos.core.verdict import Verdict
 
 logger = logging.getLogger(__name__)
 
 
 class LoggedProgress:
-    """Logs progress at DEBUG and passes it on; implements ``chaos.model.ports.Progress``."""
+    """Logs progress at DEBUG and passes it on; implements ``chaos.core.ports.Progress``."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from chaos.app.cluster_lock import cluster_identity, lock_namespace
 from chaos.app.connect import connect_cluster
-from chaos.kube import journal_mirror
-from chaos.kube.replica import PendingRun
-from chaos.model.errors import Refused, UsageError, bad_input
-from chaos.model.inventory import Inventory
-from chaos.store import run_directory
-from chaos.store.journal import Journal
+from chaos.cluster import journal_mirror
+from chaos.cluster.replica import PendingRun
+from chaos.core.errors import Refused, UsageError, bad_input
+from chaos.core.inventory import Inventory
+from chaos.core.store import run_directory
+from chaos.core.store.journal import Journal
 
 
 def pending_runs(inventory: Inventory) -> list[PendingRun]:

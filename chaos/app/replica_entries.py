@@ -11,25 +11,25 @@ from dataclasses import dataclass
 
 import msgspec
 
+from chaos.cluster.replica import Authenticity, PendingRun, ReplicaEntry
+from chaos.cluster.workload import WorkloadState, namespace_for, removal
+from chaos.core.action import AnyAction, FactCheck, Scope, Undo
+from chaos.core.cluster_view import ClusterView
+from chaos.core.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
+from chaos.core.errors import NodefallError
+from chaos.core.identity import USER_PREFIX
+from chaos.core.inventory import Inventory
+from chaos.core.kube import operating_system
+from chaos.core.plan import Plan, PlannedStep
+from chaos.core.registry import PluginRegistry
+from chaos.core.stable_id import MACHINE
+from chaos.core.state_types import Tag
+from chaos.core.store.journal_format import PendingUndo
+from chaos.engine.planning.identity import IDENTITY_FACTS, identity_checks, node_identity
+from chaos.engine.planning.targets import is_protected
 from chaos.engine.run import WORKLOAD
-from chaos.hosts.pod.removal import HELPER_PODS
-from chaos.hosts.pod.removal import removal as pods_removal
-from chaos.kube.replica import Authenticity, PendingRun, ReplicaEntry
-from chaos.kube.workload import WorkloadState, namespace_for, removal
-from chaos.model.action import AnyAction, FactCheck, Scope, Undo
-from chaos.model.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
-from chaos.model.errors import NodefallError
-from chaos.model.identity import USER_PREFIX
-from chaos.model.inventory import Inventory
-from chaos.model.kube import operating_system
-from chaos.model.plan import Plan, PlannedStep
-from chaos.model.registry import PluginRegistry
-from chaos.model.stable_id import MACHINE
-from chaos.model.state_types import Tag
-from chaos.plan.cluster import ClusterView
-from chaos.plan.identity import IDENTITY_FACTS, identity_checks, node_identity
-from chaos.plan.targets import is_protected
-from chaos.store.journal_format import PendingUndo
+from chaos.machines.pod.removal import HELPER_PODS
+from chaos.machines.pod.removal import removal as pods_removal
 
 _NODE_PREFIX = "/api/v1/nodes/"
 _log = logging.getLogger(__name__)

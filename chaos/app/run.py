@@ -24,16 +24,16 @@ from chaos.app.plan import new_run_id, plan
 from chaos.app.progress_log import LoggedProgress
 from chaos.app.run_files import Run, close_recording, create_directory, write_reports
 from chaos.app.run_setup import RunSetup
+from chaos.core.cluster_view import ClusterView
+from chaos.core.decode import decode
+from chaos.core.plan import Plan, nodes_by_target
+from chaos.core.ports import Clock, Progress, RunWatcher
+from chaos.core.registry import PluginRegistry
+from chaos.core.store.journal import Journal
+from chaos.engine.planning.stale import check_age, check_unchanged
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.engine.stop import StopRequest
-from chaos.model.decode import decode
-from chaos.model.plan import Plan, nodes_by_target
-from chaos.model.ports import Clock, Progress, RunWatcher
-from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView
-from chaos.plan.stale import check_age, check_unchanged
-from chaos.store.journal import Journal
 
 logger = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from chaos.app.cluster_lock import cluster_identity
 from chaos.app.connect import ClusterConnection
 from chaos.app.judge import JudgedRun
 from chaos.app.load import LoadedExperiment
-from chaos.model.errors import Exit, Refused
-from chaos.model.plan import Plan
-from chaos.model.verdict import Status
-from chaos.store import run_directory
-from chaos.store.private_files import write_private
-from chaos.store.recording_writer import RecordingWriter
+from chaos.core.errors import Exit, Refused
+from chaos.core.plan import Plan
+from chaos.core.store import run_directory
+from chaos.core.store.private_files import write_private
+from chaos.core.store.recording_writer import RecordingWriter
+from chaos.core.verdict import Status
 
 logger = logging.getLogger(__name__)
 

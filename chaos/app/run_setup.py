@@ -13,31 +13,31 @@ from chaos.app.injection_limits import InjectionLimits
 from chaos.app.load import LoadedExperiment
 from chaos.app.null_progress import Unwatched
 from chaos.app.observer_setup import ObserveFunc, ObserverSet, build_observers, observe_cluster
+from chaos.cluster.journal_mirror import JournalMirror
+from chaos.cluster.lease_lock import Identity
+from chaos.cluster.node_events import NodeEvents, random_suffix
+from chaos.cluster.replica import RunIdentity, Signer
+from chaos.cluster.workload import create_commands
+from chaos.core.cluster_view import ClusterView
+from chaos.core.duration import parse_duration
+from chaos.core.judgement import Judgement, provisional
+from chaos.core.plan import Plan
+from chaos.core.ports import JudgementDisplay, LockGuard, Progress, RunWatcher
+from chaos.core.recording import OVERRIDDEN, SLACK, WARNINGS
+from chaos.core.registry import PluginRegistry
+from chaos.core.result import RunResult
+from chaos.core.store.journal import Journal
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import WORKLOAD
 from chaos.engine.services import RunServices
-from chaos.judge.context import PLURALS, Options, bind
-from chaos.judge.currency_notes import relevant_resources
-from chaos.judge.judge import judge, steady_state, violated_conditions
-from chaos.judge.live_state import LiveState
-from chaos.kube.journal_mirror import JournalMirror
-from chaos.kube.lease_lock import Identity
-from chaos.kube.node_events import NodeEvents, random_suffix
-from chaos.kube.replica import RunIdentity, Signer
-from chaos.kube.workload import create_commands
-from chaos.model.duration import parse_duration
-from chaos.model.judgement import Judgement, provisional
-from chaos.model.plan import Plan
-from chaos.model.ports import JudgementDisplay, LockGuard, Progress, RunWatcher
-from chaos.model.recording import OVERRIDDEN, SLACK, WARNINGS
-from chaos.model.registry import PluginRegistry
-from chaos.model.result import RunResult
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status, Verdict
-from chaos.plan.cluster import ClusterView
-from chaos.store.journal import Journal
+from chaos.verdicts.judge.context import PLURALS, Options, bind
+from chaos.verdicts.judge.currency_notes import relevant_resources
+from chaos.verdicts.judge.judge import judge, steady_state, violated_conditions
+from chaos.verdicts.judge.live_state import LiveState
 
 
 @dataclass(frozen=True, slots=True)

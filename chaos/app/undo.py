@@ -14,19 +14,19 @@ from chaos.app.inventory_secrets import journal_signer
 from chaos.app.journal_sources import load_plan, merge_entries, planned_entries
 from chaos.app.registry import load_registry
 from chaos.app.replica_entries import RejectedEntry, ReplicaRules, ResolvedReplica, resolve_replica
+from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.journal_mirror import JournalMirror, find_replica
+from chaos.cluster.replica import Authenticity, PendingRun, RunIdentity, configmap_name
+from chaos.core.errors import BadInput, Refused, UndoPending, bad_input
+from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan
+from chaos.core.ports import Progress
+from chaos.core.result import UndoResult
+from chaos.core.store.journal import NAME, Journal
+from chaos.core.store.journal_format import EntryKey, PendingUndo, entry_key
+from chaos.core.store.journal_repair import read_intact, replace_damaged
+from chaos.core.store.run_directory import RunInfo
 from chaos.engine.rollback import UndoRules, roll_back
-from chaos.kube.cluster_snapshot import cluster_view
-from chaos.kube.journal_mirror import JournalMirror, find_replica
-from chaos.kube.replica import Authenticity, PendingRun, RunIdentity, configmap_name
-from chaos.model.errors import BadInput, Refused, UndoPending, bad_input
-from chaos.model.inventory import Inventory
-from chaos.model.plan import Plan
-from chaos.model.ports import Progress
-from chaos.model.result import UndoResult
-from chaos.store.journal import NAME, Journal
-from chaos.store.journal_format import EntryKey, PendingUndo, entry_key
-from chaos.store.journal_repair import read_intact, replace_damaged
-from chaos.store.run_directory import RunInfo
 
 _REPLAY_SECONDS = 24 * 3600.0  # an older journal may be one that was undone long ago, and put back
 ConfirmEntries = Callable[[PendingRun, ResolvedReplica], None]

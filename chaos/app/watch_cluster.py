@@ -12,15 +12,15 @@ from functools import partial
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection
 from chaos.app.watch_run import stop_active_run
-from chaos.clock import SystemClock
+from chaos.cluster.lease import LeaseRecord
+from chaos.cluster.lease_api import read_lock
+from chaos.cluster.observers.cluster import ClusterObservers
+from chaos.core.clock import SystemClock
+from chaos.core.decode import decode
+from chaos.core.errors import NodefallError
+from chaos.core.labels import RUN_LABEL
+from chaos.core.ports import RunWatcher
 from chaos.engine.recorder import Recorder
-from chaos.kube.lease import LeaseRecord
-from chaos.kube.lease_api import read_lock
-from chaos.model.decode import decode
-from chaos.model.errors import NodefallError
-from chaos.model.labels import RUN_LABEL
-from chaos.model.ports import RunWatcher
-from chaos.observers.cluster import ClusterObservers
 
 logger = logging.getLogger(__name__)
 

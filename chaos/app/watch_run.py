@@ -15,26 +15,26 @@ from pydantic import ValidationError
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.app.registry import load_registry
-from chaos.judge.context import Options
-from chaos.judge.judge import judge
-from chaos.judge.live_state import LiveState
-from chaos.kube.lease_api import read_lock, request_abort
-from chaos.load.experiment import load_stored_experiment
-from chaos.model.decode import decode
-from chaos.model.errors import NodefallError, Refused, UsageError
-from chaos.model.experiment import Experiment
-from chaos.model.inventory import Inventory
-from chaos.model.judgement import provisional
-from chaos.model.labels import RUN_LABEL
-from chaos.model.legacy import decode_plan
-from chaos.model.plan import Plan, nodes_by_target
-from chaos.model.ports import Clock, KubeApi, RunWatcher
-from chaos.model.result import RunResult
-from chaos.model.stored_run import RunState
-from chaos.model.timeline import Timeline
-from chaos.store import run_directory
-from chaos.store.recording_tail import RecordingTail
-from chaos.store.run_history import read_run
+from chaos.cluster.lease_api import read_lock, request_abort
+from chaos.core.decode import decode
+from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.experiment import Experiment
+from chaos.core.inventory import Inventory
+from chaos.core.judgement import provisional
+from chaos.core.labels import RUN_LABEL
+from chaos.core.legacy import decode_plan
+from chaos.core.plan import Plan, nodes_by_target
+from chaos.core.ports import Clock, KubeApi, RunWatcher
+from chaos.core.result import RunResult
+from chaos.core.store import run_directory
+from chaos.core.store.recording_tail import RecordingTail
+from chaos.core.store.run_history import read_run
+from chaos.core.stored_run import RunState
+from chaos.core.timeline import Timeline
+from chaos.documents.experiment import load_stored_experiment
+from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.judge import judge
+from chaos.verdicts.judge.live_state import LiveState
 
 logger = logging.getLogger(__name__)
 

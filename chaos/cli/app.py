@@ -18,7 +18,7 @@ from chaos.cli.lazy import LazyGroup
 from chaos.cli.output import echo
 from chaos.cli.process_end import ProcessEnd
 from chaos.cli.streams import open_standard_streams, redirect_to_null
-from chaos.model.errors import BadInput, Exit, NodefallError, UndoPending
+from chaos.core.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"
 _COMPLETE = "_NODEFALL_COMPLETE"  # set by the completion scripts
@@ -144,7 +144,7 @@ def _describe_bug(error: BaseException) -> str:
     import tempfile  # noqa: PLC0415 - slow, and seldom needed
     import traceback  # noqa: PLC0415
 
-    from chaos.model.redaction import redact  # noqa: PLC0415
+    from chaos.core.redaction import redact  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
     summary = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # redact before cutting a secret

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from chaos.model.errors import NodefallError
+from chaos.core.errors import NodefallError
 
 _HEAD_BYTES = 16_384  # the kind of a document is near its top
 _MAX_ENTRIES = 1000  # of a directory
@@ -44,7 +44,7 @@ def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: s
     """Names of all that ``explain`` explains."""
     from chaos.app.registry import load_facts, load_windows_facts
     from chaos.cli.time_words import TIME_WORDS
-    from chaos.model.bound import FACTS, POD_FACTS
+    from chaos.core.bound import FACTS, POD_FACTS
 
     summaries = {**FACTS, **POD_FACTS, **{word: each.summary for word, each in TIME_WORDS.items()}}
     summaries |= {name: fact.summary for name, fact in {**load_windows_facts(), **load_facts()}.items()}
@@ -141,7 +141,7 @@ def _kind_of(path: Path) -> str:
 def _targets(experiment: str) -> list[str]:
     from chaos.app.registry import load_registry
     from chaos.cli.experiment_argument import experiment_path
-    from chaos.load.experiment import load_experiment
+    from chaos.documents.experiment import load_experiment
 
     try:
         return list(load_experiment(experiment_path(experiment), load_registry()).spec.targets)
@@ -153,8 +153,8 @@ def _recorded_nodes(recording: Path) -> list[str]:
     """Names of the nodes at the begin of a recording or of the recording of a run."""
     from itertools import islice
 
-    from chaos.store.recording import build_timeline, read_recording
-    from chaos.store.run_directory import RECORDING
+    from chaos.core.store.recording import build_timeline, read_recording
+    from chaos.core.store.run_directory import RECORDING
 
     path = recording / RECORDING if os.path.isdir(recording) else recording
     try:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
 
 
 def confirm_name(kind: str, name: str, fault: str, machines: str) -> None:

@@ -19,12 +19,12 @@ from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cli.run.paced_progress import PacedProgress
 from chaos.cli.run.progress import BestEffortProgress, can_redraw, make_progress
 from chaos.cli.run.run_impl import OutputOptions, open_report, print_result
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.inventory import Lab
+from chaos.documents.inventory import load_inventory
 from chaos.lab.facade import LabSpec
-from chaos.load.inventory import load_inventory
-from chaos.model.inventory import Lab
-from chaos.rehearse.run import RehearsalOptions
-from chaos.rehearse.stored import rehearse_and_store
+from chaos.rehearsal.run import RehearsalOptions
+from chaos.rehearsal.stored import rehearse_and_store
 
 _WATCHED_PACE = 40.0  # seconds of cluster time per second where a view is redrawn: 100 s in 2.5 s
 

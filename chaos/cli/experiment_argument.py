@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from chaos.cli.bundled import bundled_path
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 

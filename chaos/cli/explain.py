@@ -15,9 +15,9 @@ from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from chaos.model.action import AnyAction
-    from chaos.model.assertion import Assertion
-    from chaos.model.fact import HostFact
+    from chaos.core.action import AnyAction
+    from chaos.core.assertion import Assertion
+    from chaos.core.fact import HostFact
 
 
 @click.command(
@@ -74,9 +74,9 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
     Names are unique within their kind only. A fact of hosts is also found by a reference with parameters.
     """
     from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
-    from chaos.model.bound import FACTS, POD_FACTS  # noqa: PLC0415
-    from chaos.model.errors import UsageError  # noqa: PLC0415
-    from chaos.model.fact import current_fact  # noqa: PLC0415
+    from chaos.core.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.core.errors import UsageError  # noqa: PLC0415
+    from chaos.core.fact import current_fact  # noqa: PLC0415
 
     found, facts = load_registry(), {**FACTS, **POD_FACTS}
     forms = {"linux": load_facts(), "windows": load_windows_facts()}

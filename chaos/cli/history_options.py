@@ -32,8 +32,8 @@ def complete_experiment(ctx: click.Context, param: click.Parameter, incomplete: 
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """An option's time in seconds since the epoch: a date, a date and time (UTC unless it has an offset), or an age."""
-    from chaos.clock.system import SystemClock
-    from chaos.model.duration import parse_duration
+    from chaos.core.clock.system import SystemClock
+    from chaos.core.duration import parse_duration
 
     if value is None:
         return None
@@ -61,7 +61,7 @@ def reports_option(command: Any) -> Any:
 
 def require_reports(reports: Path) -> None:
     """Raises UsageError for a --reports that is missing. The default one may be: it is made by the first run."""
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
 
     if reports != DEFAULT_REPORTS and not reports.is_dir():
         raise UsageError(f"--reports: no directory {reports}", hint="give the directory that holds EXPERIMENT/STAMP")

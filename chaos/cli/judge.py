@@ -15,8 +15,8 @@ from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.output import echo
 
 if TYPE_CHECKING:
-    from chaos.model.result import RunResult, StepResult
-    from chaos.report.verdict_rows import Row
+    from chaos.core.result import RunResult, StepResult
+    from chaos.reports.run.verdict_rows import Row
 
 EPILOG = """\b
 Examples:
@@ -80,7 +80,7 @@ def _lists(option: str, values: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _pairs(option: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
 
     for text in values:
         name, equals, value = text.partition("=")
@@ -91,8 +91,8 @@ def _pairs(option: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 def _lines(result: RunResult) -> Iterator[str]:
     """The headline, the steps with their proofs, and every verdict."""
-    from chaos.model.text import printable
-    from chaos.report.verdict_rows import notes, rows
+    from chaos.core.text import printable
+    from chaos.reports.run.verdict_rows import notes, rows
 
     yield printable(result.headline) + (" (simulated cluster)" if result.simulated else "")
     yield from ("", "steps")
@@ -106,7 +106,7 @@ def _lines(result: RunResult) -> Iterator[str]:
 
 
 def _step(step: StepResult) -> str:
-    from chaos.model.text import printable
+    from chaos.core.text import printable
 
     shown = f"weakly {step.proof_status.value}" if step.weak else step.proof_status.value
     where = f" on {step.node}" if step.node else ""
@@ -114,7 +114,7 @@ def _step(step: StepResult) -> str:
 
 
 def _verdict(row: Row) -> str:
-    from chaos.model.text import printable
+    from chaos.core.text import printable
 
     verdict = row.verdict
     line = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(row.because)}"

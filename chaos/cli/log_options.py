@@ -71,7 +71,7 @@ def _write_records(ctx: click.Context, _: click.Parameter, path: Path | None) ->
     if path is None or ctx.resilient_parsing:
         return
     from chaos.app.logs import attached, log_file_handler  # noqa: PLC0415 - slow, and seldom needed
-    from chaos.model.errors import UsageError  # noqa: PLC0415
+    from chaos.core.errors import UsageError  # noqa: PLC0415
 
     try:
         handler = log_file_handler(path)

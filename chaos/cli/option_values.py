@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.model.duration import parse_duration
-from chaos.model.errors import UsageError
+from chaos.core.duration import parse_duration
+from chaos.core.errors import UsageError
 
 
 def seconds_of(option: str, text: str) -> float:

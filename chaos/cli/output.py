@@ -10,9 +10,9 @@ from typing import TextIO
 
 import click
 
-from chaos.model.errors import UsageError
-from chaos.model.text import escape_control, escape_for_encoding
-from chaos.store.private_files import private_opener
+from chaos.core.errors import UsageError
+from chaos.core.store.private_files import private_opener
+from chaos.core.text import escape_control, escape_for_encoding
 
 
 def echo(*lines: str, err: bool = False) -> None:

@@ -12,11 +12,11 @@ from chaos.cli.complete import complete_experiment_file
 from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.output import echo, write
-from chaos.model.text import on_node
+from chaos.core.text import on_node
 
 if TYPE_CHECKING:
-    from chaos.model.experiment import Experiment
-    from chaos.model.plan import Plan, PlannedStep
+    from chaos.core.experiment import Experiment
+    from chaos.core.plan import Plan, PlannedStep
 
 EPILOG = """\b
 Examples:
@@ -47,7 +47,7 @@ def command(
 
     from chaos.api import load, plan
     from chaos.app.connect import inventory_path
-    from chaos.model.legacy import with_former_keys
+    from chaos.core.legacy import with_former_keys
 
     loaded = load(experiment)
     planned = plan(loaded, inventory_path(inventory), seed=seed, reports=reports, anyway=anyway)
@@ -98,7 +98,7 @@ def _deadlines(experiment: Experiment, slack: float) -> list[str]:
 
 
 def _step(step: PlannedStep) -> list[str]:
-    from chaos.model.command import HostCommand
+    from chaos.core.command import HostCommand
 
     lines = ["", on_node(f"step {step.step}: {step.action}", step.node)]
     lines += [f"  wait    until {' or '.join(map(str, step.awaits))}"] if step.awaits else []

@@ -12,14 +12,14 @@ import click
 from chaos.cli.complete import complete_experiment_file
 from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chaos.model.inventory import Cluster, Inventory
-    from chaos.model.permission import Permission
-    from chaos.model.registry import PluginRegistry
+    from chaos.core.inventory import Cluster, Inventory
+    from chaos.core.permission import Permission
+    from chaos.core.registry import PluginRegistry
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\
@@ -58,10 +58,10 @@ def command(
     permissions of doctor, plan and run.
     """
     from chaos.app.registry import load_registry
-    from chaos.load.inventory import load_inventory
-    from chaos.load.yaml_dump import dump
-    from chaos.plan.permissions import describe_risk, permissions_to_list, role_manifests
-    from chaos.preflight.observations import LISTS
+    from chaos.documents.inventory import load_inventory
+    from chaos.documents.yaml_dump import dump
+    from chaos.engine.planning.permissions import describe_risk, permissions_to_list, role_manifests
+    from chaos.engine.preflight.observations import LISTS
 
     if not experiments and not snapshot:
         raise UsageError("missing argument: give EXPERIMENTS, or --snapshot")
@@ -101,7 +101,7 @@ def _permissions(path: Path, registry: PluginRegistry, inventory: Inventory | No
     from chaos.app.fleet.permissions import fleet_permissions
     from chaos.app.gameday import load_game_day
     from chaos.app.load import required_permissions
-    from chaos.load.document import kind_of_document, read_document
+    from chaos.documents.document import kind_of_document, read_document
 
     kind = kind_of_document(path, read_document(path))
     if kind == "Fleet":

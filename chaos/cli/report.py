@@ -18,7 +18,7 @@ Examples:
 
 
 def _complete_format(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from chaos.report.renderer import load_renderers
+    from chaos.reports.run.renderer import load_renderers
 
     return [name for name in load_renderers() if name.startswith(incomplete)]
 
@@ -41,10 +41,10 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path, open
     Without --format all formats are written to the run directory.
     """
     from chaos.cli.output import write
-    from chaos.model.errors import UsageError
-    from chaos.report.renderer import load_renderers
-    from chaos.store import run_directory
-    from chaos.store.recording import build_timeline, read_recording
+    from chaos.core.errors import UsageError
+    from chaos.core.store import run_directory
+    from chaos.core.store.recording import build_timeline, read_recording
+    from chaos.reports.run.renderer import load_renderers
 
     renderers = load_renderers()
     if format_ is not None and format_ not in renderers:
@@ -78,7 +78,7 @@ def command(run: str, format_: str | None, out: Path | None, reports: Path, open
 
 def _open(page: Path) -> None:
     from chaos.cli.output import open_page
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
 
     if not open_page(page):
         raise UsageError("no browser found to open the report with", hint=f"set BROWSER, or open {page} yourself")

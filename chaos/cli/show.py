@@ -13,8 +13,8 @@ from chaos.cli.history_options import complete_run, reports_option, require_repo
 from chaos.cli.lazy import examples
 
 if TYPE_CHECKING:
-    from chaos.model.result import RunResult
-    from chaos.model.stored_run import StoredRun
+    from chaos.core.result import RunResult
+    from chaos.core.stored_run import StoredRun
 
 
 @click.command(
@@ -33,9 +33,9 @@ def command(run: str, reports: Path, as_json: bool) -> None:
     Exit code 0 whatever the verdict is; 64 for a run without a result.
     """
     from chaos.cli.output import echo_encodable, wants_color
-    from chaos.report.summary import summary
-    from chaos.store import run_directory
-    from chaos.store.run_history import read_run
+    from chaos.core.store import run_directory
+    from chaos.core.store.run_history import read_run
+    from chaos.reports.run.summary import summary
 
     require_reports(reports)
     directory = run_directory.find(reports, run)
@@ -50,8 +50,8 @@ def command(run: str, reports: Path, as_json: bool) -> None:
 
 def _require_result(run: StoredRun) -> RunResult:
     """The result of a run. Raises UsageError without one, with what to do."""
-    from chaos.model.errors import UsageError
-    from chaos.model.stored_run import RunState
+    from chaos.core.errors import UsageError
+    from chaos.core.stored_run import RunState
 
     if run.result:
         return run.result
@@ -70,7 +70,7 @@ def _document(directory: Path, result: RunResult) -> str:
 
     from msgspec import to_builtins
 
-    from chaos.store.run_directory import RESULT, load
+    from chaos.core.store.run_directory import RESULT, load
 
     stored = load(directory, RESULT, dict[str, Any])
     return json.dumps({**stored, **to_builtins(result, str_keys=True)}, indent=2, sort_keys=True) + "\n"

@@ -13,7 +13,7 @@ from chaos.cli.inventory_option import inventory_option
 from chaos.cli.lazy import examples
 
 if TYPE_CHECKING:
-    from chaos.snapshot.document import Header
+    from chaos.cluster.snapshot.document import Header
 
 _SHOWN = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets")
 
@@ -61,7 +61,7 @@ def command(inventory: str | None, out: Path, anonymize: bool, hosts: int, as_js
     from chaos.app.snapshot.take import take_snapshot
     from chaos.cli.cluster.lock_status import load_cluster_inventory
     from chaos.cli.output import echo_progress
-    from chaos.model.errors import Exit
+    from chaos.core.errors import Exit
 
     with connect_cluster(load_cluster_inventory(inventory)) as connection:
         header = take_snapshot(connection, out, anonymize=anonymize, hosts_per_image=hosts, progress=echo_progress)

@@ -52,7 +52,7 @@ class StandardStream:
 
     def write(self, data: str | bytes) -> int:
         """Write redacted ``data``. Raises OSError, as for a full disk, but not for a closed pipe."""
-        redaction = sys.modules.get("chaos.model.redaction")
+        redaction = sys.modules.get("chaos.core.redaction")
         if redaction:
             data = redaction.redact(data) if isinstance(data, str) else redaction.redact_bytes(bytes(data))
         try:

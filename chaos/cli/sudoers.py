@@ -15,12 +15,12 @@ from chaos.cli.complete import complete_experiment_file
 from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.output import echo
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.model.experiment import Experiment
-    from chaos.model.inventory import Inventory
-    from chaos.model.registry import PluginRegistry
+    from chaos.core.experiment import Experiment
+    from chaos.core.inventory import Inventory
+    from chaos.core.registry import PluginRegistry
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
@@ -44,7 +44,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
     """
     from chaos.app.connect import inventory_path
-    from chaos.load.inventory import load_inventory
+    from chaos.documents.inventory import load_inventory
 
     plugins = plugins_by_experiment(experiments)
     users = _users(load_inventory(inventory_path(inventory)))
@@ -68,7 +68,7 @@ def plugins_by_experiment(experiments: Iterable[Path]) -> dict[str, list[str]]:
 
 def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
     """The actions and assertions that use hosts."""
-    from chaos.model.assertion import HostFactAssertion
+    from chaos.core.assertion import HostFactAssertion
 
     spec = experiment.spec
     assertions = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
@@ -80,8 +80,8 @@ def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]
 def _users(inventory: Inventory) -> dict[str, list[str]]:
     """The hosts by the login that needs sudo there. Raises UsageError for a login that sudoers(5) cannot express."""
     from chaos.app.connect import login
-    from chaos.hosts.driver import HostContext, transport_of
-    from chaos.hosts.transports.settings import LocalUser
+    from chaos.machines.driver import HostContext, transport_of
+    from chaos.machines.transports.settings import LocalUser
 
     found: dict[str, list[str]] = {}
     if inventory.lab:

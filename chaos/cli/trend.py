@@ -14,8 +14,8 @@ from chaos.cli.history_options import complete_experiment, parse_time, reports_o
 from chaos.cli.lazy import examples
 
 if TYPE_CHECKING:
-    from chaos.history.trend import Trend
-    from chaos.model.stored_run import StoredRun
+    from chaos.core.stored_run import StoredRun
+    from chaos.reports.history.trend import Trend
 
 
 @click.command(
@@ -63,7 +63,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     """
     from chaos.cli.output import echo_encodable, write
     from chaos.cli.runs.list_impl import RunFilter
-    from chaos.store.run_history import read_runs
+    from chaos.core.store.run_history import read_runs
 
     require_reports(reports)
     run_filter = RunFilter(experiment, frozenset(), cluster, since, until)
@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
 
 def _one_name(experiment: str) -> str:
     """Raises UsageError for a path."""
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
 
     if Path(experiment).name != experiment or experiment in ("", "..", "*"):
         raise UsageError(f"{experiment!r} is not the name of an experiment", hint="list the runs with nodefall runs")
@@ -90,8 +90,8 @@ def _trend(
     reports: Path, experiment: str, runs: Sequence[StoredRun], listed: Sequence[StoredRun], mix: tuple[str, ...]
 ) -> Trend:
     """The trend. Raises UsageError if there is no run with a result."""
-    from chaos.history.trend import trend
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
+    from chaos.reports.history.trend import trend
 
     found = trend(experiment, listed, mix)
     if found is None:
@@ -105,15 +105,15 @@ def _trend(
 
 def _render(found: Trend, format_: str, encoding: str) -> str:
     if format_ == "html":
-        from chaos.history.trend_page import trend_page
+        from chaos.reports.history.trend_page import trend_page
 
         return trend_page(found).rstrip("\n")
     if format_ == "json":
         import json
 
-        from chaos.history.trend_json import trend_document
+        from chaos.reports.history.trend_json import trend_document
 
         return json.dumps(trend_document(found), indent=2)
-    from chaos.history.trend_text import trend_text
+    from chaos.reports.history.trend_text import trend_text
 
     return "\n".join(trend_text(found, encoding))

@@ -10,13 +10,13 @@ import click
 
 from chaos.cli.complete import complete_any_document
 from chaos.cli.lazy import examples
-from chaos.model.errors import BadInput, Exit, Problem
+from chaos.core.errors import BadInput, Exit, Problem
 
 if TYPE_CHECKING:
-    from chaos.fleet.document import Fleet
+    from chaos.core.experiment import Experiment
+    from chaos.core.inventory import Inventory
     from chaos.gameday.document import GameDay
-    from chaos.model.experiment import Experiment
-    from chaos.model.inventory import Inventory
+    from chaos.gameday.fleet.document import Fleet
 
 
 @click.command(
@@ -59,11 +59,11 @@ def _check(path: Path) -> dict[str, Any]:
 
 
 def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
-    from chaos.load.document import kind_of_document, read_document  # noqa: PLC0415 - slow
+    from chaos.documents.document import kind_of_document, read_document  # noqa: PLC0415 - slow
 
     kind = kind_of_document(path, read_document(path))
     if kind == "Inventory":
-        from chaos.load.inventory import load_inventory  # noqa: PLC0415
+        from chaos.documents.inventory import load_inventory  # noqa: PLC0415
 
         return load_inventory(path)
     from chaos.app.registry import load_registry  # noqa: PLC0415
@@ -76,6 +76,6 @@ def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
         from chaos.app.fleet.loading import load_fleet  # noqa: PLC0415
 
         return load_fleet(path, load_registry()).document
-    from chaos.load.experiment import load_experiment  # noqa: PLC0415
+    from chaos.documents.experiment import load_experiment  # noqa: PLC0415
 
     return load_experiment(path, load_registry())

@@ -15,10 +15,10 @@ from chaos.cli.complete import complete_experiment_file
 from chaos.cli.experiment_argument import ExperimentPath
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.output import echo
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.model.inventory import Inventory
+    from chaos.core.inventory import Inventory
 
 # User rights by action, beside those of every administrator; a login over the network may also need the remote one.
 _SHUTDOWN = ("SeShutdownPrivilege", "SeRemoteShutdownPrivilege")
@@ -70,7 +70,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     """
     from chaos.app.connect import inventory_path
     from chaos.cli.sudoers import plugins_by_experiment
-    from chaos.load.inventory import load_inventory
+    from chaos.documents.inventory import load_inventory
 
     plugins = plugins_by_experiment(experiments)
     logins = _logins(load_inventory(inventory_path(inventory))) if plugins else {}

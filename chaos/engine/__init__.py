@@ -1,1 +1,1 @@
-"""Phases of a run: arm, inject, observe, undo, judge."""
+"""The phases of a run: planning, preflight checks, inject, rollback, failsafe timers, the recorder."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from chaos.core.errors import Aborted
+from chaos.core.plan import PlannedStep
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.recording_entries import fact_entry
-from chaos.model.errors import Aborted
-from chaos.model.plan import PlannedStep
 
 AWAIT_SECONDS = 240.0  # systemd stops a container's scopes for 90 s, and kills for 90 s more
 Check = Callable[[PlannedStep], str]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from chaos.core.action import ProofStatus
+from chaos.core.errors import Aborted
+from chaos.core.judgement import provisional
+from chaos.core.plan import PlannedStep
+from chaos.core.recording import ActionPhase
+from chaos.core.result import RunResult, StepResult
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.inputs import RunInputs
+from chaos.engine.planning.identity import identity_checks
 from chaos.engine.recording_entries import action_entry
 from chaos.engine.services import RunServices
 from chaos.engine.state import RunState
 from chaos.engine.stop import StopRequest
-from chaos.model.action import ProofStatus
-from chaos.model.errors import Aborted
-from chaos.model.judgement import provisional
-from chaos.model.plan import PlannedStep
-from chaos.model.recording import ActionPhase
-from chaos.model.result import RunResult, StepResult
-from chaos.model.verdict import Status, Verdict
-from chaos.plan.identity import identity_checks
 
 WEAK_PROOF_SECONDS = 5.0  # after a step's return, in which a stronger proof may replace a weak one
 TICK = 1.0  # seconds of cluster time between two evaluations of the verdicts

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
+from chaos.core.action import FailsafeTimer
+from chaos.core.command import Delivery, HostCommand, Outcome, is_success
+from chaos.core.errors import Aborted
+from chaos.core.systemd_timespan import parse_timespan
 from chaos.engine.failsafe_windows import arm_task, disarm_task
-from chaos.hosts.pool import Hosts
-from chaos.model.action import FailsafeTimer
-from chaos.model.command import Delivery, HostCommand, Outcome, is_success
-from chaos.model.errors import Aborted
-from chaos.model.systemd_timespan import parse_timespan
+from chaos.machines.pool import Hosts
 
 TOLERANCE = 1.0  # seconds, for rounding; the duration of the commands is measured by the host's uptime
 _NOT_LOADED = 5  # exit code of systemctl

@@ -14,12 +14,12 @@ from xml.etree import ElementTree
 
 from msgspec import structs
 
-from chaos.hosts.pool import Hosts
-from chaos.hosts.windows_command_line import quote_argument
-from chaos.model.action import FailsafeTimer
-from chaos.model.command import Delivery, HostCommand, Outcome, is_success
-from chaos.model.errors import Aborted, NodefallError
-from chaos.model.windows import LIST_TASKS, parse_task_names, powershell, system_program
+from chaos.core.action import FailsafeTimer
+from chaos.core.command import Delivery, HostCommand, Outcome, is_success
+from chaos.core.errors import Aborted, NodefallError
+from chaos.core.windows import LIST_TASKS, parse_task_names, powershell, system_program
+from chaos.machines.pool import Hosts
+from chaos.machines.windows_command_line import quote_argument
 
 _NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _SYSTEM_SID = "S-1-5-18"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chaos.hosts.pool import Hosts
-from chaos.kube.api_facts import ApiFacts
-from chaos.model.action import FactCheck, Undo
-from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Command, HostCommand, PowerCommand
-from chaos.model.errors import AnotherMachine, NodefallError
+from chaos.cluster.api_facts import ApiFacts
+from chaos.core.action import FactCheck, Undo
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand, PowerCommand
+from chaos.core.errors import AnotherMachine, NodefallError
+from chaos.machines.pool import Hosts
 
 _POWER_FACTS = (PseudoFact.MACHINE, PseudoFact.RESTART_POLICY)
 

@@ -11,14 +11,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from chaos.engine.await_checks import await_any
-from chaos.engine.context import TICK, RunContext
-from chaos.engine.failsafe import arm
-from chaos.engine.recording_entries import action_entry
-from chaos.engine.rejection import had_no_effect
-from chaos.hosts.concurrency import MAX_THREADS, await_briefly, run_simultaneously
-from chaos.model.action import ProofStatus
-from chaos.model.command import (
+from chaos.core.action import ProofStatus
+from chaos.core.command import (
     Command,
     Delivery,
     HostCommand,
@@ -28,11 +22,17 @@ from chaos.model.command import (
     refusal,
     undecided_answer,
 )
-from chaos.model.errors import Aborted
-from chaos.model.experiment import Moment, Step, parse_moment
-from chaos.model.plan import PlannedStep
-from chaos.model.ports import Armed
-from chaos.model.recording import ActionPhase
+from chaos.core.errors import Aborted
+from chaos.core.experiment import Moment, Step, parse_moment
+from chaos.core.plan import PlannedStep
+from chaos.core.ports import Armed
+from chaos.core.recording import ActionPhase
+from chaos.engine.await_checks import await_any
+from chaos.engine.context import TICK, RunContext
+from chaos.engine.failsafe import arm
+from chaos.engine.recording_entries import action_entry
+from chaos.engine.rejection import had_no_effect
+from chaos.machines.concurrency import MAX_THREADS, await_briefly, run_simultaneously
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
 API_TIMEOUT = 30.0  # seconds that a due step waits for an API server that does not respond

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.model.command import KubeCommand
-from chaos.model.experiment import Experiment
-from chaos.model.plan import Plan
-from chaos.model.ports import Observer
+from chaos.core.command import KubeCommand
+from chaos.core.experiment import Experiment
+from chaos.core.plan import Plan
+from chaos.core.ports import Observer
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import msgspec
 
-from chaos.kube.watch_codec import DECODE_ERRORS
-from chaos.model.api_fact import node_path
-from chaos.model.errors import NodefallError
-from chaos.model.kube import Node
-from chaos.model.ports import Clock, KubeApi
+from chaos.cluster.watch_codec import DECODE_ERRORS
+from chaos.core.api_fact import node_path
+from chaos.core.errors import NodefallError
+from chaos.core.kube import Node
+from chaos.core.ports import Clock, KubeApi
 
 # evictionPressureTransitionPeriod of the kubelet, by default 5 min, and some heartbeats.
 TAINT_SECONDS = 330.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.core.errors import NodefallError
+from chaos.core.recording import LOCK_LOSS, EntryKind, RecordingEntry
+from chaos.core.result import UndoResult
+from chaos.core.store.journal_format import PendingUndo, entry_key
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.recording_entries import encode_raw
-from chaos.model.errors import NodefallError
-from chaos.model.recording import LOCK_LOSS, EntryKind, RecordingEntry
-from chaos.model.result import UndoResult
-from chaos.store.journal_format import PendingUndo, entry_key
 
 
 def regain_lock(context: RunContext) -> str:

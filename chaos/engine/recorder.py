@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from chaos.model.ports import Clock
-from chaos.model.recording import EntryKind, RecordingEntry, moved
-from chaos.model.redaction import redact_json
-from chaos.model.timeline import Entry, Timeline
+from chaos.core.ports import Clock
+from chaos.core.recording import EntryKind, RecordingEntry, moved
+from chaos.core.redaction import redact_json
+from chaos.core.timeline import Entry, Timeline
 
 DecodeFunc = Callable[[RecordingEntry, int], Entry | None]
 WriteFunc = Callable[[RecordingEntry], None]

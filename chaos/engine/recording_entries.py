@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.plan import PlannedStep
-from chaos.model.recording import FORMAT, ActionRecord, EntryKind, RecordingEntry
+from chaos.core.plan import PlannedStep
+from chaos.core.recording import FORMAT, ActionRecord, EntryKind, RecordingEntry
 
 
 def encode_raw(value: Any) -> msgspec.Raw:

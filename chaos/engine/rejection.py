@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.model.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success, refusal
+from chaos.core.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success, refusal
 
 _UNIT_NOT_LOADED = 5  # systemctl's exit code (LSB: program is not installed)
 

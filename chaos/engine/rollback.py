@@ -8,18 +8,18 @@ import shlex
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from chaos.core.action import Undo, UndoStep
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success, refusal
+from chaos.core.errors import NodefallError
+from chaos.core.ports import Clock, Progress
+from chaos.core.result import UndoResult
+from chaos.core.store.journal import Journal
+from chaos.core.store.journal_format import PendingUndo
+from chaos.core.text import on_node
 from chaos.engine.failsafe import disarm
 from chaos.engine.identity_guard import IdentityGuard
-from chaos.hosts.pool import Hosts
-from chaos.model.action import Undo, UndoStep
-from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerState, PowerVerb, is_success, refusal
-from chaos.model.errors import NodefallError
-from chaos.model.ports import Clock, Progress
-from chaos.model.result import UndoResult
-from chaos.model.text import on_node
-from chaos.store.journal import Journal
-from chaos.store.journal_format import PendingUndo
+from chaos.machines.pool import Hosts
 
 PROOF_SECONDS = 300.0  # for an undo to be proven
 SETTLE_SECONDS = 5.0  # after an operation, whose effect may not be visible yet: no proof counts before

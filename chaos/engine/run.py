@@ -9,6 +9,15 @@ from itertools import chain
 import msgspec
 from msgspec import structs
 
+from chaos.cluster.workload import apply, removal, workload_state
+from chaos.core.action import Undo
+from chaos.core.errors import Aborted, Exit, NodefallError, Refused
+from chaos.core.ports import Observer
+from chaos.core.recording import ActionPhase, RecordingEntry
+from chaos.core.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
+from chaos.core.store.journal_format import PendingUndo
+from chaos.core.text import on_node
+from chaos.core.verdict import Status
 from chaos.engine.context import TICK, RunContext
 from chaos.engine.inject import await_proofs, inject
 from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, read_taints
@@ -17,18 +26,9 @@ from chaos.engine.recording_entries import action_entry, meta_entry
 from chaos.engine.rollback import UndoRules, roll_back
 from chaos.engine.steady_state import await_steady_state
 from chaos.engine.stop import Interrupted
-from chaos.hosts.observer import PERIOD
-from chaos.hosts.pod.removal import HELPER_PODS
-from chaos.hosts.pod.removal import removal as pods_removal
-from chaos.kube.workload import apply, removal, workload_state
-from chaos.model.action import Undo
-from chaos.model.errors import Aborted, Exit, NodefallError, Refused
-from chaos.model.ports import Observer
-from chaos.model.recording import ActionPhase, RecordingEntry
-from chaos.model.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
-from chaos.model.text import on_node
-from chaos.model.verdict import Status
-from chaos.store.journal_format import PendingUndo
+from chaos.machines.observer import PERIOD
+from chaos.machines.pod.removal import HELPER_PODS
+from chaos.machines.pod.removal import removal as pods_removal
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
 _MAX_ROUNDS = 3  # of an undo whose lock is lost again

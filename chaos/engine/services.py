@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from chaos.hosts.pool import Hosts
-from chaos.kube.node_events import NodeEvents
-from chaos.model.plan import PlannedStep
-from chaos.model.ports import Clock, KubeApi, LockGuard, Progress, Sink
-from chaos.model.result import RunResult
-from chaos.model.verdict import Verdict
-from chaos.store.journal import Journal
-from chaos.store.journal_format import EntryKey
+from chaos.cluster.node_events import NodeEvents
+from chaos.core.plan import PlannedStep
+from chaos.core.ports import Clock, KubeApi, LockGuard, Progress, Sink
+from chaos.core.result import RunResult
+from chaos.core.store.journal import Journal
+from chaos.core.store.journal_format import EntryKey
+from chaos.core.verdict import Verdict
+from chaos.machines.pool import Hosts
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chaos.core.verdict import Status
 from chaos.engine.stop import StopRequest
-from chaos.model.verdict import Status
 
 StepKey = tuple[str, str]  # step, node
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from chaos.core.errors import Refused
+from chaos.core.judgement import pending_if
+from chaos.core.verdict import Status
 from chaos.engine.context import TICK, RunContext
-from chaos.model.errors import Refused
-from chaos.model.judgement import pending_if
-from chaos.model.verdict import Status
 
 _SECONDS = 180.0  # for the workload to become available
 _MOMENT = 0.001  # seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.model.errors import Aborted
+from chaos.core.errors import Aborted
 
 
 class Interrupted(Exception):

@@ -1,1 +1,1 @@
-"""Game days: the document, its calendar, and the state of a day. Pure."""
+"""Game days: days, calendars, gates, fleets, manifests and notifications."""

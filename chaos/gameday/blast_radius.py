@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.model.action import UndoKind
-from chaos.model.experiment import Experiment, TargetSpec
-from chaos.model.registry import PluginRegistry
+from chaos.core.action import UndoKind
+from chaos.core.experiment import Experiment, TargetSpec
+from chaos.core.registry import PluginRegistry
 
 
 class BlastRadius(Struct, frozen=True):

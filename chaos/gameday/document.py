@@ -6,11 +6,11 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator
 
+from chaos.core.document import DurationText, Metadata, Model, Name
+from chaos.core.experiment import Expectation
 from chaos.gameday.gates import Gate
 from chaos.gameday.notifications import Receiver
 from chaos.gameday.time_rules import Schedule, Window
-from chaos.model.document import DurationText, Metadata, Model, Name
-from chaos.model.experiment import Expectation
 
 MAX_RUNS = 500  # of one day: its state must fit into one object of the cluster
 MAX_SEED = 2**32 - 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chaos.model.duration import parse_duration
-from chaos.model.experiment import Expectation, Experiment, bound, parse_moment
+from chaos.core.duration import parse_duration
+from chaos.core.experiment import Expectation, Experiment, bound, parse_moment
 
 # Defaults of Kubernetes v1.36, and 30 s for the kubelet's grace periods, which are off by default.
 ASSUMED: Mapping[str, float] = {

@@ -11,6 +11,12 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from chaos.core.alerts import AlertingRule
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Aborted, NodefallError
+from chaos.core.ports import Response
+from chaos.core.recording import Series
+from chaos.core.text import printable
 from chaos.gameday.gates import (
     AlertsGate,
     ApprovalGate,
@@ -21,12 +27,6 @@ from chaos.gameday.gates import (
     OtherRunGate,
     PrometheusGate,
 )
-from chaos.model.alerts import AlertingRule
-from chaos.model.duration import parse_duration
-from chaos.model.errors import Aborted, NodefallError
-from chaos.model.ports import Response
-from chaos.model.recording import Series
-from chaos.model.text import printable
 
 T = TypeVar("T")
 _SHOWN = 3  # of several findings in one reason

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
-from chaos.model.document import DurationText, Model
-from chaos.model.duration import parse_duration
-from chaos.model.field_types import HttpUrl, LabelName, without_query
+from chaos.core.document import DurationText, Model
+from chaos.core.duration import parse_duration
+from chaos.core.field_types import HttpUrl, LabelName, without_query
 
 _MAX_TIMEOUT = 600.0  # seconds
 

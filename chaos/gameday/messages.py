@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from chaos.core.duration import format_duration
+from chaos.core.text import printable
 from chaos.gameday.notifier import DayEvent, EventKind
-from chaos.model.duration import format_duration
-from chaos.model.text import printable
 
 MESSAGE_VERSION = 1
 _MAX_TEXT = 1000  # characters

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.model.document import Model
-from chaos.model.field_types import HttpUrl, LabelName, Secret, without_query
+from chaos.core.document import Model
+from chaos.core.field_types import HttpUrl, LabelName, Secret, without_query
 
 Occasion = Literal["start", "entry", "violated", "halted", "end"]
 

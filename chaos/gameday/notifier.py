@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from chaos.core.metrics import Metric
 from chaos.gameday.notifications import Occasion
-from chaos.model.metrics import Metric
 
 
 class EventKind(StrEnum):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from chaos.core.errors import Refused
 from chaos.gameday.state import Approval, DayState, DayStatus
 from chaos.gameday.transitions import approve, take_over
-from chaos.model.errors import Refused
 
 
 def open_day(stored: DayState | None, fresh: DayState, *, is_named: bool, has_seed: bool) -> DayState:

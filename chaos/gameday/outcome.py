@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.core.errors import Exit
 from chaos.gameday.state import DayState, DayStatus, RunStatus, Verdict
-from chaos.model.errors import Exit
 
 _VERDICTS: dict[int, Verdict] = {Exit.HELD: "held", Exit.VIOLATED: "violated"}
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
+from chaos.core.duration import format_duration
 from chaos.gameday.calendar import HORIZON, Calendar
 from chaos.gameday.time_rules import Schedule
-from chaos.model.duration import format_duration
 
 _SECOND = timedelta(seconds=1)
 MAX_LATENESS = timedelta(days=92)  # a start that was missed before this is forgotten

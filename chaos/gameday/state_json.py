@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from chaos.core.errors import Refused
 from chaos.gameday.document import MAX_RUNS
 from chaos.gameday.state import DAY_NAME, DayRun, DayState, RunStatus
-from chaos.model.errors import Refused
 
 VERSION = 1
 _RUN_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"

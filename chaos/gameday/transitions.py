@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from chaos.core.errors import Refused
+from chaos.core.redaction import redact
 from chaos.gameday.notifier import Undelivered
 from chaos.gameday.state import (
     Approval,
@@ -25,8 +27,6 @@ from chaos.gameday.state import (
     Waiting,
     startable,
 )
-from chaos.model.errors import Refused
-from chaos.model.redaction import redact
 
 MAX_ATTEMPTS = 5  # begins of a run that dies each time before its fault
 MAX_HALTS = 20

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.model.action import Action, AnyAction, FactCheck, Target, Undo, failsafe_unit
-from chaos.model.command import Command
-from chaos.model.fact import FactRef
+from chaos.core.action import Action, AnyAction, FactCheck, Target, Undo, failsafe_unit
+from chaos.core.command import Command
+from chaos.core.fact import FactRef
 
 P = TypeVar("P", bound=BaseModel)
 S = TypeVar("S", bound=Struct)

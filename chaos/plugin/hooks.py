@@ -70,7 +70,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Report at the end, too, that a cluster was simulated."""
     if RUNNER in config.stash and config.stash[RUNNER].simulated and not config.option.collectonly:
-        from chaos.report.outline import SIMULATED
+        from chaos.reports.run.outline import SIMULATED
 
         terminalreporter.write_line(SIMULATED)
 

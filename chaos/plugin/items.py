@@ -12,11 +12,11 @@ import pytest
 from chaos.api import load
 from chaos.app.load import LoadedExperiment
 from chaos.app.run_files import Run
-from chaos.model.errors import Exit, NodefallError, RequirementUnmet
-from chaos.model.redaction import redact
+from chaos.core.errors import Exit, NodefallError, RequirementUnmet
+from chaos.core.redaction import redact
 from chaos.plugin.stash import RUNNER
-from chaos.report.outline import SIMULATED
-from chaos.report.summary import summary
+from chaos.reports.run.outline import SIMULATED
+from chaos.reports.run.summary import summary
 
 if TYPE_CHECKING:
     from chaos.plugin.runner import Runner

@@ -12,17 +12,17 @@ import pytest
 
 from chaos.api import run
 from chaos.app.inventories import as_inventory
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import BadInput, Exit, UsageError
-from chaos.model.inventory import Inventory
-from chaos.model.text import on_node
-from chaos.model.verdict import Status, Verdict
-from chaos.store.process_lock import blocking_lock
+from chaos.core.errors import BadInput, Exit, UsageError
+from chaos.core.inventory import Inventory
+from chaos.core.store.process_lock import blocking_lock
+from chaos.core.text import on_node
+from chaos.core.verdict import Status, Verdict
+from chaos.documents.inventory import load_inventory
 
 if TYPE_CHECKING:
     from chaos.app.load import LoadedExperiment
     from chaos.app.run_files import Run
-    from chaos.model.plan import Plan
+    from chaos.core.plan import Plan
 
 _log = logging.getLogger("nodefall")
 
@@ -83,7 +83,7 @@ def make_runner(config: pytest.Config, path: Path | None) -> Runner:
 
 
 class LoggingProgress:
-    """Logs progress, which ``--log-cli-level=INFO`` shows; implements ``chaos.model.ports.Progress``."""
+    """Logs progress, which ``--log-cli-level=INFO`` shows; implements ``chaos.core.ports.Progress``."""
 
     def phase(self, name: str) -> None:
         """Log the phase."""

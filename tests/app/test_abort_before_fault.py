@@ -9,9 +9,9 @@ import pytest
 
 from chaos.app.load import LoadedExperiment
 from chaos.app.run_setup import LiveJudge
-from chaos.judge.context import Options
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status
+from chaos.verdicts.judge.context import Options
 from tests.kit.story import HELD, VIOLATED, Story, experiment, plugin_registry
 
 STEPS = "[{name: stop, action: poweroff, target: victim}]"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.app.snapshot.take import take_snapshot
-from chaos.model.ports import Response
-from chaos.snapshot.anonymize import Anonymizer
+from chaos.cluster.snapshot.anonymize import Anonymizer
+from chaos.core.ports import Response
 from tests.kit.listed_cluster import Hosts, ListedCluster, connection, lines_of, node
 
 Object = dict[str, Any]

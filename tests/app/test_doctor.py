@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from chaos.actions.prepare_for_shutdown import ACTION as ANNOUNCE
-from chaos.actions.prepare_for_shutdown import Params
 from chaos.api import load
 from chaos.app.connect import ClusterConnection, connect_cluster
 from chaos.app.doctor import DoctorRequest, Report, diagnose
@@ -21,10 +19,12 @@ from chaos.app.labs import make_inventory
 from chaos.app.load import LoadedExperiment
 from chaos.app.plan import plan
 from chaos.app.registry import load_registry
-from chaos.model.action import Target
-from chaos.model.errors import Refused
-from chaos.model.inventory import Inventory
-from chaos.model.plan import Plan
+from chaos.core.action import Target
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan
+from chaos.faults.actions.prepare_for_shutdown import ACTION as ANNOUNCE
+from chaos.faults.actions.prepare_for_shutdown import Params
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]

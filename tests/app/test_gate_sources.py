@@ -16,12 +16,12 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.day.stop import DayHalted
 from chaos.app.gate_sources import Deadlines, GateSources
 from chaos.app.registry import load_registry
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.errors import Aborted, NodefallError, Refused
+from chaos.core.inventory import Prometheus
 from chaos.engine.stop import Interrupted
 from chaos.gameday.gate_check import GateResult, check_gate, check_gates
 from chaos.gameday.gates import Gate
-from chaos.model.errors import Aborted, NodefallError, Refused
-from chaos.model.inventory import Prometheus
 from tests.kit.web_server import Answer, Received, web_server
 
 NOW = 1_000_000.0

@@ -21,11 +21,11 @@ from chaos.app.connect import ClusterConnection, connect_cluster
 from chaos.app.gate_sources import Deadlines, GateSources
 from chaos.app.load import LoadedExperiment, load
 from chaos.app.registry import load_registry
+from chaos.cluster.replica import configmap_name
+from chaos.core.inventory import Inventory
+from chaos.core.inventory import Prometheus as Settings
 from chaos.gameday.gate_check import GateResult, check_gate
 from chaos.gameday.gates import Gate
-from chaos.kube.replica import configmap_name
-from chaos.model.inventory import Inventory
-from chaos.model.inventory import Prometheus as Settings
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]

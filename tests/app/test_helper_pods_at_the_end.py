@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.app.connect import _remove
-from chaos.model.errors import Unreachable
+from chaos.core.errors import Unreachable
 
 
 class _GoneClock:

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from chaos.app.registry import load_registry
-from chaos.load.inventory import load_inventory
-from chaos.load.schema import json_schema
-from chaos.model.driver import power_drivers
+from chaos.core.driver import power_drivers
+from chaos.documents.inventory import load_inventory
+from chaos.documents.schema import json_schema
 from tests.kit import distributions
 from tests.kit.distributions import Node, RunningLab, init, serving
 from tests.kit.nightly import others_nightly

@@ -8,20 +8,20 @@ from typing import Any, cast
 
 import pytest
 
-import chaos.actions
-import chaos.assertions
+import chaos.faults.actions
+import chaos.verdicts.assertions
 from chaos.app.connect import ClusterConnection
 from chaos.app.injection_limits import InjectionLimits
-from chaos.model.action import Undo
-from chaos.model.errors import Aborted
-from chaos.model.plan import Plan, PlannedStep
-from chaos.model.ports import Response
-from chaos.model.registry import PluginRegistry, discover
-from chaos.preflight.observations import BUDGETS
+from chaos.core.action import Undo
+from chaos.core.errors import Aborted
+from chaos.core.plan import Plan, PlannedStep
+from chaos.core.ports import Response
+from chaos.core.registry import PluginRegistry, discover
+from chaos.engine.preflight.observations import BUDGETS
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import inventory
 
-REGISTRY = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
 ROLE = "node-role.kubernetes.io"
 PLANE, ETCD = {f"{ROLE}/control-plane": ""}, {f"{ROLE}/etcd": "true"}
 OTHERS = {"c": PLANE, "w1": {}, "w2": {}}

@@ -12,7 +12,7 @@ import pytest
 from chaos.app import labs
 from chaos.app.interrupts import defer_signals
 from chaos.cli.app import TerminationSignal
-from chaos.model.inventory import Lab
+from chaos.core.inventory import Lab
 
 
 def _terminate(*_: object) -> None:

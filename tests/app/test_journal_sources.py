@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from chaos.app.journal_sources import load_info, load_plan
-from chaos.model.errors import UsageError
-from chaos.model.plan import Plan
-from chaos.store.run_directory import PLAN, RUN, RunInfo, find, save
+from chaos.core.errors import UsageError
+from chaos.core.plan import Plan
+from chaos.core.store.run_directory import PLAN, RUN, RunInfo, find, save
 
 PLANNED = Plan("cut-1", "cut", "", "uid-1", 7.0, 1, (), ())
 INFO = RunInfo("cut-1", "cut", 7.0, {"kind": "Inventory"}, cluster_uid="uid-1", by="ann@a/1")

@@ -9,8 +9,8 @@ import pytest
 
 from chaos.app.connect import local_machine_id
 from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
-from chaos.hosts.transports.host_keys import fingerprint
-from chaos.model.inventory import Inventory
+from chaos.core.inventory import Inventory
+from chaos.machines.transports.host_keys import fingerprint
 
 BASTION = {"address": "192.0.2.7"}
 

@@ -11,10 +11,10 @@ import pytest
 from chaos.app.cluster_lock import own_identity
 from chaos.app.connect import ClusterConnection
 from chaos.app.doctor import _with_lock
-from chaos.clock import SystemClock
-from chaos.kube.lease import lease_body
-from chaos.model.labels import LOCK_NAME
-from chaos.model.ports import Response
+from chaos.cluster.lease import lease_body
+from chaos.core.clock import SystemClock
+from chaos.core.labels import LOCK_NAME
+from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import observed
 

@@ -12,8 +12,8 @@ import pytest
 from chaos.api import Lab, run
 from chaos.app import logs
 from chaos.app.logs import DEBUG_LOG, RunLog, attached, log_file_handler, run_log
-from chaos.model import redaction
-from chaos.model.threads import ContextPool, ContextThread
+from chaos.core import redaction
+from chaos.core.threads import ContextPool, ContextThread
 
 ROOT = Path(__file__).parents[2]
 LOGGER = logging.getLogger("chaos.test")
@@ -183,6 +183,6 @@ def test_a_run_writes_requests_and_phases_from_its_threads(tmp_path: Path, root_
     with Lab(ROOT / "hosts" / "lab.yaml", workers=3, seed=3) as lab:
         done = run(ROOT / "experiments" / "cordon.yaml", lab.inventory, reports=tmp_path, seed=7)
     text = text_of(done.directory)
-    for expected in ("phase: plan", "phase: inject", "phase: recovery", done.result.run, "chaos.kube"):
+    for expected in ("phase: plan", "phase: inject", "phase: recovery", done.result.run, "chaos.cluster"):
         assert expected in text, expected
     assert not [message for message in root_records.messages if "phase:" in message]

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from chaos.app import connect
-from chaos.hosts.pool import Hosts
-from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerVerb
-from chaos.model.errors import Refused, Unreachable
-from chaos.model.inventory import Inventory
-from chaos.model.ports import Response
+from chaos.core.command import Delivery, HostCommand, PowerCommand, PowerVerb
+from chaos.core.errors import Refused, Unreachable
+from chaos.core.inventory import Inventory
+from chaos.core.ports import Response
+from chaos.machines.pool import Hosts
 from tests.kit.command_standins import StandIns
 from tests.kit.fakes import FakeClock, FakeKube
 from tests.kit.sshd import SSHD, USER, Server, keygen, public, serving

@@ -21,9 +21,9 @@ from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.app.run import RunRequest, run
 from chaos.cli.undo.command import command as undo_command
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.plan import Plan
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.plan import Plan
+from chaos.documents.inventory import load_inventory
 from tests.kit.fakes import FakeProgress
 from tests.kit.proxy import Proxy
 from tests.kit.recorded_lab import CONTROL_PLANE, WORKERS, RecordedLab, recorded_lab

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import chaos.facts
+import chaos.faults.readings
 from chaos.app.nodes import host_address, kubelet_certificate, node_address, with_move
-from chaos.hosts.pool import Hosts
-from chaos.model.command import Delivery, HostCommand, Outcome
-from chaos.model.errors import NodefallError, Refused, Unreachable
-from chaos.model.fact import HostFact
-from chaos.model.ports import Response
-from chaos.model.registry import discover
+from chaos.core.command import Delivery, HostCommand, Outcome
+from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.fact import HostFact
+from chaos.core.ports import Response
+from chaos.core.registry import discover
+from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
@@ -113,7 +113,7 @@ class Shell:
 def test_the_certificate_is_that_of_the_node_with_the_address() -> None:
     """For both IP families; there is none for an address that no node has."""
     api = kube(node("a", V4), node("b", {"type": "InternalIP", "address": "172.18.0.4"}, V6))
-    hosts = Hosts(Shell, lambda _: None, api, discover(chaos.facts, HostFact), FakeClock())
+    hosts = Hosts(Shell, lambda _: None, api, discover(chaos.faults.readings, HostFact), FakeClock())
     certificates = {address: kubelet_certificate(address, api, hosts) for address in ("172.18.0.3", "fc00:f853::3")}
     assert certificates == {"172.18.0.3": PEM.replace("AAAA", "a"), "fc00:f853::3": PEM.replace("AAAA", "b")}
     with pytest.raises(NodefallError, match=r"no node has the address 172\.18\.0\.9"):

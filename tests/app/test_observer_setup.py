@@ -12,13 +12,13 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.load import host_facts
 from chaos.app.observer_setup import check_prometheus, source_checks
 from chaos.app.registry import load_registry
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.experiment import Experiment
-from chaos.model.inventory import ControllerManager, Inventory
-from chaos.model.kube import Node, NodeMetadata
-from chaos.model.ports import Response
-from chaos.model.probes import Query
-from chaos.plan.cluster import ClusterView
+from chaos.core.cluster_view import ClusterView
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.experiment import Experiment
+from chaos.core.inventory import ControllerManager, Inventory
+from chaos.core.kube import Node, NodeMetadata
+from chaos.core.ports import Response
+from chaos.core.probes import Query
 
 QUERIES = [Query(name="up", query="up")]
 

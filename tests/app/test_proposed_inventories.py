@@ -11,17 +11,17 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chaos.app.discovery.entries import to_document
+from chaos.app.discovery.nodes import ListedMetadata, ListedNode
+from chaos.app.discovery.power import PowerChoice
+from chaos.app.discovery.proposal import Choices, ClusterFacts, propose
 from chaos.app.init.render import render
-from chaos.discovery.entries import to_document
-from chaos.discovery.nodes import ListedMetadata, ListedNode
-from chaos.discovery.power import PowerChoice
-from chaos.discovery.proposal import Choices, ClusterFacts, propose
-from chaos.load.inventory import load_inventory
-from chaos.load.yaml_dump import inline
-from chaos.model.driver import power_drivers
-from chaos.model.inventory import Inventory
-from chaos.model.kube.meta import Condition
-from chaos.model.kube.node import Address, NodeInfo, NodeSpec, NodeStatus
+from chaos.core.driver import power_drivers
+from chaos.core.inventory import Inventory
+from chaos.core.kube.meta import Condition
+from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus
+from chaos.documents.inventory import load_inventory
+from chaos.documents.yaml_dump import inline
 
 KINDS = {name: driver.settings for name, driver in power_drivers().items()}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -224,7 +224,7 @@ def test_nodes_without_a_shell_get_no_transport_and_a_plain_note(image: str) -> 
 def test_the_power_of_a_provider_is_proposed_only_with_its_driver() -> None:
     from typing import Literal  # noqa: PLC0415
 
-    from chaos.model.driver import PowerSettings  # noqa: PLC0415
+    from chaos.core.driver import PowerSettings  # noqa: PLC0415
 
     class Machine(PowerSettings):
         kind: Literal["aws"]

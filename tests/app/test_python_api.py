@@ -19,8 +19,8 @@ from chaos.api import Lab, judge, kube, load, plan, run
 from chaos.app.exports import EXPORTS
 from chaos.app.labs import RunningLab
 from chaos.app.null_progress import NullProgress
-from chaos.model import errors
-from chaos.model.errors import BadInput, Refused, UsageError
+from chaos.core import errors
+from chaos.core.errors import BadInput, Refused, UsageError
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, RECORDINGS = ROOT / "experiments", ROOT / "tests" / "recordings"
@@ -44,7 +44,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 
 def _hints(owner: Any, names: dict[str, Any]) -> list[Any]:
-    is_lazy = owner.__module__ in ("chaos.api", "chaos.rehearse.api")  # they import types for type checkers only
+    is_lazy = owner.__module__ in ("chaos.api", "chaos.rehearsal.api")  # they import types for type checkers only
     return list(typing.get_type_hints(owner, localns=names if is_lazy else None).values())
 
 

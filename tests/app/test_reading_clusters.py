@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from chaos.app.discovery.distributions import KUBEADM_CONFIG, TABLE, distribution_of
+from chaos.app.discovery.nodes import ListedMetadata, ListedNode, summary
 from chaos.app.init.kubeconfig import context_names, default_kubeconfig, inventory_name
 from chaos.app.init.read import read_cluster
-from chaos.discovery.distributions import KUBEADM_CONFIG, TABLE, distribution_of
-from chaos.discovery.nodes import ListedMetadata, ListedNode, summary
-from chaos.kube.errors import REFUSED, KubeUnreachable
-from chaos.model.errors import BadInput, Exit, Refused, UsageError
-from chaos.model.kube.node import Address, NodeInfo, NodeSpec, NodeStatus
-from chaos.model.ports import Response
+from chaos.cluster.errors import REFUSED, KubeUnreachable
+from chaos.core.errors import BadInput, Exit, Refused, UsageError
+from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus
+from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube
 
 UID = json.dumps({"metadata": {"uid": "uid-1"}}).encode()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import chaos.kube.cluster_info
+import chaos.cluster.cluster_info
 from chaos.api import Lab, plan
 from chaos.app.connect import connect_cluster
 from chaos.cli.run.confirm import summary
-from chaos.model.action import Undo
-from chaos.model.command import HostCommand
-from chaos.model.errors import Refused
-from chaos.model.inventory import Inventory
-from chaos.model.plan import Plan, PlannedStep, PlannedTarget
+from chaos.core.action import Undo
+from chaos.core.command import HostCommand
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan, PlannedStep, PlannedTarget
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "cordon.yaml"
@@ -36,7 +36,7 @@ def with_cluster(inventory: Inventory, **cluster: object) -> Inventory:
 def test_a_remote_cluster_needs_an_expected_uid(lab: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect_cluster(lab) as connection:
         uid = connection.uid
-    monkeypatch.setattr(chaos.kube.cluster_info, "server_is_loopback", lambda _: False)
+    monkeypatch.setattr(chaos.cluster.cluster_info, "server_is_loopback", lambda _: False)
     with pytest.raises(Refused, match="the inventory has no expectUID") as refused:
         plan(EXPERIMENT, with_cluster(lab, simulated=False))
     assert f"expectUID: {uid}" in refused.value.hint

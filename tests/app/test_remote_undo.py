@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chaos.app.remote_undo import create_directory
-from chaos.model.errors import Refused
-from chaos.store.journal import Journal
-from chaos.store.run_directory import RUN, RunInfo, find, load
+from chaos.core.errors import Refused
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import RUN, RunInfo, find, load
 
 INFO = RunInfo("cut-1", "cut", 1.0, {"kind": "Inventory"}, cluster_uid="uid", cluster="uid")
 

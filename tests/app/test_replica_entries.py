@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from chaos.app.replica_entries import ReplicaRules, ResolvedReplica, resolve_replica
-from chaos.kube.replica import Authenticity, PendingRun, ReplicaEntry, RunIdentity
-from chaos.model.action import FactCheck, Scope, Undo
-from chaos.model.command import HostCommand, KubeCommand, PodsCommand, TaintsCommand
-from chaos.model.inventory import Inventory
-from chaos.model.kube import Node
-from chaos.model.plan import Plan, PlannedStep
-from chaos.model.registry import PluginRegistry
-from chaos.plan.cluster import ClusterView
+from chaos.cluster.replica import Authenticity, PendingRun, ReplicaEntry, RunIdentity
+from chaos.core.action import FactCheck, Scope, Undo
+from chaos.core.cluster_view import ClusterView
+from chaos.core.command import HostCommand, KubeCommand, PodsCommand, TaintsCommand
+from chaos.core.inventory import Inventory
+from chaos.core.kube import Node
+from chaos.core.plan import Plan, PlannedStep
+from chaos.core.registry import PluginRegistry
 from tests.kit.actionkit import ACTIONS, WINDOWS_ACTIONS
 from tools.action_pages import prepare_example
 

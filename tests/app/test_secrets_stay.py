@@ -22,27 +22,27 @@ from chaos.cli import app
 from chaos.cli.output import echo
 from chaos.cli.run.line_progress import PlainProgress
 from chaos.cli.streams import StandardStream
+from chaos.cluster.journal_mirror import JournalMirror
+from chaos.cluster.kubeconfig import load_configuration
+from chaos.cluster.node_events import NodeEvents
+from chaos.cluster.replica import RunIdentity, Signer
+from chaos.core import redaction
+from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep
+from chaos.core.command import HostCommand, KubeCommand
+from chaos.core.decode import decode
+from chaos.core.errors import NodefallError
+from chaos.core.field_types import Secret
+from chaos.core.plan import PlannedStep
+from chaos.core.ports import Response
+from chaos.core.recording import RecordingEntry
+from chaos.core.result import RESULT_VERSION, RunResult, StepResult, UndoResult
+from chaos.core.store import run_directory
+from chaos.core.store.journal import Journal
+from chaos.core.store.recording_writer import RecordingWriter
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.recorder import Recorder
-from chaos.hosts.power.secrets import SecretContext, read_secret
-from chaos.kube.journal_mirror import JournalMirror
-from chaos.kube.kubeconfig import load_configuration
-from chaos.kube.node_events import NodeEvents
-from chaos.kube.replica import RunIdentity, Signer
-from chaos.model import redaction
-from chaos.model.action import FactCheck, ProofStatus, Undo, UndoStep
-from chaos.model.command import HostCommand, KubeCommand
-from chaos.model.decode import decode
-from chaos.model.errors import NodefallError
-from chaos.model.field_types import Secret
-from chaos.model.plan import PlannedStep
-from chaos.model.ports import Response
-from chaos.model.recording import RecordingEntry
-from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status, Verdict
-from chaos.store import run_directory
-from chaos.store.journal import Journal
-from chaos.store.recording_writer import RecordingWriter
+from chaos.machines.power.secrets import SecretContext, read_secret
 from tests.kit.fakes import FakeKube
 
 MARK = "hunter2"  # unlike anything else, and left as it is by every escape

@@ -10,11 +10,11 @@ import pytest
 
 from chaos.app.snapshot.permissions import snapshot_permissions
 from chaos.app.snapshot.take import take_snapshot
-from chaos.kube.errors import KubeRejected
-from chaos.model.errors import UsageError
-from chaos.model.ports import Response
-from chaos.snapshot.document import Header
-from chaos.snapshot.kinds import KINDS
+from chaos.cluster.errors import KubeRejected
+from chaos.cluster.snapshot.document import Header
+from chaos.cluster.snapshot.kinds import KINDS
+from chaos.core.errors import UsageError
+from chaos.core.ports import Response
 from tests.kit.listed_cluster import CONFIG, Hosts, ListedCluster, connection, lines_of, node
 
 NODES = [node("n1", "10.0.0.1"), node("n2", "10.0.0.2"), node("n3", "10.0.0.3")]

@@ -11,10 +11,10 @@ import pytest
 from chaos.app import watch_cluster
 from chaos.app.null_progress import Unwatched
 from chaos.app.watch_cluster import NO_RUN, ClusterFollower
-from chaos.kube.lease import ABORT
-from chaos.model.errors import NodefallError
-from chaos.model.labels import RUN_LABEL
-from chaos.model.ports import Response
+from chaos.cluster.lease import ABORT
+from chaos.core.errors import NodefallError
+from chaos.core.labels import RUN_LABEL
+from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube
 
 NOW = 1795417200.0  # 2026-11-23T07:00:00Z

@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from chaos.cli.app import main
-from chaos.load.experiment import load_experiment
-from chaos.model.errors import BadInput
-from chaos.model.registry import PluginRegistry
+from chaos.core.errors import BadInput
+from chaos.core.registry import PluginRegistry
+from chaos.documents.experiment import load_experiment
 
-DATA = Path(__file__).parent.parent / "load" / "data"
+DATA = Path(__file__).parent.parent / "documents" / "data"
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_input.yaml").read_text(encoding="utf-8"))
 Process = subprocess.CompletedProcess[str]
 _EVERY = 20  # one case of this many runs as a process

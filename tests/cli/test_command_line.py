@@ -14,7 +14,7 @@ from chaos.cli.schema import schema_text
 from tests.kit.command import command
 
 ROOT = Path(__file__).parent.parent.parent
-DATA = ROOT / "tests" / "load" / "data"
+DATA = ROOT / "tests" / "documents" / "data"
 HEAVY = ("kubernetes", "paramiko", "winrm", "requests", "aiohttp", "rich", "asyncssh", "pydantic", "yaml", "msgspec")
 Process = subprocess.CompletedProcess[str]
 
@@ -65,7 +65,7 @@ ENDINGS = [
         "error: this is a bug in nodefall, please report it: KeyError: 'no such thing'",
     ),
     ("raise KeyboardInterrupt", 130, "interrupted"),
-    ("from chaos.model.errors import Refused; raise Refused('no', hint='ask')", 4, "error: no\nhint: ask"),
+    ("from chaos.core.errors import Refused; raise Refused('no', hint='ask')", 4, "error: no\nhint: ask"),
     ("return 3", 3, ""),
     ("raise BrokenPipeError", 70, "error: this is a bug"),  # not of the output, whose closed pipes are ignored
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.errors import Exit
+from chaos.core.errors import Exit
 from tools.command_pages import MEANING, PAGE, page
 
 

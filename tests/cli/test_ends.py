@@ -16,11 +16,11 @@ from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.cli.run import run_impl
 from chaos.cli.run.line_progress import PlainProgress
 from chaos.cli.run.progress import BestEffortProgress
-from chaos.model.action import FactCheck, Undo, UndoStep
-from chaos.model.command import PowerCommand, PowerVerb
-from chaos.model.errors import NodefallError, UndoPending
-from chaos.store import run_directory
-from chaos.store.journal import NAME, Journal, read_pending
+from chaos.core.action import FactCheck, Undo, UndoStep
+from chaos.core.command import PowerCommand, PowerVerb
+from chaos.core.errors import NodefallError, UndoPending
+from chaos.core.store import run_directory
+from chaos.core.store.journal import NAME, Journal, read_pending
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from chaos.cli.app import cli
 from chaos.cli.bundled import bundled_path
 from chaos.cli.experiment_argument import bundled_names, experiment_path
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 from tests.kit.processes import nodefall
 
 BUNDLED = bundled_path("experiments/power-cut.yaml")

@@ -9,7 +9,7 @@ import pytest
 from chaos.app.gameday import load_game_day
 from chaos.app.registry import load_registry
 from chaos.cli.gameday.approve_impl import ApproveOptions, approve
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
 from tests.kit.gamedays import write_cordon, write_day
 
 OF_ENTRY = [{"kind": "approval", "by": ["grace"]}]

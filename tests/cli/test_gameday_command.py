@@ -12,7 +12,7 @@ import pytest
 from tests.kit.command import command
 from tests.kit.processes import EXPERIMENTS, LAB, ROOT, nodefall
 
-DATA = ROOT / "tests" / "load" / "data"
+DATA = ROOT / "tests" / "documents" / "data"
 FIRST = EXPERIMENTS / "gamedays" / "first.yaml"
 
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from chaos.app.day.store import DayStore, existing
 from chaos.cli.gameday import control
 from chaos.cli.gameday.control import HaltOptions, halt_days, resume_day
+from chaos.cluster.errors import KubeUnreachable
+from chaos.core.errors import NodefallError
 from chaos.gameday.state import DayState
 from chaos.gameday.transitions import end, halt
-from chaos.kube.errors import KubeUnreachable
-from chaos.model.errors import NodefallError
 from tests.kit.day_session import Day
 
 HALT = HaltOptions("pager", "ada", "0s")

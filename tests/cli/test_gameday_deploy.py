@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from chaos.cli.gameday.deploy_impl import Options, deploy
-from chaos.deploy.helm import helm_values
-from chaos.deploy.manifests import manifests
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
+from chaos.gameday.deploy.helm import helm_values
+from chaos.gameday.deploy.manifests import manifests
 from tests.kit.deployments import make, read_manifests
 
 IMAGE = "example.com/nodefall@sha256:" + "0" * 64

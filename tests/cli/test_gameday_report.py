@@ -10,7 +10,7 @@ import pytest
 
 from chaos.cli.app import main
 from chaos.cli.gameday.report_command import _complete_day, _complete_format, report
-from chaos.store import day_directory, run_directory
+from chaos.core.store import day_directory, run_directory
 from tests.kit.recorded_days import ran, record
 
 

@@ -17,7 +17,7 @@ def test_a_run_is_tuned_before_anything_else() -> None:
 import gc
 from pathlib import Path
 from chaos.cli.run.run_impl import OutputOptions, RunOptions, run_and_report
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 try:
     run_and_report(RunOptions(None, None, Path("reports")), OutputOptions(plain=True))
 except UsageError:

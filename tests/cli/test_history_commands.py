@@ -13,14 +13,14 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from chaos.cli.app import cli, main
-from chaos.clock.system import SystemClock
-from chaos.report.summary import summary
-from chaos.store.journal import NAME as JOURNAL
-from chaos.store.journal import Journal
-from chaos.store.run_directory import RESULT, load_result
+from chaos.core.clock.system import SystemClock
+from chaos.core.store.journal import NAME as JOURNAL
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import RESULT, load_result
+from chaos.reports.run.summary import summary
 from tests.kit.stored_runs import DAY, NOW, UID, result_of, store, within
 
-OLD_RESULT = Path(__file__).parents[1] / "model" / "data" / "0.1.0" / "result.json"
+OLD_RESULT = Path(__file__).parents[1] / "core" / "data" / "0.1.0" / "result.json"
 Capture = pytest.CaptureFixture[str]
 
 

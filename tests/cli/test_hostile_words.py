@@ -15,10 +15,10 @@ from chaos.cli import app
 from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo
 from chaos.cli.run.line_progress import PlainProgress
-from chaos.kube.lease import LeaseRecord
-from chaos.kube.replica import PendingRun, ReplicaEntry, RunIdentity
-from chaos.model.errors import BadInput, NodefallError, Problem
-from chaos.model.verdict import Status, Verdict
+from chaos.cluster.lease import LeaseRecord
+from chaos.cluster.replica import PendingRun, ReplicaEntry, RunIdentity
+from chaos.core.errors import BadInput, NodefallError, Problem
+from chaos.core.verdict import Status, Verdict
 
 NASTY = st.text(max_size=60) | st.sampled_from(
     [

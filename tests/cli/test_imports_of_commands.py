@@ -30,10 +30,18 @@ def imported(*arguments: str) -> set[str]:
     [
         (
             EXPERIMENT,
-            {"chaos.actions.poweroff", "chaos.assertions.pods", "chaos.assertions.workload_available"},
-            {"chaos.actions.partition", "chaos.assertions.volume_attached", "chaos.model.inventory"},
+            {
+                "chaos.faults.actions.poweroff",
+                "chaos.verdicts.assertions.pods",
+                "chaos.verdicts.assertions.workload_available",
+            },
+            {"chaos.faults.actions.partition", "chaos.verdicts.assertions.volume_attached", "chaos.core.inventory"},
         ),
-        (INVENTORY, {"chaos.model.inventory"}, {"chaos.actions", "chaos.assertions", "chaos.app.registry"}),
+        (
+            INVENTORY,
+            {"chaos.core.inventory"},
+            {"chaos.faults.actions", "chaos.verdicts.assertions", "chaos.app.registry"},
+        ),
     ],
 )
 def test_validate_imports_only_the_plugins_of_the_file(file: str, used: set[str], unused: set[str]) -> None:

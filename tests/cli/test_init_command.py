@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from chaos.cli.app import main
 from chaos.cli.init import questions
-from chaos.load.inventory import load_inventory
+from chaos.documents.inventory import load_inventory
 from tests.kit.distributions import RunningLab, init, kubeadm, serving
 from tests.kit.processes import environment
 from tests.kit.terminals import on_terminal

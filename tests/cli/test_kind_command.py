@@ -23,10 +23,10 @@ from chaos.cli.experiment_argument import experiment_path
 from chaos.cli.kind.failure import RETAIN_HINT
 from chaos.cli.kind.tools import PROVIDER, Tools, find_tools
 from chaos.cli.kind.up import UpOptions, down, up
-from chaos.load.inventory import load_inventory
-from chaos.model.duration import parse_duration
-from chaos.model.errors import NodefallError, Refused, UsageError
-from chaos.model.inventory import Inventory
+from chaos.core.duration import parse_duration
+from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.inventory import Inventory
+from chaos.documents.inventory import load_inventory
 from tests.kit.command_standins import StandIns
 from tests.kit.kindcluster import KindCluster, described
 

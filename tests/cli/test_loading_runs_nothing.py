@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chaos.cli.app import main
-from chaos.hosts.power.secrets import SecretContext, read_secret
-from chaos.kube.client import connect
-from chaos.model.errors import NodefallError
-from chaos.model.field_types import Secret
+from chaos.cluster.client import connect
+from chaos.core.errors import NodefallError
+from chaos.core.field_types import Secret
+from chaos.machines.power.secrets import SecretContext, read_secret
 from tests.kit.misbehaving import kubeconfig
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,8 @@ from chaos.cli.new import new_impl
 from chaos.cli.new.command import command
 from chaos.cli.new.faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, Request, skeleton
-from chaos.load.experiment import load_experiment
-from chaos.model.experiment import Experiment
+from chaos.core.experiment import Experiment
+from chaos.documents.experiment import load_experiment
 
 REGISTRY = load_registry()
 LINE = "# yaml-language-server: $schema=nodefall.schema.json\n"

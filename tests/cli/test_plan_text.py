@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from chaos.cli.plan import _step
-from chaos.model.action import FailsafeTimer, Undo
-from chaos.model.plan import PlannedStep
-from chaos.model.windows import powershell
+from chaos.core.action import FailsafeTimer, Undo
+from chaos.core.plan import PlannedStep
+from chaos.core.windows import powershell
 
 
 def test_a_failsafe_task_is_shown_as_the_name_of_its_script() -> None:

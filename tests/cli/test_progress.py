@@ -19,13 +19,13 @@ from chaos.cli.run.live import LiveProgress
 from chaos.cli.run.progress import BestEffortProgress, Display, QuietProgress, make_progress
 from chaos.cli.run.progress_state import ProgressState
 from chaos.cli.run.view.view_state import EVENTS
-from chaos.model.action import ProofStatus
-from chaos.model.judgement import Judgement
-from chaos.model.result import RESULT_VERSION, RunResult, StepResult, UndoResult
-from chaos.model.text import escape_for_encoding, printable
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status, Verdict
-from chaos.report.summary import summary
+from chaos.core.action import ProofStatus
+from chaos.core.judgement import Judgement
+from chaos.core.result import RESULT_VERSION, RunResult, StepResult, UndoResult
+from chaos.core.text import escape_for_encoding, printable
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
+from chaos.reports.run.summary import summary
 
 DUE = Verdict("pods end", "pods", Status.PENDING, "3 of 5 have ended", deadline=140.0)
 HELD = Verdict("pods end", "pods", Status.HELD, "all 5 had ended after 8s", at=108.0, deadline=140.0)

@@ -18,7 +18,7 @@ from click.shell_completion import ShellComplete
 from chaos.cli.app import cli, main
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
-from chaos.outcome.prediction import parse_prediction
+from chaos.verdicts.outcome.prediction import parse_prediction
 from tests.kit.lab_copies import Object, save
 from tests.kit.processes import EXPERIMENTS, ROOT, WALL, environment
 

@@ -13,10 +13,10 @@ from chaos.app.run_files import Run
 from chaos.cli.app import TerminationSignal
 from chaos.cli.run import repeat
 from chaos.cli.run.run_impl import OutputOptions, RunOptions
-from chaos.history.series import derived_seed
-from chaos.model.errors import NodefallError, Refused, UndoPending
-from chaos.model.result import RunResult
-from chaos.model.timeline import Timeline
+from chaos.core.errors import NodefallError, Refused, UndoPending
+from chaos.core.result import RunResult
+from chaos.core.timeline import Timeline
+from chaos.reports.history.series import derived_seed
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall
 from tests.kit.stored_runs import DAY, NOW, result_of, store, within
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.model.result import RESULT_VERSION, RunResult
-from chaos.model.verdict import Status
-from chaos.store.run_directory import RECORDING, RESULT, RUN, RunInfo, create, save
+from chaos.core.result import RESULT_VERSION, RunResult
+from chaos.core.store.run_directory import RECORDING, RESULT, RUN, RunInfo, create, save
+from chaos.core.verdict import Status
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from chaos.cli.app import main
-from chaos.model.plan import Plan
+from chaos.core.plan import Plan
 
 INVENTORY = Path(__file__).parents[2] / "hosts" / "lab.yaml"
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.sudoers import command
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 HOSTS = {"n1": {"user": "ops"}, "n2": {}, "n3": {"user": "root"}, "n4": {"sudo": False}, "n5": {"transport": "docker"}}

@@ -11,16 +11,16 @@ import pytest
 
 from chaos.cli.app import main
 from chaos.cli.time_words import TIME_WORDS, Case, worked_lines
-from chaos.judge.baseline import Start
-from chaos.judge.deadlines import Extension
-from chaos.judge.ordering import _compare, _first_truth
-from chaos.judge.temporal import Answer, always, never, within
-from chaos.load.flow import parse_flow
-from chaos.model.bound import Bound
-from chaos.model.duration import parse_duration
-from chaos.model.experiment import Expectation, bound, parse_moment
-from chaos.model.signal import Sample, Signal
-from chaos.model.timeline import Timeline
+from chaos.core.bound import Bound
+from chaos.core.duration import parse_duration
+from chaos.core.experiment import Expectation, bound, parse_moment
+from chaos.core.signal import Sample, Signal
+from chaos.core.timeline import Timeline
+from chaos.documents.flow import parse_flow
+from chaos.verdicts.judge.baseline import Start
+from chaos.verdicts.judge.deadlines import Extension
+from chaos.verdicts.judge.ordering import _compare, _first_truth
+from chaos.verdicts.judge.temporal import Answer, always, never, within
 from tools.time_word_page import PAGE, page
 
 FAR = 10_000.0

@@ -10,9 +10,9 @@ import pytest
 from chaos.app.replica_entries import RejectedEntry
 from chaos.app.undo import Undone
 from chaos.cli.undo.undo_impl import _echo_result
-from chaos.kube.replica import ReplicaEntry
-from chaos.model.action import FactCheck, Undo
-from chaos.store.journal_format import PendingUndo
+from chaos.cluster.replica import ReplicaEntry
+from chaos.core.action import FactCheck, Undo
+from chaos.core.store.journal_format import PendingUndo
 
 DIRECTORY = Path("my reports/cut/1")
 PENDING = PendingUndo(1, "cut", "partition", "n1", Undo(proof=(FactCheck("nft-rules", 0),)), 1.0)

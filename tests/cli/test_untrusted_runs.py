@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.cli.app import main
-from chaos.store.journal import Journal
-from chaos.store.run_directory import RUN, RunInfo, create, save
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import RUN, RunInfo, create, save
 from tests.kit.other_user import give_away
 
 

@@ -10,9 +10,9 @@ import pytest
 from chaos.app.watch_cluster import active_run
 from chaos.app.watch_run import open_watched
 from chaos.cli.app import main
-from chaos.kube.lease import LeaseRecord
-from chaos.model.errors import BadInput
-from chaos.model.labels import RUN_LABEL
+from chaos.cluster.lease import LeaseRecord
+from chaos.core.errors import BadInput
+from chaos.core.labels import RUN_LABEL
 from tests.kit.processes import EXPERIMENTS, LAB
 
 EXPERIMENT = str(EXPERIMENTS / "graceful-poweroff.yaml")

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from chaos.app.registry import load_registry
 from chaos.cli.sudoers import command as sudoers
 from chaos.cli.windows_rights import PRIVILEGES, command
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.model.recording import ActionRecord
-from chaos.store.recording import read_recording
+from chaos.core.recording import ActionRecord
+from chaos.core.store.recording import read_recording
 from tests.kit.contracts import ACTIONS, MANIFESTS, REFUSED, experiment
 from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, result_of

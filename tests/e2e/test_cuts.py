@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chaos.clock import RemoteClock
+from chaos.core.clock import RemoteClock
 from tests.kit.processes import EXPERIMENTS, lab, nodefall, result_of, verdicts
 from tests.kit.proxy import Proxy
 

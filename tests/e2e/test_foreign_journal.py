@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from chaos.kube.client import connect
-from chaos.kube.replica import Signer, configmap_name
+from chaos.cluster.client import connect
+from chaos.cluster.replica import Signer, configmap_name
 from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, start, wait_for, write_experiment
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.clock import RemoteClock, SystemClock
+from chaos.core.clock import RemoteClock, SystemClock
 from tests.kit.processes import EXPERIMENTS, LAB, WALL, environment, nodefall, start, wait_for
 from tests.kit.staying_processes import Labs, get, labs_below, until
 

@@ -1,6 +1,6 @@
 """Runs over a network whose watches are late, doubled and in another order, or whose API server hardly answers.
 
-The same in process is ``tests/rehearse/test_disturbed_rehearsals.py``, of which this is a sample: it shows that the
+The same in process is ``tests/rehearsal/test_disturbed_rehearsals.py``, of which this is a sample: it shows that the
 transport makes no difference. Nightly: one seed of late watches takes more than a minute. More with
 NODEFALL_DISTURBED=6 or NODEFALL_SEEDS=5,11.
 """

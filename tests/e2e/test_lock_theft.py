@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from chaos.kube.client import connect
-from chaos.model.command import MERGE_PATCH
+from chaos.cluster.client import connect
+from chaos.core.command import MERGE_PATCH
 from tests.kit.elsewhere import nodefall_elsewhere
 from tests.kit.nightly import others_nightly
 from tests.kit.processes import WALL, environment, lab, nodefall, start, wait_for, write_experiment
@@ -186,7 +186,7 @@ def test_a_run_whose_lock_another_process_renews_undoes_nothing(inventory: Path,
     """The other may be undoing just that. Ended here after 3 s instead of 5 min; the undo is finished later."""
     patched = tmp_path / "patched.py"
     patched.write_text(
-        "import sys, chaos.kube.lease_lock as lock\nlock.REGAIN_TIMEOUT = 3.0\nfrom chaos.cli import app\napp.run()\n"
+        "import sys, chaos.cluster.lease_lock as lock\nlock.REGAIN_TIMEOUT = 3.0\nfrom chaos.cli import app\napp.run()\n"
     )
     command = [sys.executable, str(patched), "run", str(experiment(tmp_path)), "-i", str(inventory), "--plain"]
     run = subprocess.Popen(

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from chaos.clock.remote import RemoteClock
-from chaos.model.node_mark import PREFIX
+from chaos.core.clock.remote import RemoteClock
+from chaos.core.node_mark import PREFIX
 from tests.kit.kubectl_lab import Kubectl
 from tests.kit.processes import WALL, lab, nodefall, start, wait_for, write_experiment
 

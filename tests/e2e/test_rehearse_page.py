@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.snapshot.whatif.changes import CHANGES
+from chaos.cluster.snapshot.whatif.changes import CHANGES
 from tests.kit.processes import ROOT, WALL, nodefall
 from tests.kit.tutorial import blocks, commands, is_alike, run
 

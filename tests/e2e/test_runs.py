@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.store.recording import build_timeline, read_recording
+from chaos.core.store.recording import build_timeline, read_recording
 from tests.kit.nightly import others_nightly
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall, result_of
 

@@ -14,9 +14,9 @@ import pytest
 
 from chaos.app.connect import connect_cluster
 from chaos.app.labs import RunningLab, start_lab
-from chaos.model.command import HostCommand
-from chaos.model.inventory import Lab
-from chaos.model.windows import system_program
+from chaos.core.command import HostCommand
+from chaos.core.inventory import Lab
+from chaos.core.windows import system_program
 from tests.kit.contracts import SCHEDULE, WINDOWS_VICTIMS, use_ssh, windows_experiment
 from tests.kit.processes import nodefall, result_of
 

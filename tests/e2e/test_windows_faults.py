@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chaos.app.labs import make_inventory, start_lab
-from chaos.model.inventory import Lab
+from chaos.core.inventory import Lab
 from tests.kit.processes import WALL, nodefall, start, wait_for, write_experiment
 
 pytestmark = pytest.mark.lab

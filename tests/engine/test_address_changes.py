@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from chaos.model.action import Undo
-from chaos.model.plan import PlannedStep
+from chaos.core.action import Undo
+from chaos.core.plan import PlannedStep
 from tests.engine.test_inject import EMPTY, context_of
 from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession
 

@@ -8,23 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import chaos.facts
+import chaos.faults.readings
+from chaos.core.action import Target
+from chaos.core.command import PowerCapability, PowerCommand, PowerVerb
+from chaos.core.errors import Aborted
+from chaos.core.fact import HostFact
+from chaos.core.plan import PlannedStep
+from chaos.core.recording import RecordingEntry
+from chaos.core.registry import discover
 from chaos.engine.await_checks import AWAIT_SECONDS
 from chaos.engine.inject import inject
-from chaos.hosts.pool import Hosts
-from chaos.model.action import Target
-from chaos.model.command import PowerCapability, PowerCommand, PowerVerb
-from chaos.model.errors import Aborted
-from chaos.model.fact import HostFact
-from chaos.model.plan import PlannedStep
-from chaos.model.recording import RecordingEntry
-from chaos.model.registry import discover
+from chaos.machines.pool import Hosts
 from tests.engine.test_inject import context_of
 from tests.kit.actionkit import ACTIONS, prepare
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
 WITHOUT_STATE = Target("n1", power="wake-on-lan", power_capabilities=frozenset({PowerCapability.ON}))
-FACT = discover(chaos.facts, HostFact)["preparing-for-shutdown"]
+FACT = discover(chaos.faults.readings, HostFact)["preparing-for-shutdown"]
 LOGIND = str(FACT.command_for({}))
 
 
@@ -52,7 +52,7 @@ def power_on(
     session = FakeSession({LOGIND: answered(answer)} if answer else {})
     kube, progress, lines = FakeKube({}), FakeProgress(), list[RecordingEntry]()
     context = context_of(tmp_path, step, power.clock, session, kube)
-    hosts = Hosts(lambda _: session, lambda _: power, kube, discover(chaos.facts, HostFact), power.clock)
+    hosts = Hosts(lambda _: session, lambda _: power, kube, discover(chaos.faults.readings, HostFact), power.clock)
     context.services = replace(context.services, hosts=hosts, emit=lines.append, progress=progress)
     inject(context)
     return lines, progress.reports

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from chaos.core.action import FailsafeTimer
+from chaos.core.command import Delivery, Outcome
+from chaos.core.errors import Aborted
 from chaos.engine.failsafe import arm, disarm, failsafe_command
-from chaos.hosts.pool import Hosts
-from chaos.model.action import FailsafeTimer
-from chaos.model.command import Delivery, Outcome
-from chaos.model.errors import Aborted
+from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession
 
 HEAL = FailsafeTimer("nodefall-run-cut", 100.0, ("nft", "delete", "table", "inet", "nodefall"))

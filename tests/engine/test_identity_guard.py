@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-import chaos.facts
+import chaos.faults.readings
+from chaos.core.action import FactCheck, Undo, UndoStep
+from chaos.core.command import HostCommand, Outcome, PowerCommand, PowerVerb
+from chaos.core.errors import AnotherMachine, Refused
+from chaos.core.fact import HostFact
+from chaos.core.ports import Response
+from chaos.core.power_identity import PowerIdentity
+from chaos.core.registry import discover
+from chaos.core.result import UndoResult
+from chaos.core.store.journal import Journal, read_pending
 from chaos.engine.rollback import MISMATCH_SECONDS, PROOF_SECONDS, roll_back
-from chaos.hosts.host_key_pin import HostKeyPins
-from chaos.hosts.pool import Hosts
-from chaos.model.action import FactCheck, Undo, UndoStep
-from chaos.model.command import HostCommand, Outcome, PowerCommand, PowerVerb
-from chaos.model.errors import AnotherMachine, Refused
-from chaos.model.fact import HostFact
-from chaos.model.ports import Response
-from chaos.model.power_identity import PowerIdentity
-from chaos.model.registry import discover
-from chaos.model.result import UndoResult
-from chaos.store.journal import Journal, read_pending
+from chaos.machines.host_key_pin import HostKeyPins
+from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
-FACTS = discover(chaos.facts, HostFact)
+FACTS = discover(chaos.faults.readings, HostFact)
 MACHINE_ID = str(FACTS["machine-id"].command)
 PREPARING = str(FACTS["preparing-for-shutdown"].command)
 RESTART = HostCommand(("systemctl", "restart", "kubelet"))

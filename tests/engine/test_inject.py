@@ -13,27 +13,27 @@ import msgspec
 import pytest
 from msgspec import structs
 
-import chaos.facts
-from chaos.clock import SystemClock
+import chaos.faults.readings
+from chaos.core.action import FactCheck, FailsafeTimer, Undo, UndoStep
+from chaos.core.clock import SystemClock
+from chaos.core.command import Delivery, DrainRules, HostCommand, Outcome, PodsCommand, PodSelector, PodVerb
+from chaos.core.errors import Aborted
+from chaos.core.experiment import Experiment
+from chaos.core.fact import HostFact
+from chaos.core.plan import Plan, PlannedStep
+from chaos.core.ports import Armed, Clock, Response
+from chaos.core.recording import ActionRecord, RecordingEntry
+from chaos.core.registry import discover
+from chaos.core.result import RunResult
+from chaos.core.store.journal import Journal, read_pending
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.context import RunContext
 from chaos.engine.failsafe import failsafe_command
 from chaos.engine.inject import START_LEAD, inject
 from chaos.engine.inputs import RunInputs
 from chaos.engine.services import RunServices
 from chaos.engine.stop import Interrupted
-from chaos.hosts.pool import Hosts
-from chaos.model.action import FactCheck, FailsafeTimer, Undo, UndoStep
-from chaos.model.command import Delivery, DrainRules, HostCommand, Outcome, PodsCommand, PodSelector, PodVerb
-from chaos.model.errors import Aborted
-from chaos.model.experiment import Experiment
-from chaos.model.fact import HostFact
-from chaos.model.plan import Plan, PlannedStep
-from chaos.model.ports import Armed, Clock, Response
-from chaos.model.recording import ActionRecord, RecordingEntry
-from chaos.model.registry import discover
-from chaos.model.result import RunResult
-from chaos.model.verdict import Status, Verdict
-from chaos.store.journal import Journal, read_pending
+from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeGuard, FakeKube, FakeProgress, FakeSession, answered
 
 HEAL = FailsafeTimer("nodefall-x", 60.0, ("true",))
@@ -82,7 +82,7 @@ def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSessi
     services = RunServices(
         clock=clock,
         kube=kube,
-        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, HostFact), clock),
+        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.faults.readings, HostFact), clock),
         journal=Journal(folder),
         progress=FakeProgress(),
         emit=lambda line: None,

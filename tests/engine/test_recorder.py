@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from chaos.core import redaction
+from chaos.core.decode import decode
+from chaos.core.kube import Metadata, Pod
+from chaos.core.recording import DecodedEntry, RecordingEntry
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.store.recording_writer import RecordingWriter
 from chaos.engine.recorder import Recorder
-from chaos.model import redaction
-from chaos.model.decode import decode
-from chaos.model.kube import Metadata, Pod
-from chaos.model.recording import DecodedEntry, RecordingEntry
-from chaos.store.recording import build_timeline, read_recording
-from chaos.store.recording_writer import RecordingWriter
 from tests.kit.fakes import FakeClock
 
 

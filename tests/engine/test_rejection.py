@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.engine.rejection import had_no_effect
-from chaos.model.command import (
+from chaos.core.command import (
     Command,
     Delivery,
     HostCommand,
@@ -18,6 +17,7 @@ from chaos.model.command import (
     PowerVerb,
     TaintsCommand,
 )
+from chaos.engine.rejection import had_no_effect
 
 STOP = HostCommand(("systemctl", "stop", "x.service"))
 PATCH = KubeCommand("PATCH", "/api/v1/nodes/n1", {})

@@ -16,13 +16,13 @@ from msgspec import structs
 from chaos.app import run_setup
 from chaos.app.null_progress import Unwatched
 from chaos.app.run_setup import LiveJudge
+from chaos.core.action import ProofStatus, Undo
+from chaos.core.plan import PlannedStep
+from chaos.core.result import RunResult, StepResult
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.context import RunContext
-from chaos.judge.context import Options
-from chaos.model.action import ProofStatus, Undo
-from chaos.model.plan import PlannedStep
-from chaos.model.result import RunResult, StepResult
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status, Verdict
+from chaos.verdicts.judge.context import Options
 from tests.engine.test_inject import EMPTY, context_of
 from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-import chaos.actions
-import chaos.facts
+import chaos.faults.actions
+import chaos.faults.readings
+from chaos.core.action import FactCheck, Target, Undo, UndoStep
+from chaos.core.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
+from chaos.core.errors import Refused
+from chaos.core.fact import HostFact
+from chaos.core.ports import Response
+from chaos.core.registry import discover
+from chaos.core.store.journal import Journal, read_pending
 from chaos.engine.rollback import PROOF_SECONDS, UndoRules, roll_back
-from chaos.facts.logind import POWERS_OFF
-from chaos.hosts.pool import Hosts
-from chaos.model.action import FactCheck, Target, Undo, UndoStep
-from chaos.model.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
-from chaos.model.errors import Refused
-from chaos.model.fact import HostFact
-from chaos.model.ports import Response
-from chaos.model.registry import discover
-from chaos.store.journal import Journal, read_pending
+from chaos.faults.readings.logind import POWERS_OFF
+from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
-ACTIONS = discover(chaos.actions, "ACTION")
-FACTS = discover(chaos.facts, HostFact)
+ACTIONS = discover(chaos.faults.actions, "ACTION")
+FACTS = discover(chaos.faults.readings, HostFact)
 LOCKS = str(FACTS["inhibitor-locks"].command)
 LOCKED = answered(
     '{"type":"a(ssssuu)","data":[[["shutdown","kubelet","Kubelet needs time to handle node shutdown","delay",0,8]]]}'
@@ -278,7 +278,7 @@ def test_undo_continues_after_any_failure(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_every_host_command_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "chaos.hosts")
+    caplog.set_level(logging.DEBUG, "chaos.machines")
     world = World(tmp_path, FakeSession({"true": answered(exit_code=3)}), None)
     world.hosts.send("n1", HostCommand(("true",)))
     with pytest.raises(Refused):

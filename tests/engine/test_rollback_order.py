@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.model.command import Delivery, Outcome
+from chaos.core.command import Delivery, Outcome
 from tests.engine.test_rollback import LOCKED, LOCKS, NOT_READY, READY, UNLOCKED, UP, Stopped, World, undo_of
 from tests.kit.fakes import FakePower, FakeSession, answered
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import chaos.facts
+import chaos.faults.readings
+from chaos.core.action import FactCheck, Undo, UndoStep
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Delivery, HostCommand, Outcome
+from chaos.core.fact import HostFact
+from chaos.core.ports import Response
+from chaos.core.registry import discover
+from chaos.core.result import UndoResult
+from chaos.core.store.journal import Journal, read_pending
 from chaos.engine.rollback import roll_back
-from chaos.hosts.pool import Hosts
-from chaos.model.action import FactCheck, Undo, UndoStep
-from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Delivery, HostCommand, Outcome
-from chaos.model.fact import HostFact
-from chaos.model.ports import Response
-from chaos.model.registry import discover
-from chaos.model.result import UndoResult
-from chaos.store.journal import Journal, read_pending
+from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession, answered
 
 READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
@@ -24,7 +24,7 @@ START = HostCommand(("systemctl", "start", "cron.service"))
 def undo(directory: Path, session: FakeSession, proof: tuple[FactCheck, ...]) -> UndoResult:
     clock = FakeClock()
     kube = FakeKube({"/api/v1/nodes/n1": READY})
-    hosts = Hosts(lambda _: session, lambda _: None, kube, discover(chaos.facts, HostFact), clock)
+    hosts = Hosts(lambda _: session, lambda _: None, kube, discover(chaos.faults.readings, HostFact), clock)
     journal = Journal(directory)
     journal.record_intent("step", "command", "n1", Undo((UndoStep(START),), proof), clock.now())
     (result,) = roll_back(journal, hosts, clock, FakeProgress())

@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from chaos.cluster.lease_lock import ClusterLock, Identity
+from chaos.core.action import Undo
+from chaos.core.command import HostCommand
+from chaos.core.plan import PlannedStep
+from chaos.core.ports import Response, Sink
+from chaos.core.recording import RecordingEntry
+from chaos.core.result import RunResult
 from chaos.engine.context import RunContext
 from chaos.engine.run import execute
-from chaos.kube.lease_lock import ClusterLock, Identity
-from chaos.model.action import Undo
-from chaos.model.command import HostCommand
-from chaos.model.plan import PlannedStep
-from chaos.model.ports import Response, Sink
-from chaos.model.recording import RecordingEntry
-from chaos.model.result import RunResult
 from tests.engine.test_inject import EMPTY, OneOutcome, context_of
 from tests.kit.fakes import FakeClock, FakeKube, answered
 

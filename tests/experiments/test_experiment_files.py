@@ -9,8 +9,8 @@ import pytest
 
 from chaos.app.load import load
 from chaos.app.registry import load_registry
+from chaos.documents.inventory import load_inventory
 from chaos.lab.breakages import BREAKAGES, Breakage
-from chaos.load.inventory import load_inventory
 from tests.kit.experiment_runs import BUNDLED
 from tools import experiments_readme
 

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.app.gameday import load_game_day, outline
 from chaos.app.registry import load_registry
-from chaos.load.inventory import load_inventory
+from chaos.documents.inventory import load_inventory
 
 ROOT = Path(__file__).parents[2]
 GAMEDAYS = sorted((ROOT / "experiments" / "gamedays").glob("*.yaml"))

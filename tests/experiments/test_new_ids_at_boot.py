@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
 from tests.experiments.test_over_pods import ON_LINUX, stops_exec
 from tests.kit.experiment_runs import BUNDLED, IS_WHOLE
 from tests.kit.rehearsals import outcome, rehearse

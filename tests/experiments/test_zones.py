@@ -14,11 +14,11 @@ from chaos.app.judge import JudgedRun
 from chaos.app.lab_spec import lab_spec
 from chaos.app.load import load
 from chaos.app.registry import load_registry
+from chaos.core.action import ProofStatus
+from chaos.core.errors import Refused
+from chaos.core.inventory import Lab
 from chaos.lab.facade import LabSpec
-from chaos.model.action import ProofStatus
-from chaos.model.errors import Refused
-from chaos.model.inventory import Lab
-from chaos.rehearse.run import rehearse_once
+from chaos.rehearsal.run import rehearse_once
 from tests.kit.processes import EXPERIMENTS
 from tests.kit.rehearsals import START
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chaos.app.registry import load_registry
+from chaos.core.experiment import TargetSpec
+from chaos.documents.experiment import load_experiment
 from chaos.gameday.blast_radius import BlastRadius, blast_radius, worst
-from chaos.load.experiment import load_experiment
-from chaos.model.experiment import TargetSpec
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 

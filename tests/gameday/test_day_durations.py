@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from chaos.core.bound import FACTS, POD_FACTS
+from chaos.core.experiment import Experiment
 from chaos.gameday.durations import ASSUMED, experiment_duration
-from chaos.model.bound import FACTS, POD_FACTS
-from chaos.model.experiment import Experiment
 
 STEADY = [{"assert": "nodes-ready"}]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from chaos.core.errors import Refused
 from chaos.gameday.opening import approve_day, open_day
 from chaos.gameday.state import Approval, DayRun, DayState, DayStatus, RunKey, RunStatus
 from chaos.gameday.transitions import approve, before_fault, begin, finish, halt
-from chaos.model.errors import Refused
 
 HASH = "a" * 64
 A = RunKey("a", "", 1)

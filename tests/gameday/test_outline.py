@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chaos.app.registry import load_registry
+from chaos.documents.experiment import load_experiment
 from chaos.gameday.document import GameDay
 from chaos.gameday.outline import Outline, OutlineRequest, PlannedMoment, make_outline
-from chaos.load.experiment import load_experiment
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

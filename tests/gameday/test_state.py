@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from chaos.core.errors import Refused
+from chaos.core.redaction import register_secret
 from chaos.gameday import transitions
 from chaos.gameday.document import MAX_RUNS, GameDay
 from chaos.gameday.notifier import EventKind, Undelivered
@@ -32,8 +34,6 @@ from chaos.gameday.state import (
 )
 from chaos.gameday.state_json import MAX_BYTES, decode, encode
 from chaos.gameday.transitions import MAX_ATTEMPTS, StateConflict, before_fault, begin, finish, halt, recover, resume
-from chaos.model.errors import Refused
-from chaos.model.redaction import register_secret
 
 HEAD = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "GameDay", "metadata": {"name": "day"}}
 HASH = "a" * 64

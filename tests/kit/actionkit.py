@@ -6,15 +6,15 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-import chaos.actions.windows
-from chaos.hosts.windows_command_line import quote_argument
-from chaos.model.action import AnyAction, Target, UndoStep
-from chaos.model.command import Command, HostCommand
-from chaos.model.encoded_script import decode_script
-from chaos.model.registry import discover
+import chaos.faults.actions.windows
+from chaos.core.action import AnyAction, Target, UndoStep
+from chaos.core.command import Command, HostCommand
+from chaos.core.encoded_script import decode_script
+from chaos.core.registry import discover
+from chaos.machines.windows_command_line import quote_argument
 
-ACTIONS: dict[str, AnyAction] = discover(chaos.actions, "ACTION")
-WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.actions.windows, "ACTION")
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, "ACTION")
 LOCKED = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
 BARE = Target("n1", facts={"shared-kernel": False}, tag="run-step")
 NODE = Target("n1", power="redfish", facts=LOCKED, tag="run-step")

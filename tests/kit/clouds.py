@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chaos.hosts.driver import HostContext
-from chaos.hosts.power.secrets import SecretContext
-from chaos.hosts.transports.settings import LocalUser
-from chaos.model.inventory import Inventory
+from chaos.core.inventory import Inventory
+from chaos.machines.driver import HostContext
+from chaos.machines.power.secrets import SecretContext
+from chaos.machines.transports.settings import LocalUser
 from tests.kit.bmcs import free_port, within
 
 _AWS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}

@@ -7,15 +7,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.clock import SystemClock
-from chaos.hosts.pod.helpers import HelperPods
-from chaos.hosts.pod.manifest import PodOptions
-from chaos.hosts.pod.session import PodSession
-from chaos.hosts.pod.slot import HelperSlot
-from chaos.hosts.transports.containers import Container
-from chaos.hosts.transports.docker import DockerSession
-from chaos.hosts.transports.ssh import open_session
-from chaos.model.ports import Session
+from chaos.core.clock import SystemClock
+from chaos.core.ports import Session
+from chaos.machines.pod.helpers import HelperPods
+from chaos.machines.pod.manifest import PodOptions
+from chaos.machines.pod.session import PodSession
+from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import DockerSession
+from chaos.machines.transports.ssh import open_session
 from tests.kit.exec_server import exec_server
 from tests.kit.machines import Docker
 from tests.kit.sshd import serving

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chaos.kube.errors import KubeUnreachable
-from chaos.model.ports import Response
+from chaos.cluster.errors import KubeUnreachable
+from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from chaos.core.metrics import Metric, Sample
 from chaos.gameday.notifier import DayEvent, EventKind
-from chaos.model.metrics import Metric, Sample
-from chaos.notify.requester import Requester
+from chaos.gameday.notify.requester import Requester
 
 NOW = 1_790_000_000.0
 METRICS = (

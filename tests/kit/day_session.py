@@ -17,9 +17,9 @@ from chaos.app.day.store import DayStore
 from chaos.app.gameday import load_game_day
 from chaos.app.null_progress import NullProgress
 from chaos.app.registry import load_registry
+from chaos.core.inventory import Inventory
+from chaos.core.ports import Response
 from chaos.gameday.transitions import take_over
-from chaos.model.inventory import Inventory
-from chaos.model.ports import Response
 from tests.kit.day_api import ConfigMaps
 from tests.kit.fakes import FakeClock
 from tests.kit.gamedays import write_day

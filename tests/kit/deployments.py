@@ -15,7 +15,7 @@ import yaml
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.gameday import load_game_day
 from chaos.app.registry import load_registry
-from chaos.deploy.deployment import Deployment
+from chaos.gameday.deploy.deployment import Deployment
 from tests.kit.gamedays import write_day
 
 SCHEMAS = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / "v1.36.0-local-strict"

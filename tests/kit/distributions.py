@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.cli.lab.workload import wait_for_nodes
-from chaos.clock import SystemClock
-from chaos.kube.client import connect
+from chaos.cluster.client import connect
+from chaos.core.clock import SystemClock
 from tests.kit.processes import ROOT, WALL, environment
 
 Node = dict[str, Any]

@@ -23,17 +23,17 @@ from chaos.app.null_progress import NullProgress
 from chaos.app.plan import plan
 from chaos.app.registry import load_registry
 from chaos.app.run_setup import RunSetup
+from chaos.core.decode import decode
+from chaos.core.recording import RecordingEntry
+from chaos.core.result import RunResult
+from chaos.core.store.journal import Journal
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.lab.facade import LabSpec
-from chaos.model.decode import decode
-from chaos.model.recording import RecordingEntry
-from chaos.model.result import RunResult
-from chaos.rehearse.connection import connect_directly
-from chaos.rehearse.garbage import rare_collections
-from chaos.rehearse.judging import SparseJudge
-from chaos.rehearse.lock import SoleHolder
-from chaos.store.journal import Journal
+from chaos.rehearsal.connection import connect_directly
+from chaos.rehearsal.garbage import rare_collections
+from chaos.rehearsal.judging import SparseJudge
+from chaos.rehearsal.lock import SoleHolder
 from tests.kit.disturbance import DisturbancePlan
 from tests.kit.disturbed_rows import LATE, Row, Statuses, measured, name_of, statuses
 from tests.kit.lab_transport import lab_client

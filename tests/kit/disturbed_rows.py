@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from chaos.model.result import RunResult
-from chaos.model.verdict import Status, Verdict
+from chaos.core.result import RunResult
+from chaos.core.verdict import Status, Verdict
 from tests.kit.disturbance import DisturbancePlan
 
 NAMES = ("graceful-poweroff", "cordon", "no-execute-tolerated-for-a-time", "drain-blocked", "power-cut", "lease-stops")

@@ -19,8 +19,8 @@ from chaos.app.load import load
 from chaos.app.null_progress import NullProgress
 from chaos.app.registry import load_registry
 from chaos.app.run import RunRequest, run
-from chaos.model.inventory import Inventory, Lab
-from chaos.model.result import RunResult
+from chaos.core.inventory import Inventory, Lab
+from chaos.core.result import RunResult
 from tests.kit.disturbance import DisturbancePlan
 from tests.kit.disturbed_rows import STARVED, Row, Statuses, measured, name_of, statuses
 from tests.kit.disturbing import Disturbance, DisturbedApi

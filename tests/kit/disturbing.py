@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from chaos.kube.errors import RESET, KubeUnreachable
-from chaos.kube.watch_codec import split_lines
-from chaos.kube.watch_stream import WatchStream
-from chaos.model.errors import NodefallError
-from chaos.model.ports import Clock
+from chaos.cluster.errors import RESET, KubeUnreachable
+from chaos.cluster.watch_codec import split_lines
+from chaos.cluster.watch_stream import WatchStream
+from chaos.core.errors import NodefallError
+from chaos.core.ports import Clock
 from tests.kit.disturbance import DisturbancePlan
 
 _POLL = 0.003  # wall seconds

@@ -12,50 +12,50 @@ from typing import Any
 
 import msgspec
 
-import chaos.actions
-import chaos.assertions
-import chaos.facts
+import chaos.faults.actions
+import chaos.faults.readings
+import chaos.verdicts.assertions
 from chaos.app.load import api_reads
-from chaos.clock import SystemClock
+from chaos.cluster.cluster_snapshot import get_objects
+from chaos.core.action import AnyAction, Target
+from chaos.core.clock import SystemClock
+from chaos.core.cluster_view import ClusterView
+from chaos.core.decode import decode
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Refused, Unreachable
+from chaos.core.fact import HostFact
+from chaos.core.kube import Node
+from chaos.core.ports import Clock, PowerControl, Response, Session
+from chaos.core.registry import PluginRegistry, discover
+from chaos.core.result import RunResult
+from chaos.core.store.journal import Journal
+from chaos.core.verdict import Verdict
+from chaos.documents.experiment import load_experiment
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
+from chaos.engine.inspection import inspect_hosts
+from chaos.engine.planning.planner import PlanInputs, make_plan
+from chaos.engine.preflight.observations import HostObservations
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.engine.services import RunServices
 from chaos.engine.state import RunState
 from chaos.engine.stop import StopRequest
-from chaos.hosts.inspection import inspect_hosts
-from chaos.hosts.observer import HostObserver
-from chaos.hosts.pool import Hosts
-from chaos.hosts.transports.containers import Container
-from chaos.hosts.transports.docker import DockerSession
-from chaos.hosts.transports.retry import RetryingSession
-from chaos.hosts.transports.settings import HostSettings
-from chaos.hosts.transports.ssh import open_session
-from chaos.judge.context import Options, bind
-from chaos.judge.judge import judge, steady_state
-from chaos.kube.cluster_snapshot import get_objects
-from chaos.load.experiment import load_experiment
-from chaos.model.action import AnyAction, Target
-from chaos.model.decode import decode
-from chaos.model.duration import parse_duration
-from chaos.model.errors import Refused, Unreachable
-from chaos.model.fact import HostFact
-from chaos.model.kube import Node
-from chaos.model.ports import Clock, PowerControl, Response, Session
-from chaos.model.registry import PluginRegistry, discover
-from chaos.model.result import RunResult
-from chaos.model.verdict import Verdict
-from chaos.plan.cluster import ClusterView
-from chaos.plan.planner import PlanInputs, make_plan
-from chaos.preflight.observations import HostObservations
-from chaos.store.journal import Journal
+from chaos.machines.observer import HostObserver
+from chaos.machines.pool import Hosts
+from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import DockerSession
+from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.settings import HostSettings
+from chaos.machines.transports.ssh import open_session
+from chaos.verdicts.judge.context import Options, bind
+from chaos.verdicts.judge.judge import judge, steady_state
 from tests.kit.fakes import FakeGuard, FakeKube, FakeProgress
 from tests.kit.kind_standin import StandIn
 from tests.kit.machines import RealHost
 from tests.kit.vms import VirtualMachine
 
-CATALOGUE = PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
 Machine = RealHost | VirtualMachine
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitor-locks")
 
@@ -88,7 +88,7 @@ def open_hosts(
     def power(name: str) -> PowerControl | None:
         return hosts[name].power()
 
-    return Hosts(session, power, kube or FakeKube(answers), discover(chaos.facts, HostFact), clock)
+    return Hosts(session, power, kube or FakeKube(answers), discover(chaos.faults.readings, HostFact), clock)
 
 
 def _node(name: str) -> dict[str, Any]:

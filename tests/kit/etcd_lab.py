@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import chaos.facts
+import chaos.faults.readings
+from chaos.core.fact import HostFact
+from chaos.core.registry import discover
 from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.process import HostSystem, Process
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell
 from chaos.lab.spec import LabSpec, NodeSpec, StaticPod
-from chaos.model.fact import HostFact
-from chaos.model.registry import discover
 from tests.kit.lab_host import PassingTime
 from tests.kit.program_run import ReadLine, Write, run_program
 
-FACTS = discover(chaos.facts, HostFact)
+FACTS = discover(chaos.faults.readings, HostFact)
 CLIENT = {"runtime-client": "/usr/bin/crictl", "runtime-socket": "/run/containerd/containerd.sock"}
 ETCD = StaticPod(name="etcd", labels={"component": "etcd"})
 

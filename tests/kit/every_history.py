@@ -1,6 +1,6 @@
 """A naive judge of the readiness of two objects: it enumerates the histories that fit a recording, and judges each.
 
-It shares no code with :mod:`chaos.judge`: what proofs and lists mean is written here once more. Times are in seconds
+It shares no code with :mod:`chaos.verdicts.judge`: what proofs and lists mean is written here once more. Times are in seconds
 after T0.
 """
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from chaos.model.command import Delivery, HostCommand, Outcome, PowerState
-from chaos.model.errors import NodefallError
-from chaos.model.ports import ON_OFF_STATE, Armed, Response
-from chaos.model.threads import SYSTEM_THREADS
-from chaos.model.verdict import Verdict
+from chaos.core.command import Delivery, HostCommand, Outcome, PowerState
+from chaos.core.errors import NodefallError
+from chaos.core.ports import ON_OFF_STATE, Armed, Response
+from chaos.core.threads import SYSTEM_THREADS
+from chaos.core.verdict import Verdict
 
 
 class FakeClock:

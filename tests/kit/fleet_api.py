@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.fleet import agent, control, coordinator, member
+from chaos.cluster.day_records import read_day, write_day
+from chaos.cluster.errors import KubeUnreachable
+from chaos.core.inventory import Inventory
+from chaos.core.ports import Response
 from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict
 from chaos.gameday.state_json import decode, encode
-from chaos.kube.day_records import read_day, write_day
-from chaos.kube.errors import KubeUnreachable
-from chaos.model.inventory import Inventory
-from chaos.model.ports import Response
 from tests.kit.day_session import DayClock
 from tests.kit.fakes import FakeKube
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.app.day.store import DayStore, existing
+from chaos.cluster.client import connect
 from chaos.gameday.transitions import halt
-from chaos.kube.client import connect
 from tests.kit.kubectl_lab import Kubectl
 from tests.kit.processes import WALL, nodefall, start, wait_for, write_experiment
 

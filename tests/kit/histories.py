@@ -31,10 +31,10 @@ from chaos.app.load import load
 from chaos.app.null_progress import NullProgress
 from chaos.app.registry import load_registry
 from chaos.app.run import RunHooks, RunRequest, run
-from chaos.kube import lease_lock
-from chaos.kube.replica import PREFIX
-from chaos.model.inventory import Inventory, Lab
-from chaos.model.labels import LOCK_NAME
+from chaos.cluster import lease_lock
+from chaos.cluster.replica import PREFIX
+from chaos.core.inventory import Inventory, Lab
+from chaos.core.labels import LOCK_NAME
 from tests.kit.experiment_runs import BUNDLED
 from tests.kit.processes import EXPERIMENTS, ROOT
 

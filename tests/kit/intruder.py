@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chaos.kube.client import connect
-from chaos.kube.lease import PROCESS
-from chaos.kube.replica import PREFIX
-from chaos.model.command import MERGE_PATCH
+from chaos.cluster.client import connect
+from chaos.cluster.lease import PROCESS
+from chaos.cluster.replica import PREFIX
+from chaos.core.command import MERGE_PATCH
 
 _CONFIGMAPS = "/api/v1/namespaces/kube-system/configmaps"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/nodefall"

@@ -23,10 +23,10 @@ from typing import Any
 
 import yaml
 
-from chaos.clock import RemoteClock
-from chaos.kube.client import ApiClient, connect
-from chaos.model.command import MERGE_PATCH
-from chaos.model.errors import NodefallError
+from chaos.cluster.client import ApiClient, connect
+from chaos.core.clock import RemoteClock
+from chaos.core.command import MERGE_PATCH
+from chaos.core.errors import NodefallError
 from tests.kit.processes import WALL, environment
 
 _LABEL = "batch.kubernetes.io/job-name"

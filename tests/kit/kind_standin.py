@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.labels import ZONE_LABEL
-from chaos.model.ports import Clock, Response, Sink
-from chaos.model.recording import RecordingEntry
+from chaos.core.labels import ZONE_LABEL
+from chaos.core.ports import Clock, Response, Sink
+from chaos.core.recording import RecordingEntry
 from tests.kit.fakes import FakeKube
 from tests.kit.vms import VirtualMachine
 

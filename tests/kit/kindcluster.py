@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from chaos.hosts.transports.containers import find_engine
-from chaos.kube.client import connect
-from chaos.load.inventory import load_inventory
-from chaos.model.inventory import Inventory
+from chaos.cluster.client import connect
+from chaos.core.inventory import Inventory
+from chaos.documents.inventory import load_inventory
+from chaos.machines.transports.containers import find_engine
 
 _ANSWER = 120
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -19,10 +19,10 @@ from multidict import CIMultiDict
 from urllib3 import Timeout
 from urllib3.exceptions import NewConnectionError, ProtocolError, ReadTimeoutError
 
-from chaos.kube.client import ApiClient
+from chaos.cluster.client import ApiClient
 from chaos.lab.facade import Answer, DirectLab, Task
-from chaos.rehearse.kube import CONTROLLERS, DirectKube
-from chaos.rehearse.turns import Turns
+from chaos.rehearsal.kube import CONTROLLERS, DirectKube
+from chaos.rehearsal.turns import Turns
 from tests.kit.disturbance import DisturbancePlan
 
 
@@ -41,7 +41,7 @@ def _configuration(token: str) -> Any:
 
 
 class LabPool:
-    """Stands in for urllib3's PoolManager, as chaos.kube uses it."""
+    """Stands in for urllib3's PoolManager, as chaos.cluster uses it."""
 
     def __init__(self, lab: DirectLab, turns: Turns, plan: DisturbancePlan | None) -> None:
         self.lab, self.turns, self.plan = lab, turns, plan

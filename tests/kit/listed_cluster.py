@@ -9,10 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from chaos.kube.errors import REFUSED, KubeUnreachable
-from chaos.model.errors import NodefallError, Unreachable
-from chaos.model.ports import Response
-from chaos.snapshot.kinds import KINDS
+from chaos.cluster.errors import REFUSED, KubeUnreachable
+from chaos.cluster.snapshot.kinds import KINDS
+from chaos.core.errors import NodefallError, Unreachable
+from chaos.core.ports import Response
 from tests.kit.fakes import FakeClock, FakeKube
 
 Object = dict[str, Any]

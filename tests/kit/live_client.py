@@ -10,7 +10,7 @@ _SAME = ("origin", "window", "namespace", "states", "omitted", "steps", "undo", 
 
 
 class LiveClient:
-    """Reads messages as ``chaos/report/assets/live_data.js`` does."""
+    """Reads messages as ``chaos/reports/run/assets/live_data.js`` does."""
 
     def __init__(self) -> None:
         self.order: list[str] = []

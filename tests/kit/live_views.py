@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from chaos.cli.run.progress_state import ProgressState
 from chaos.cli.run.view.view_state import ViewState
-from chaos.model.judgement import Judgement
-from chaos.model.kube import Metadata, Node, Workload, WorkloadSpec, WorkloadStatus
-from chaos.model.recording import ActionRecord
-from chaos.model.timeline import Entry, Timeline
-from chaos.model.verdict import Status, Verdict
+from chaos.core.judgement import Judgement
+from chaos.core.kube import Metadata, Node, Workload, WorkloadSpec, WorkloadStatus
+from chaos.core.recording import ActionRecord
+from chaos.core.timeline import Entry, Timeline
+from chaos.core.verdict import Status, Verdict
 from tests.kit.small_timelines import node, pod
 
 START = 1_790_000_000.0

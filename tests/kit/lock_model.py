@@ -1,6 +1,6 @@
 """The state machines of the Lease, the takeover, the undo and the journal in the cluster, explored breadth-first.
 
-Every decision about the Lease is that of ``chaos.kube.lease``. A process does one thing at a time, in any order with
+Every decision about the Lease is that of ``chaos.cluster.lease``. A process does one thing at a time, in any order with
 the others; between any two, time may pass, which is also how a process pauses. Requests are done by the server at any
 time after they are sent, even if their process is dead or has given up waiting. Check and injection are one event: what
 hangs between the two for longer than the margin of the Lease cannot be prevented by any lock.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from chaos.kube.lease import Decision, Leadership, LeaseRecord, ObservedLease, decide, next_fence, observe
+from chaos.cluster.lease import Decision, Leadership, LeaseRecord, ObservedLease, decide, next_fence, observe
 
 TICK, OLDEST = 15.0, 45.0  # a tenure ends with the second tick, a Lease expires with the third
 BREAKS = (

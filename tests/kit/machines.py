@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.hosts.power.docker import DockerControl
-from chaos.hosts.transports.containers import Container
-from chaos.model.ports import PowerControl
+from chaos.core.ports import PowerControl
+from chaos.machines.power.docker import DockerControl
+from chaos.machines.transports.containers import Container
 
 PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,nftables,iptables,iproute2,procps,curl,socat,iputils-ping,"

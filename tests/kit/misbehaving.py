@@ -19,9 +19,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from chaos.kube.client import ApiClient, connect
-from chaos.model.recording import Currency, RecordingEntry
-from chaos.model.threads import SYSTEM_THREADS
+from chaos.cluster.client import ApiClient, connect
+from chaos.core.recording import Currency, RecordingEntry
+from chaos.core.threads import SYSTEM_THREADS
 
 PATIENCE = 60.0  # wall seconds until a test gives up
 JSON = dict[str, Any]

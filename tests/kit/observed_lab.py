@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from chaos.clock import RemoteClock
-from chaos.kube.client import connect
+from chaos.cluster.client import connect
+from chaos.cluster.observers.cluster import ClusterObservers
+from chaos.core.clock import RemoteClock
+from chaos.core.recording import RecordingEntry
 from chaos.lab.apiserver.store.store import Change
 from chaos.lab.objects.accessors import Object
 from chaos.lab.server.lab import Lab
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec
-from chaos.model.recording import RecordingEntry
-from chaos.observers.cluster import ClusterObservers
 
 KINDS = ("pods", "nodes", "events", "leases")
 PODS = 12

@@ -10,13 +10,13 @@ import msgspec
 
 from chaos.app.load import load
 from chaos.app.registry import load_registry
-from chaos.forecast.sample import Sample
 from chaos.lab.cluster import Cluster
 from chaos.lab.facade import DirectLab, LabSpec
-from chaos.outcome.acceptance import SIMULATED_RESOLUTION, Row, Terms, compare_outcome
-from chaos.outcome.bands import bands
-from chaos.rehearse.copies import LabCopy, Source, lab_source, snapshot_source
-from chaos.rehearse.many import Rehearsals
+from chaos.rehearsal.copies import LabCopy, Source, lab_source, snapshot_source
+from chaos.rehearsal.forecast.sample import Sample
+from chaos.rehearsal.many import Rehearsals
+from chaos.verdicts.outcome.acceptance import SIMULATED_RESOLUTION, Row, Terms, compare_outcome
+from chaos.verdicts.outcome.bands import bands
 from tests.kit.lab_copies import save
 from tests.kit.processes import EXPERIMENTS
 from tests.kit.rehearsals import settings_of

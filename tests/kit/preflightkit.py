@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-import chaos.preflight.checks
-from chaos.model.action import Target
-from chaos.model.inventory import Inventory
-from chaos.model.kube import Node, Pod
-from chaos.model.registry import discover
-from chaos.plan.cluster import ClusterView
-from chaos.preflight.check import Check, Diagnosis
-from chaos.preflight.observations import (
+import chaos.engine.preflight.checks
+from chaos.core.action import Target
+from chaos.core.cluster_view import ClusterView
+from chaos.core.inventory import Inventory
+from chaos.core.kube import Node, Pod
+from chaos.core.registry import discover
+from chaos.engine.preflight.check import Check, Diagnosis
+from chaos.engine.preflight.observations import (
     LISTS,
     ClusterObservations,
     ExperimentNeeds,
@@ -22,7 +22,7 @@ from chaos.preflight.observations import (
     Need,
 )
 
-CHECKS: dict[str, Check] = discover(chaos.preflight.checks, Check)
+CHECKS: dict[str, Check] = discover(chaos.engine.preflight.checks, Check)
 OWN = LocalIdentity("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")
 FACTS: dict[str, Any] = {
     "machine-id": "fedcba9876543210fedcba9876543210",

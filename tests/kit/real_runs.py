@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from chaos.judge.context import Options
-from chaos.judge.judge import judge
-from chaos.model.experiment import Experiment
-from chaos.model.recording import RecordingEntry
-from chaos.model.result import RunResult, StepResult
-from chaos.store.recording import build_timeline, read_recording
+from chaos.core.experiment import Experiment
+from chaos.core.recording import RecordingEntry
+from chaos.core.result import RunResult, StepResult
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.judge import judge
 from tests.kit.story import RECORDINGS, manifests, plugin_registry, shipped
 
 

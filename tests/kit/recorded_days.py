@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chaos.day_report.record import ClusterRecord, EntryRecord
-from chaos.day_report.view import DayView, make_view
+from chaos.core.action import ProofStatus
+from chaos.core.result import ForeignFault, RunResult, StepResult, UndoResult
+from chaos.core.verdict import Status
+from chaos.core.verdict import Verdict as Judged
 from chaos.gameday.notifier import EventKind, Undelivered
 from chaos.gameday.state import Approval, DayRun, DayState, Halt, PastWait, RunKey, RunStatus, Verdict, Waiting
-from chaos.model.action import ProofStatus
-from chaos.model.result import ForeignFault, RunResult, StepResult, UndoResult
-from chaos.model.verdict import Status
-from chaos.model.verdict import Verdict as Judged
+from chaos.reports.day.record import ClusterRecord, EntryRecord
+from chaos.reports.day.view import DayView, make_view
 
 BEGIN = 1_796_115_600.0  # Tue 2026-12-01 09:00 UTC, 10:00 in Berlin
 WINDOW = {

@@ -15,16 +15,16 @@ import asyncssh
 import pytest
 from aiohttp import web
 
-import chaos.hosts.pool
+import chaos.machines.pool
 from chaos.app.labs import make_inventory
-from chaos.hosts.transports.script import command_line
+from chaos.core.command import HostCommand
+from chaos.core.fact import HostFact, find_fact
 from chaos.lab.bmc.redfish import RedfishServer
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.server.lab import Lab
 from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec, SharedIdentity
-from chaos.model.command import HostCommand
-from chaos.model.fact import HostFact, find_fact
+from chaos.machines.transports.script import command_line
 
 CONTROL_PLANE, WORKERS = "control-plane", ("worker-1", "worker-2", "worker-3")
 
@@ -104,7 +104,7 @@ def _record_resets(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
 
 
 def _record_reads(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
-    """Every command that a fact makes only reads; tests/facts has what these are."""
+    """Every command that a fact makes only reads; tests/faults/readings has what these are."""
 
     def find(facts: Any, reference: str) -> HostFact:
         fact = find_fact(facts, reference)
@@ -119,4 +119,4 @@ def _record_reads(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
         recording.command_for = record  # type: ignore[method-assign]
         return recording
 
-    patch.setattr(chaos.hosts.pool, "find_fact", find)
+    patch.setattr(chaos.machines.pool, "find_fact", find)

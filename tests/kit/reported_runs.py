@@ -7,10 +7,10 @@ import gzip
 import socket
 from pathlib import Path
 
-from chaos.model.result import RunResult
-from chaos.model.timeline import Timeline
-from chaos.store import run_directory
-from chaos.store.recording import build_timeline, read_recording
+from chaos.core.result import RunResult
+from chaos.core.store import run_directory
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.timeline import Timeline
 from tests.kit.experiment_runs import run
 
 Made = tuple[RunResult, Timeline]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.model.kube import (
+from chaos.core.kube import (
     Condition,
     Metadata,
     Node,
@@ -20,7 +20,7 @@ from chaos.model.kube import (
     WorkloadSpec,
     WorkloadStatus,
 )
-from chaos.model.timeline import Entry, Timeline
+from chaos.core.timeline import Entry, Timeline
 
 
 def node(status: str, *taints: str, name: str = "n1") -> Node:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.hosts.transports.settings import HostSettings
+from chaos.machines.transports.settings import HostSettings
 
 SSHD = Path("/usr/sbin/sshd")
 USER = pwd.getpwuid(os.getuid()).pw_name

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
 from tests.kit.processes import nodefall
 
 PATIENCE = 30.0

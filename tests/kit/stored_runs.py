@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from chaos.model.action import FactCheck, Undo
-from chaos.model.result import RESULT_VERSION, RunResult
-from chaos.model.stored_run import StoredRun
-from chaos.model.verdict import Status, Verdict, worst
-from chaos.store.journal import Journal
-from chaos.store.run_directory import EXPERIMENT, RESULT, RUN, RunInfo, save
-from chaos.store.run_history import read_run
+from chaos.core.action import FactCheck, Undo
+from chaos.core.result import RESULT_VERSION, RunResult
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import EXPERIMENT, RESULT, RUN, RunInfo, save
+from chaos.core.store.run_history import read_run
+from chaos.core.stored_run import StoredRun
+from chaos.core.verdict import Status, Verdict, worst
 
 NOW = 1795232133.0
 DAY = 86400.0

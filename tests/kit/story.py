@@ -11,17 +11,17 @@ from typing import Any, Self
 import msgspec
 import yaml
 
-import chaos.actions
-import chaos.assertions
-from chaos.judge.context import JudgeContext, Options, bind
-from chaos.judge.evaluate import evaluate
-from chaos.model.experiment import Expectation, Experiment
-from chaos.model.recording import RecordingEntry
-from chaos.model.registry import PluginRegistry, discover
-from chaos.model.result import RunResult
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status, Verdict
-from chaos.store.recording import build_timeline, read_recording
+import chaos.faults.actions
+import chaos.verdicts.assertions
+from chaos.core.experiment import Expectation, Experiment
+from chaos.core.recording import RecordingEntry
+from chaos.core.registry import PluginRegistry, discover
+from chaos.core.result import RunResult
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
+from chaos.verdicts.judge.context import JudgeContext, Options, bind
+from chaos.verdicts.judge.evaluate import evaluate
 
 T0 = 1_800_000_000.0
 _TESTS = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "Fa
 
 @cache
 def plugin_registry() -> PluginRegistry:
-    return PluginRegistry(discover(chaos.actions, "ACTION"), discover(chaos.assertions, "ASSERTION"))
+    return PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
 
 
 def details(result: RunResult) -> str:

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import yaml
 
 from chaos.app.labs import make_inventory
-from chaos.clock import RemoteClock
-from chaos.kube.replica import PREFIX
+from chaos.cluster.replica import PREFIX
+from chaos.core.clock import RemoteClock
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.hostshell.programs.mounts import mountinfo
 from chaos.lab.hostshell.programs.units import is_active

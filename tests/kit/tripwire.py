@@ -27,28 +27,34 @@ from typing import Any
 
 import msgspec
 
-import chaos.actions
-import chaos.actions.windows
-import chaos.assertions
 import chaos.engine.inject
 import chaos.engine.run
-import chaos.facts
-import chaos.facts.windows
+import chaos.faults.actions
+import chaos.faults.actions.windows
+import chaos.faults.readings
+import chaos.faults.readings.windows
+import chaos.verdicts.assertions
 from chaos.cli import app
+from chaos.cluster import lease_lock
+from chaos.cluster.lease_lock import ClusterLock
+from chaos.core.fact import HostFact
+from chaos.core.recording import RecordingEntry
+from chaos.core.registry import discover
+from chaos.core.store.journal import Journal
 from chaos.engine import rollback
 from chaos.engine.recorder import Recorder
-from chaos.kube import lease_lock
-from chaos.kube.lease_lock import ClusterLock
-from chaos.model.fact import HostFact
-from chaos.model.recording import RecordingEntry
-from chaos.model.registry import discover
-from chaos.report.renderer import load_renderers
-from chaos.store.journal import Journal
+from chaos.reports.run.renderer import load_renderers
 from tests.kit import shifted_clocks
 from tests.kit.deaths import DEATHS
 
 SLOW = (
-    *("kubernetes.client", "paramiko", "chaos.load.inventory", "chaos.kube.client", "chaos.hosts.power.redfish"),
+    *(
+        "kubernetes.client",
+        "paramiko",
+        "chaos.documents.inventory",
+        "chaos.cluster.client",
+        "chaos.machines.power.redfish",
+    ),
     *(
         "chaos.cli.run.run_impl",
         "chaos.cli.run.command",
@@ -56,9 +62,9 @@ SLOW = (
         "chaos.cli.undo.undo_impl",
         "chaos.app.run",
     ),
-    "chaos.hosts.transports.ssh",
-    "chaos.hosts.transports.winrm",
-    "chaos.hosts.winrm.session",
+    "chaos.machines.transports.ssh",
+    "chaos.machines.transports.winrm",
+    "chaos.machines.winrm.session",
 )
 HIT, NOTICED = "hit", "noticed"
 NOTICE = 10.0  # wall seconds in which a run must notice the loss of its lock
@@ -107,10 +113,10 @@ def _streams(job: Job) -> None:
 
 def warm() -> None:
     """Import what every command would: in the process that all of them are forked from."""
-    for package in (chaos.actions, chaos.actions.windows):
+    for package in (chaos.faults.actions, chaos.faults.actions.windows):
         discover(package, "ACTION")
-    discover(chaos.assertions, "ASSERTION")
-    for package in (chaos.facts, chaos.facts.windows):
+    discover(chaos.verdicts.assertions, "ASSERTION")
+    for package in (chaos.faults.readings, chaos.faults.readings.windows):
         discover(package, HostFact)
     load_renderers()
     for name in SLOW:

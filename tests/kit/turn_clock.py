@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.core.ports import Observer
 from chaos.lab.facade import SimClock
-from chaos.model.ports import Observer
-from chaos.rehearse.clock import RehearsalClock
+from chaos.rehearsal.clock import RehearsalClock
 from tests.kit.misbehaving import Lines
 
 PATIENCE = 3600.0  # simulated seconds until a test gives up

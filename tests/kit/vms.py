@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from chaos.model.command import PowerState
-from chaos.model.ports import ON_OFF_STATE, PowerControl
+from chaos.core.command import PowerState
+from chaos.core.ports import ON_OFF_STATE, PowerControl
 from tests.kit.machines import PACKAGES, SETUP, SUITE, cache, quoted
 
 PROGRAMS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "debugfs", "ssh")
@@ -179,7 +179,7 @@ class VirtualMachine:
 
 @dataclass(frozen=True)
 class _Button:
-    """Implements ``chaos.model.ports.PowerControl``."""
+    """Implements ``chaos.core.ports.PowerControl``."""
 
     machine: VirtualMachine
     capabilities = ON_OFF_STATE

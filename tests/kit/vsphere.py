@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from chaos.hosts.driver import power_control_of
-from chaos.hosts.power.vsphere import VsphereControl
+from chaos.machines.driver import power_control_of
+from chaos.machines.power.vsphere import VsphereControl
 from tests.kit.clouds import host_context
 from tests.kit.tls_authority import Authority
 

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from chaos.core.windows import powershell
 from chaos.lab.cluster import Cluster
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
@@ -18,7 +19,6 @@ from chaos.lab.winshell.process import WinHost, WinProcess, launch
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.lab.winshell.shell import run_line
 from chaos.lab.winshell.task_runner import TaskRunner
-from chaos.model.windows import powershell
 
 ShellLine = Callable[[WinProcess, str], Coroutine[Any, Any, int]]
 _ROUNDS = 20  # of the event loop, in which programs compute between two moments of simulated time

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import asyncssh
 
-from chaos.hosts.transports.settings import HostSettings
-from chaos.hosts.windows_command_line import WindowsShell
+from chaos.machines.transports.settings import HostSettings
+from chaos.machines.windows_command_line import WindowsShell
 from tests.kit.windows_rules import read_by_cmd, read_by_powershell, read_by_runtime
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.kube.client import connect
+from chaos.cluster.client import connect
 
 
 def write(inventory: Path, folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:

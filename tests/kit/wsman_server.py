@@ -21,7 +21,7 @@ import spnego
 import yaml
 from spnego.exceptions import SpnegoError
 
-from chaos.hosts.winrm.endpoint import Endpoint
+from chaos.machines.winrm.endpoint import Endpoint
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "winrm"
 USER, PASSWORD = "Administrator", "Passw0rd-of-the-test"

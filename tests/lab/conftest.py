@@ -15,7 +15,7 @@ import paramiko
 import pytest
 import urllib3
 
-from chaos.clock import RemoteClock
+from chaos.core.clock import RemoteClock
 from tests.kit.kubectl_lab import WORKLOAD, Kubectl
 
 NODES = [{"name": "cp", "role": "control-plane"}, {"name": "w1", "role": "worker"}, {"name": "w2", "role": "worker"}]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from chaos.model.action import FactCheck, FailsafeTimer, Proof, Target, Undo, UndoStep
-from chaos.model.command import HostCommand
+from chaos.core.action import FactCheck, FailsafeTimer, Proof, Target, Undo, UndoStep
+from chaos.core.command import HostCommand
 from chaos.plugin.contract import check_action
 from tests.plugin.outside.nodefall_sysctl import Params, State, Sysctl, check_set, parameter_fact
 from tools.action_pages import ACTIONS, example_target

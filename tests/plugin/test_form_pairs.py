@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-import chaos.model.registry
-from chaos.actions.drain import ACTION as DRAIN
+import chaos.core.registry
 from chaos.app.registry import load_registry, load_windows_facts
-from chaos.model.action import Scope, UndoKind
-from chaos.model.errors import PluginError
-from chaos.model.permission import Permission
+from chaos.core.action import Scope, UndoKind
+from chaos.core.errors import PluginError
+from chaos.core.permission import Permission
+from chaos.faults.actions.drain import ACTION as DRAIN
 from chaos.plugin.contract import check_action, check_pair
 from tests.plugin.outside.nodefall_sysctl import ACTION, Params, Sysctl
 from tools.action_pages import ACTIONS, WINDOWS_ACTIONS, example_target
@@ -91,7 +91,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     """Entry points by group with ``_`` for the dot, as a distribution would have them."""
     found = [EntryPoint("p", value, group.replace("_", ".", 1)) for group, value in points.items()]
     monkeypatch.setattr(
-        chaos.model.registry, "entry_points", lambda group: [point for point in found if point.group == group]
+        chaos.core.registry, "entry_points", lambda group: [point for point in found if point.group == group]
     )
 
 
@@ -120,10 +120,10 @@ def test_a_form_of_no_action_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_fact_of_windows_comes_by_its_own_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    fact = "chaos.facts.machine:sysctl"
+    fact = "chaos.faults.readings.machine:sysctl"
     install(monkeypatch, nodefall_windows_facts=fact)
     assert "sysctl" in load_windows_facts()
-    install(monkeypatch, nodefall_windows_facts="chaos.facts.windows.identity:boot_id")
+    install(monkeypatch, nodefall_windows_facts="chaos.faults.readings.windows.identity:boot_id")
     load_windows_facts.cache_clear()
     with pytest.raises(PluginError, match="duplicate plug-in name 'boot-id'"):
         load_windows_facts()

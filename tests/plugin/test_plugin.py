@@ -16,11 +16,11 @@ import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
 from chaos.app.registry import load_registry
 from chaos.app.run_files import Run
-from chaos.model.driver import power_drivers, transport_drivers
-from chaos.model.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
-from chaos.model.result import RunResult
-from chaos.model.timeline import Timeline
-from chaos.model.verdict import Status
+from chaos.core.driver import power_drivers, transport_drivers
+from chaos.core.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
+from chaos.core.result import RunResult
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status
 from tests.kit.processes import plugin_options
 
 pytest_plugins = "pytester"
@@ -218,7 +218,7 @@ import os, time
 from pathlib import Path
 import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
 
 def run(experiment, inventory, **_):
     with open("busy", "x"):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.actions._packetfilter import TABLE, BlockRule, ruleset
+from chaos.faults.actions._packetfilter import TABLE, BlockRule, ruleset
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
 NODE, PEER = f"nf-node-{os.getpid()}", f"nf-peer-{os.getpid()}"

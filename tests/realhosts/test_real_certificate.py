@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.core.errors import Refused
 from chaos.lab.node.kubelet.client_certificate import FILE, client_certificate
-from chaos.model.errors import Refused
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.result import UndoResult
+from chaos.core.store.journal import Journal
 from chaos.engine.rollback import roll_back
 from chaos.engine.stop import StopRequest
-from chaos.model.result import UndoResult
-from chaos.store.journal import Journal
 from tests.kit.drive import drive, open_hosts
 from tests.kit.fakes import FakeProgress
 from tests.kit.machines import RealHost

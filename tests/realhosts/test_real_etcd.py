@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.facts.etcd import MANIFEST
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
+from chaos.faults.readings.etcd import MANIFEST
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.actions import disk_pressure, memory_pressure, pid_pressure
-from chaos.actions._pressure import FillerState, start_filler
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.faults.actions import disk_pressure, memory_pressure, pid_pressure
+from chaos.faults.actions._pressure import FillerState, start_filler
 from tests.kit.drive import open_hosts
 from tests.kit.machines import RealHost
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from chaos.clock import SystemClock
-from chaos.kube.api_facts import UnknownFact
+from chaos.cluster.api_facts import UnknownFact
+from chaos.core.clock import SystemClock
+from chaos.core.identity import HostIdentity, NodeIdentity, bind
+from chaos.core.ports import MachineIdentity
+from chaos.core.power_identity import bind_power
+from chaos.engine.planning.identity import HOST_FACTS, host_identity
 from chaos.lab.node.kubelet.client_certificate import FILE, client_certificate
-from chaos.model.identity import HostIdentity, NodeIdentity, bind
-from chaos.model.ports import MachineIdentity
-from chaos.model.power_identity import bind_power
-from chaos.plan.identity import HOST_FACTS, host_identity
 from tests.kit.drive import open_hosts
 from tests.kit.machines import RealHost
 

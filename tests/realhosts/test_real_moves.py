@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from chaos.app import connect
-from chaos.clock.system import SystemClock
-from chaos.hosts.pool import Hosts
-from chaos.model.command import Delivery, HostCommand, PowerCommand, PowerVerb
-from chaos.model.inventory import Inventory
-from chaos.model.ports import Response
+from chaos.core.clock.system import SystemClock
+from chaos.core.command import Delivery, HostCommand, PowerCommand, PowerVerb
+from chaos.core.inventory import Inventory
+from chaos.core.ports import Response
+from chaos.machines.pool import Hosts
 from tests.kit.drive import drive
 from tests.kit.fakes import FakeKube
 from tests.kit.machines import RealHost, image

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.hosts.pool import Hosts
+from chaos.machines.pool import Hosts
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 

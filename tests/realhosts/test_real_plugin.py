@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.hosts.pool import Hosts
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
+from chaos.machines.pool import Hosts
 from tests.kit.drive import drive, registry_with
 from tests.kit.machines import RealHost
 from tests.plugin.outside.nodefall_sysctl import ACTION

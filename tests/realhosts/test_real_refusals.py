@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.actions.disk_read_only import ACTION, ReadOnlyState
-from chaos.facts.disks import mount
-from chaos.model.command import HostCommand
+from chaos.core.command import HostCommand
+from chaos.faults.actions.disk_read_only import ACTION, ReadOnlyState
+from chaos.faults.readings.disks import mount
 
 _LIST = "ls /run; cat /proc/self/mountinfo"
 pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.model.errors import Refused
+from chaos.core.errors import Refused
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 from tests.kit.nightly import others_nightly

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from chaos.actions._packetfilter import TABLE
-from chaos.model.action import Target
+from chaos.core.action import Target
+from chaos.faults.actions._packetfilter import TABLE
 from tests.kit import dns_server
 from tests.kit.actionkit import prepare
 

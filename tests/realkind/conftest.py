@@ -16,9 +16,9 @@ import pytest
 
 from chaos.cli.kind.tools import PROVIDER, find_tools
 from chaos.cli.kind.up import UpOptions, down, up
-from chaos.hosts.transports.containers import find_engine
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import NodefallError
+from chaos.core.errors import NodefallError
+from chaos.documents.inventory import load_inventory
+from chaos.machines.transports.containers import find_engine
 from tests.kit.kindcluster import KindCluster, described
 
 

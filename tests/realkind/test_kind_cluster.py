@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.api import run
-from chaos.model.inventory import Inventory
-from chaos.model.result import RunResult
+from chaos.core.inventory import Inventory
+from chaos.core.result import RunResult
 from tests.kit.kindcluster import KindCluster
 
 pytestmark = [pytest.mark.kind, pytest.mark.timeout(1800)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chaos.model.ports import Clock
+from chaos.core.ports import Clock
 from tests.kit.drive import drive
 from tests.kit.kind_standin import StandIn, zoned_node
 from tests.kit.vms import VirtualMachine

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chaos.hosts.pool import Hosts
-from chaos.model.ports import Clock
-from chaos.model.result import RunResult
+from chaos.core.ports import Clock
+from chaos.core.result import RunResult
+from chaos.machines.pool import Hosts
 from tests.kit.drive import drive
 from tests.kit.kind_standin import StandIn
 from tests.kit.vms import VirtualMachine

@@ -12,14 +12,14 @@ from chaos.app.day.deploy_kubeconfig import kubeconfig_text
 from chaos.app.day.deploy_needs import ports_of, preferences_of, secret_env_of, secret_files_of
 from chaos.app.day.permissions import day_permissions
 from chaos.app.gameday import LoadedGameDay, cluster_name
-from chaos.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage
+from chaos.core.errors import UsageError
+from chaos.core.inventory import Cluster, Inventory
+from chaos.core.registry import PluginRegistry
+from chaos.documents.files import read_text
+from chaos.documents.inventory import load_inventory, referenced_files
 from chaos.gameday.calendar import Calendar
+from chaos.gameday.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage
 from chaos.gameday.kubernetes_cron import kubernetes_cron, starting_deadline
-from chaos.load.files import read_text
-from chaos.load.inventory import load_inventory, referenced_files
-from chaos.model.errors import UsageError
-from chaos.model.inventory import Cluster, Inventory
-from chaos.model.registry import PluginRegistry
 
 _DEADLINE = 600  # seconds, of a day without a schedule
 

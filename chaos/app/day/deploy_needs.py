@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from chaos.deploy.deployment import NodePreferences, Port
+from chaos.core.driver import DEFAULT_TRANSPORT, transport_drivers
+from chaos.core.experiment import TargetSpec
+from chaos.core.field_types import Secret
+from chaos.core.inventory import Defaults, Host, Inventory
+from chaos.core.labels import ZONE_LABEL
+from chaos.gameday.deploy.deployment import NodePreferences, Port
 from chaos.gameday.document import GameDaySpec
 from chaos.gameday.notifications import ChatReceiver
-from chaos.model.driver import DEFAULT_TRANSPORT, transport_drivers
-from chaos.model.experiment import TargetSpec
-from chaos.model.field_types import Secret
-from chaos.model.inventory import Defaults, Host, Inventory
-from chaos.model.labels import ZONE_LABEL
 
 _API_PORTS = (443, 6443)  # of the Service, and of the API servers behind it: a policy may see either
 _KUBELET_PORT = 10250

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from chaos.app.gameday import LoadedGameDay
+from chaos.core.errors import Refused
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.starts import why_not_due
 from chaos.gameday.state import DayState, DayStatus
-from chaos.model.errors import Refused
 
 
 def is_under_way(stored: DayState | None) -> bool:

@@ -16,13 +16,13 @@ from chaos.app.day.stop import describe_halt
 from chaos.app.plan import new_run_id
 from chaos.app.run import RunHooks, RunRequest, run
 from chaos.app.run_files import Run
+from chaos.core.errors import Aborted, Exit, NodefallError, UndoPending
+from chaos.core.plan import Plan
+from chaos.core.result import RunResult
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.outcome import verdict_of
 from chaos.gameday.state import DayRun, DayState, Verdict
 from chaos.gameday.transitions import StateConflict, before_fault, begin, finish, give_back, halt, skip
-from chaos.model.errors import Aborted, Exit, NodefallError, UndoPending
-from chaos.model.plan import Plan
-from chaos.model.result import RunResult
 
 _BY_ABORT = "nodefall abort"
 _FAULT_PATIENCE = 20.0  # wall seconds for the write before the fault

@@ -11,14 +11,14 @@ from typing import Any
 from chaos.app.day.session import DaySession
 from chaos.app.notifications import notifier_of
 from chaos.app.run_files import Run
+from chaos.core.duration import parse_duration
+from chaos.core.errors import NodefallError
 from chaos.gameday.durations import experiment_duration
 from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
 from chaos.gameday.outcome import exit_code, verdict_of
 from chaos.gameday.state import DayRun, DayState, Halt
 from chaos.gameday.transitions import record_undelivered
-from chaos.model.duration import parse_duration
-from chaos.model.errors import NodefallError
-from chaos.report.openmetrics import run_metrics
+from chaos.reports.run.openmetrics import run_metrics
 
 _STORE_PATIENCE = 5.0  # wall seconds
 

@@ -8,11 +8,11 @@ from functools import partial
 
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
+from chaos.core.duration import parse_duration
 from chaos.gameday.gate_check import GateResult
 from chaos.gameday.gates import ApprovalGate, Gate
 from chaos.gameday.state import Approval, DayRun
 from chaos.gameday.transitions import approve, pass_gates, skip, skip_rest
-from chaos.model.duration import parse_duration
 
 _POLL = 10.0  # seconds
 

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 
 from chaos.app.cluster_lock import cluster_identity, hold_lock
 from chaos.app.connect import ClusterConnection
-from chaos.kube.lease_lock import ClusterLock
-from chaos.model.errors import Refused
-from chaos.model.labels import GAME_DAY_PREFIX
-from chaos.store.process_lock import exclusive_lock
+from chaos.cluster.lease_lock import ClusterLock
+from chaos.core.errors import Refused
+from chaos.core.labels import GAME_DAY_PREFIX
+from chaos.core.store.process_lock import exclusive_lock
 
 
 @contextmanager

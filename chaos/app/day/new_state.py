@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from chaos.app.gameday import LoadedGameDay, new_seed
+from chaos.core.errors import Refused
 from chaos.gameday.state import DayState, runs_on
-from chaos.model.errors import Refused
 
 
 def new_state(

@@ -6,14 +6,14 @@ from functools import partial
 
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
+from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.core.duration import parse_duration
+from chaos.core.kube import Node, is_ready
+from chaos.core.ports import KubeApi
 from chaos.engine.lifecycle_taints import taints_of
 from chaos.gameday.document import Pause
 from chaos.gameday.state import MAX_IMPAIRED, DayRun, RunStatus
 from chaos.gameday.transitions import skip_rest
-from chaos.kube.cluster_snapshot import list_nodes
-from chaos.model.duration import parse_duration
-from chaos.model.kube import Node, is_ready
-from chaos.model.ports import KubeApi
 
 _POLL = 5.0  # seconds
 _SHOWN = 3  # nodes in one reason

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from chaos.app.gameday import LoadedGameDay
 from chaos.app.load import required_permissions
-from chaos.model.inventory import Inventory
-from chaos.model.labels import GAME_DAY_PREFIX, LOCK_NAMESPACE
-from chaos.model.permission import Permission
-from chaos.model.registry import PluginRegistry
+from chaos.core.inventory import Inventory
+from chaos.core.labels import GAME_DAY_PREFIX, LOCK_NAMESPACE
+from chaos.core.permission import Permission
+from chaos.core.registry import PluginRegistry
 
 
 def day_permissions(day: LoadedGameDay, registry: PluginRegistry, inventory: Inventory | None) -> list[Permission]:

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from chaos.app.day.session import DaySession
 from chaos.app.gameday import LoadedEntry, LoadedGameDay
-from chaos.day_report.formats import FORMATS
-from chaos.day_report.record import RECORD_VERSION, ClusterRecord, EntryRecord, is_run_directory
-from chaos.day_report.view import DayView, make_view
+from chaos.core.errors import NodefallError, UsageError
+from chaos.core.result import RunResult
+from chaos.core.store import day_directory, run_directory
+from chaos.core.store.private_files import write_private
 from chaos.gameday.state import DayState
-from chaos.model.errors import NodefallError, UsageError
-from chaos.model.result import RunResult
-from chaos.store import day_directory, run_directory
-from chaos.store.private_files import write_private
+from chaos.reports.day.formats import FORMATS
+from chaos.reports.day.record import RECORD_VERSION, ClusterRecord, EntryRecord, is_run_directory
+from chaos.reports.day.view import DayView, make_view
 
 
 @contextmanager

@@ -26,14 +26,14 @@ from chaos.app.day.takeover import recover_runs
 from chaos.app.day.watch import watch_day
 from chaos.app.day.window import await_window
 from chaos.app.interrupts import stop_on_signal
+from chaos.cluster.lease_lock import ClusterLock
+from chaos.cluster.permissions import refuse_missing
+from chaos.core.inventory import Inventory
 from chaos.engine.stop import Interrupted
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe
 from chaos.gameday.state import DayRun, DayState, DayStatus, startable
 from chaos.gameday.transitions import StateConflict
-from chaos.kube.lease_lock import ClusterLock
-from chaos.kube.permissions import refuse_missing
-from chaos.model.inventory import Inventory
 
 
 def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> DayState:

@@ -17,16 +17,16 @@ from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
 from chaos.app.gameday import LoadedEntry, LoadedGameDay
 from chaos.app.undo import ConfirmEntries
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.duration import timestamp
+from chaos.core.errors import NodefallError
+from chaos.core.ports import Progress
+from chaos.core.registry import PluginRegistry
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.notifier import NoNotifier, Notifier
 from chaos.gameday.outline import planned_moment
 from chaos.gameday.state import DayRun, DayState, RunKey
 from chaos.gameday.transitions import halt
-from chaos.model.duration import timestamp
-from chaos.model.errors import NodefallError
-from chaos.model.ports import Progress
-from chaos.model.registry import PluginRegistry
 
 logger = logging.getLogger(__name__)
 # An API server that a fault has stopped may take this long to answer again; wall seconds.

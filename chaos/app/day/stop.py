@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from chaos.core.errors import Aborted
+from chaos.core.ports import Clock
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.state import Halt
-from chaos.model.errors import Aborted
-from chaos.model.ports import Clock
 
 
 class DayHalted(Aborted):

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
-from chaos.clock import SystemClock
+from chaos.cluster.day_records import DayRecord, read_day, write_day
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.ports import KubeApi
 from chaos.gameday.state import DayState, DayStatus
 from chaos.gameday.state_json import decode, encode
 from chaos.gameday.transitions import StateConflict, check_epoch, halt
-from chaos.kube.day_records import DayRecord, read_day, write_day
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.ports import KubeApi
 
 _TRIES = 20  # of a write while others change the state, too
 _RETRY_SECONDS = 2.0

@@ -14,15 +14,15 @@ from chaos.app.logs import run_log
 from chaos.app.pending_undo_guard import guard_pending_undo
 from chaos.app.remote_undo import import_run
 from chaos.app.undo import UndoRequest, finish_undo
+from chaos.cluster.journal_mirror import find_replica
+from chaos.core.errors import Exit, NodefallError, UndoPending, UsageError
+from chaos.core.result import RunResult
+from chaos.core.store import run_directory
+from chaos.core.store.journal import read_entries
+from chaos.core.verdict import Status
 from chaos.engine.run import REMOVED_LAST
 from chaos.gameday.state import DayRun, DayState, RunStatus, Verdict
 from chaos.gameday.transitions import halt, recover
-from chaos.kube.journal_mirror import find_replica
-from chaos.model.errors import Exit, NodefallError, UndoPending, UsageError
-from chaos.model.result import RunResult
-from chaos.model.verdict import Status
-from chaos.store import run_directory
-from chaos.store.journal import read_entries
 
 _VERDICTS: dict[int, Verdict] = {Exit.HELD: "held", Exit.VIOLATED: "violated", Exit.INCONCLUSIVE: "inconclusive"}
 _WITH_PENDING_UNDO: dict[Status, Verdict] = {Status.HELD: "held", Status.VIOLATED: "violated"}

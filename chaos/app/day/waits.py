@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from chaos.app.day.session import DaySession
+from chaos.core.duration import format_duration
+from chaos.core.errors import Aborted, NodefallError
 from chaos.gameday.state import Waiting
 from chaos.gameday.transitions import StateConflict, wait_for
-from chaos.model.duration import format_duration
-from chaos.model.errors import Aborted, NodefallError
 
 _REMIND_SECONDS = 600.0  # between two lines about the same wait
 _MAX_SLEEP = 60.0  # a machine may have been suspended meanwhile

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.threads import ContextThread
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.threads import ContextThread
 
 _PERIOD = 0.8  # wall seconds between two reads: with the tick of a run, a halt has effect within 2 s
 _log = logging.getLogger(__name__)

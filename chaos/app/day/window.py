@@ -6,10 +6,10 @@ from functools import partial
 
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
+from chaos.core.duration import format_duration
 from chaos.gameday.durations import experiment_duration
 from chaos.gameday.state import DayRun
 from chaos.gameday.transitions import skip
-from chaos.model.duration import format_duration
 
 
 def await_window(session: DaySession, run: DayRun) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
-from chaos.fleet.progress import fleet_day_name
-from chaos.model.errors import Exit, NodefallError, Refused
-from chaos.model.threads import ContextPool
+from chaos.core.errors import Exit, NodefallError, Refused
+from chaos.core.threads import ContextPool
+from chaos.gameday.fleet.progress import fleet_day_name
 
 _MAX_THREADS = 16
 

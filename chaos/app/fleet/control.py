@@ -15,14 +15,14 @@ from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.fleet.loading import LoadedFleet
 from chaos.app.fleet.member import Member
-from chaos.clock import SystemClock
-from chaos.fleet.document import MAX_CLUSTERS
-from chaos.fleet.observation import Assessment, Observation, assess
-from chaos.fleet.progress import fleet_day_name
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.threads import ContextPool
+from chaos.gameday.fleet.document import MAX_CLUSTERS
+from chaos.gameday.fleet.observation import Assessment, Observation, assess
+from chaos.gameday.fleet.progress import fleet_day_name
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
-from chaos.model.errors import NodefallError, Refused, UsageError
-from chaos.model.threads import ContextPool
 
 T = TypeVar("T")
 _POLL = 1.0  # wall seconds

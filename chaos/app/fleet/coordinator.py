@@ -22,14 +22,14 @@ from chaos.app.fleet.member import Member
 from chaos.app.fleet.session import ClusterRow, FleetRequest, FleetSession
 from chaos.app.fleet.steps import clean_ended, step
 from chaos.app.interrupts import stop_on_signal
-from chaos.clock import SystemClock
-from chaos.clock.uptime import uptime
-from chaos.fleet.progress import fleet_day_name, new_fleet_state
+from chaos.cluster.lease_lock import ClusterLock
+from chaos.core.clock import SystemClock
+from chaos.core.clock.uptime import uptime
+from chaos.core.errors import NodefallError, Refused
+from chaos.gameday.fleet.progress import fleet_day_name, new_fleet_state
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe
 from chaos.gameday.state import DayState, DayStatus
-from chaos.kube.lease_lock import ClusterLock
-from chaos.model.errors import NodefallError, Refused
 
 _TICK = 1.0  # wall seconds
 _CLEAN_SECONDS = 120.0  # for deleting what was applied, after the end

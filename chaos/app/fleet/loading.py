@@ -12,13 +12,13 @@ import msgspec
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.gameday import LoadedGameDay, current_time, load_game_day
-from chaos.deploy.deployment import Deployment, Storage
-from chaos.fleet.document import Fleet, FleetCluster, FleetSpec
-from chaos.load import fleet
-from chaos.load.files import read_text
-from chaos.load.inventory import load_inventory
-from chaos.model.inventory import Inventory
-from chaos.model.registry import PluginRegistry
+from chaos.core.inventory import Inventory
+from chaos.core.registry import PluginRegistry
+from chaos.documents import fleet
+from chaos.documents.files import read_text
+from chaos.documents.inventory import load_inventory
+from chaos.gameday.deploy.deployment import Deployment, Storage
+from chaos.gameday.fleet.document import Fleet, FleetCluster, FleetSpec
 
 
 @dataclass(frozen=True, slots=True)

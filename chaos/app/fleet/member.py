@@ -13,18 +13,18 @@ from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.permissions import cluster_permissions
-from chaos.clock import SystemClock
-from chaos.deploy.fleet_job import NOT_DELETED, fleet_job, fleet_job_name, fleet_objects
-from chaos.fleet.observation import Observation
+from chaos.cluster.applied_objects import apply_object, delete_labelled
+from chaos.cluster.jobs import create_job, delete_job, list_jobs
+from chaos.cluster.journal_mirror import pending_runs
+from chaos.cluster.permissions import refuse_missing
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.job import JobView
+from chaos.core.labels import FLEET_LABEL
+from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_job, fleet_job_name, fleet_objects
+from chaos.gameday.fleet.observation import Observation
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
-from chaos.kube.applied_objects import apply_object, delete_labelled
-from chaos.kube.jobs import create_job, delete_job, list_jobs
-from chaos.kube.journal_mirror import pending_runs
-from chaos.kube.permissions import refuse_missing
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.job import JobView
-from chaos.model.labels import FLEET_LABEL
 
 _GONE_SECONDS = 60.0  # for a Job that is deleted
 _POLL = 0.5  # wall seconds

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
-from chaos.deploy.fleet_job import NOT_DELETED, fleet_objects
-from chaos.fleet.progress import fleet_day_name
-from chaos.kube.workload import collection_path
-from chaos.model.labels import GAME_DAY_PREFIX
-from chaos.model.permission import Permission, permission_for_request
+from chaos.cluster.workload import collection_path
+from chaos.core.labels import GAME_DAY_PREFIX
+from chaos.core.permission import Permission, permission_for_request
+from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_objects
+from chaos.gameday.fleet.progress import fleet_day_name
 
 _LEASES = "coordination.k8s.io"
 

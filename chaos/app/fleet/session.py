@@ -14,12 +14,12 @@ from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
 from chaos.app.fleet.agent import Agent
 from chaos.app.fleet.loading import LoadedFleet
-from chaos.fleet.observation import Assessment, Observation
+from chaos.cluster.lease_lock import ClusterLock
+from chaos.core.duration import timestamp
+from chaos.core.errors import Aborted, Refused
+from chaos.core.registry import PluginRegistry
+from chaos.gameday.fleet.observation import Assessment, Observation
 from chaos.gameday.state import DayRun, DayState
-from chaos.kube.lease_lock import ClusterLock
-from chaos.model.duration import timestamp
-from chaos.model.errors import Aborted, Refused
-from chaos.model.registry import PluginRegistry
 
 PATIENCE = 60.0  # wall seconds for the API server of the home
 logger = logging.getLogger(__name__)

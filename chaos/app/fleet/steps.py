@@ -6,14 +6,14 @@ from functools import partial
 
 from chaos.app.fleet.agent import Agent, Snapshot, Wanted
 from chaos.app.fleet.session import FleetSession
-from chaos.clock.uptime import uptime
-from chaos.deploy.fleet_job import fleet_job_name
-from chaos.fleet.observation import Phase, day_of, verdict_of
-from chaos.fleet.progress import end_cluster, find_run, leave_out
+from chaos.core.clock.uptime import uptime
+from chaos.core.duration import parse_duration
+from chaos.gameday.deploy.fleet_job import fleet_job_name
+from chaos.gameday.fleet.observation import Phase, day_of, verdict_of
+from chaos.gameday.fleet.progress import end_cluster, find_run, leave_out
 from chaos.gameday.outcome import describe
 from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict, startable
 from chaos.gameday.transitions import begin, halt, skip_rest
-from chaos.model.duration import parse_duration
 
 _BY_VIOLATION = "a violation"
 _AT_REST = (Phase.FINISHED, Phase.HALTED, Phase.IDLE, Phase.REFUSED)  # no Job is active

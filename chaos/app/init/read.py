@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from chaos.discovery.distributions import KUBEADM_CONFIG
-from chaos.discovery.nodes import ListedNode
-from chaos.discovery.proposal import ClusterFacts
-from chaos.kube.client import ApiClient
-from chaos.kube.cluster_info import cluster_uid, server_version
-from chaos.kube.errors import KubeRejected
-from chaos.kube.pagination import iter_pages
-from chaos.kube.watch_codec import DECODE_ERRORS, WatchCodec
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.ports import KubeApi
-from chaos.model.resources import RESOURCES
+from chaos.app.discovery.distributions import KUBEADM_CONFIG
+from chaos.app.discovery.nodes import ListedNode
+from chaos.app.discovery.proposal import ClusterFacts
+from chaos.cluster.client import ApiClient
+from chaos.cluster.cluster_info import cluster_uid, server_version
+from chaos.cluster.errors import KubeRejected
+from chaos.cluster.pagination import iter_pages
+from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.ports import KubeApi
+from chaos.core.resources import RESOURCES
 
 _CODEC = WatchCodec(RESOURCES["nodes"])
 _decode_node = msgspec.json.Decoder(ListedNode).decode

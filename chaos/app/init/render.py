@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chaos.discovery.entries import Entries, is_section
-from chaos.discovery.proposal import Proposal
-from chaos.load.yaml_dump import inline
-from chaos.model.text import printable
+from chaos.app.discovery.entries import Entries, is_section
+from chaos.app.discovery.proposal import Proposal
+from chaos.core.text import printable
+from chaos.documents.yaml_dump import inline
 
 _WIDTH = 140  # a longer line has its comment above
 

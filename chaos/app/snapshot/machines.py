@@ -10,14 +10,14 @@ import msgspec
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.snapshot.notes import Notes
-from chaos.hosts.concurrency import run_concurrently
-from chaos.hosts.inspection import fetch_configz
-from chaos.model.errors import NodefallError
-from chaos.model.kube import Node, operating_system
-from chaos.snapshot.machine_fields import FACTS, KUBELET
-from chaos.snapshot.projection import Convert, Projector
-from chaos.snapshot.trees import Leaf
-from chaos.store.snapshot_file import SnapshotFile
+from chaos.cluster.snapshot.machine_fields import FACTS, KUBELET
+from chaos.cluster.snapshot.projection import Convert, Projector
+from chaos.cluster.snapshot.trees import Leaf
+from chaos.core.errors import NodefallError
+from chaos.core.kube import Node, operating_system
+from chaos.core.store.snapshot_file import SnapshotFile
+from chaos.engine.inspection import fetch_configz
+from chaos.machines.concurrency import run_concurrently
 
 CONFIGZ, HOST = "configz", "host"
 

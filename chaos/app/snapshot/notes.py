@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from chaos.kube.errors import KubeRejected, KubeUnreachable
-from chaos.model.errors import NodefallError
-from chaos.snapshot.document import Missing
+from chaos.cluster.errors import KubeRejected, KubeUnreachable
+from chaos.cluster.snapshot.document import Missing
+from chaos.core.errors import NodefallError
 
 _SHOWN = 8
 _REASONS = {401: "not authenticated", 403: "not permitted", 404: "not served by this cluster"}

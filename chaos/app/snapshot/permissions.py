@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chaos.model.permission import Permission, permission_for_request
-from chaos.snapshot.kinds import EVENTS, KINDS, UNMODELLED
+from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED
+from chaos.core.permission import Permission, permission_for_request
 
 
 def snapshot_permissions(allow_node_proxy: bool) -> list[Permission]:

@@ -14,13 +14,13 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.snapshot.machines import MachineCollector
 from chaos.app.snapshot.notes import Notes
 from chaos.app.snapshot.objects import ObjectCollector
+from chaos.cluster.snapshot.anonymize import Anonymizer
+from chaos.cluster.snapshot.document import FORMAT, Header
+from chaos.cluster.snapshot.measure import Measurements
+from chaos.cluster.snapshot.projection import Convert, Projector, plain_conversions
+from chaos.cluster.snapshot.trees import KEEP, NAME, Leaf, Tree
+from chaos.core.store.snapshot_file import SnapshotFile
 from chaos.lab.facade import nearest_version
-from chaos.snapshot.anonymize import Anonymizer
-from chaos.snapshot.document import FORMAT, Header
-from chaos.snapshot.measure import Measurements
-from chaos.snapshot.projection import Convert, Projector, plain_conversions
-from chaos.snapshot.trees import KEEP, NAME, Leaf, Tree
-from chaos.store.snapshot_file import SnapshotFile
 
 HOSTS_PER_IMAGE = 3
 _KEY_BYTES = 32

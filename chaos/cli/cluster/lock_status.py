@@ -13,15 +13,15 @@ from chaos.app.connect import ClusterConnection, connect_cluster, inventory_path
 from chaos.app.pending_undo import describe_pending
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
-from chaos.clock import SystemClock
-from chaos.kube.journal_mirror import pending_runs
-from chaos.kube.lease import LeaseRecord
-from chaos.kube.lease_api import read_lock, request_abort
-from chaos.kube.replica import PendingRun
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, UsageError
-from chaos.model.inventory import Inventory
-from chaos.model.labels import RUN_LABEL
+from chaos.cluster.journal_mirror import pending_runs
+from chaos.cluster.lease import LeaseRecord
+from chaos.cluster.lease_api import read_lock, request_abort
+from chaos.cluster.replica import PendingRun
+from chaos.core.clock import SystemClock
+from chaos.core.errors import Exit, UsageError
+from chaos.core.inventory import Inventory
+from chaos.core.labels import RUN_LABEL
+from chaos.documents.inventory import load_inventory
 
 _POLL_INTERVAL = 1.0
 

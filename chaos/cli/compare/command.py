@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     Exit code 0: everything lies in its band; 1: something differs; 2: it cannot be compared; 64: bad input or usage.
     """
     from chaos.cli.compare.compare_impl import check_sources, compare_and_report
-    from chaos.rehearse.comparisons import CompareOptions
+    from chaos.rehearsal.comparisons import CompareOptions
 
     check_sources(len(names), {"--snapshot": snapshot, "--with": other, "--prediction": prediction})
     require_reports(reports)

@@ -10,13 +10,13 @@ from pathlib import Path
 from chaos.cli.output import echo, echo_encodable, write
 from chaos.cli.rehearse.progress import RehearsalProgress
 from chaos.cli.run.run_impl import echo_document
-from chaos.compare.comparison import Comparison
-from chaos.compare.json_ import comparison_document
-from chaos.compare.markdown import comparison_markdown
-from chaos.compare.page import comparison_page
-from chaos.compare.text import comparison_text
-from chaos.model.errors import UsageError
-from chaos.rehearse.comparisons import CompareOptions, compare_all
+from chaos.core.errors import UsageError
+from chaos.rehearsal.comparisons import CompareOptions, compare_all
+from chaos.reports.comparison.comparison import Comparison
+from chaos.reports.comparison.json_ import comparison_document
+from chaos.reports.comparison.markdown import comparison_markdown
+from chaos.reports.comparison.page import comparison_page
+from chaos.reports.comparison.text import comparison_text
 
 
 def compare_and_report(options: CompareOptions, out: Path | None, *, quiet: bool, as_json: bool) -> int:

@@ -35,7 +35,7 @@ def command(
     """
     from chaos.app.connect import inventory_path
     from chaos.cli.doctor.run import echo_report, run_doctor
-    from chaos.load.inventory import load_inventory
+    from chaos.documents.inventory import load_inventory
 
     report = run_doctor(lambda: load_inventory(inventory_path(inventory)), experiments, reports)
     echo_report(report, everything=everything, as_json=as_json)

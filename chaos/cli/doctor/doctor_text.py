@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from chaos.app.doctor import Report
-from chaos.model.text import printable
-from chaos.preflight.check import Severity
-from chaos.preflight.findings import CLUSTER, Finding
+from chaos.core.text import printable
+from chaos.engine.preflight.check import Severity
+from chaos.engine.preflight.findings import CLUSTER, Finding
 
 _MAX_NAMES = 4  # names before "and N more"
 _COLUMN = 19

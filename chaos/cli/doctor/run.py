@@ -17,7 +17,7 @@ from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.cli.bundled import bundled_path
 from chaos.cli.doctor.doctor_text import render
-from chaos.model.inventory import Inventory
+from chaos.core.inventory import Inventory
 
 
 def run_doctor(read_inventory: Callable[[], Inventory], experiments: tuple[Path, ...], reports: Path) -> Report:

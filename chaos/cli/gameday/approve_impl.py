@@ -17,10 +17,10 @@ from chaos.app.registry import load_registry
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.run_impl import check_id, day_inventory, who
 from chaos.cli.output import echo
+from chaos.core.errors import Exit, Refused
+from chaos.documents.error_collector import did_you_mean
 from chaos.gameday.opening import approve_day
 from chaos.gameday.state import Approval
-from chaos.load.error_collector import did_you_mean
-from chaos.model.errors import Exit, Refused
 
 
 @dataclass(frozen=True, slots=True)

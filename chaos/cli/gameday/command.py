@@ -14,7 +14,7 @@ from chaos.cli.gameday.plan_command import plan
 from chaos.cli.gameday.report_command import report
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.lazy import examples
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 
 @click.group(

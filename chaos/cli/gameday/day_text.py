@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from chaos.core.duration import format_duration, timestamp
+from chaos.core.text import align_columns, printable
 from chaos.gameday.outcome import describe, exit_code
 from chaos.gameday.state import DayRun, DayState
-from chaos.model.duration import format_duration, timestamp
-from chaos.model.text import align_columns, printable
 
 _HEAD = ("entry", "status", "begun", "took", "run", "reason")
 

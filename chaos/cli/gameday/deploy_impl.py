@@ -15,14 +15,14 @@ from chaos.app.gameday import LoadedGameDay, load_game_day
 from chaos.app.registry import load_registry
 from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import day_inventory
-from chaos.deploy.deployment import Deployment, Storage
-from chaos.deploy.helm import helm_values
-from chaos.deploy.manifests import manifests
-from chaos.deploy.pod import upload_secret
-from chaos.fleet.document import IMAGE, NAMESPACE, OBJECT_NAME, SIZE
-from chaos.load.inventory import load_inventory
-from chaos.load.yaml_dump import dump
-from chaos.model.errors import Exit, UsageError
+from chaos.core.errors import Exit, UsageError
+from chaos.documents.inventory import load_inventory
+from chaos.documents.yaml_dump import dump
+from chaos.gameday.deploy.deployment import Deployment, Storage
+from chaos.gameday.deploy.helm import helm_values
+from chaos.gameday.deploy.manifests import manifests
+from chaos.gameday.deploy.pod import upload_secret
+from chaos.gameday.fleet.document import IMAGE, NAMESPACE, OBJECT_NAME, SIZE
 
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/][^\s]*)?"
 

@@ -23,12 +23,12 @@ from chaos.cli.gameday.run_impl import check_id
 from chaos.cli.log_options import is_verbose
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
+from chaos.core.errors import Exit, NodefallError, UsageError
+from chaos.core.text import printable
 from chaos.engine.stop import Interrupted
-from chaos.fleet.observation import Observation
-from chaos.fleet.outcome import fleet_exit_code
+from chaos.gameday.fleet.observation import Observation
+from chaos.gameday.fleet.outcome import fleet_exit_code
 from chaos.gameday.state import DayState
-from chaos.model.errors import Exit, NodefallError, UsageError
-from chaos.model.text import printable
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.errors import UsageError
+from chaos.core.errors import UsageError
 
 
 def refuse_with_fleet(**given: object) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from chaos.cli.gameday.day_text import render_halts
-from chaos.fleet.observation import Assessment, Observation, Phase, day_of
-from chaos.fleet.outcome import fleet_exit_code, matrix
+from chaos.core.text import align_columns, printable
+from chaos.gameday.fleet.observation import Assessment, Observation, Phase, day_of
+from chaos.gameday.fleet.outcome import fleet_exit_code, matrix
 from chaos.gameday.outcome import describe, exit_code
 from chaos.gameday.state import DayState
-from chaos.model.text import align_columns, printable
 
 Seen = Mapping[str, tuple[Assessment, Observation]]
 

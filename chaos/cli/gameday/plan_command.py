@@ -12,7 +12,7 @@ from chaos.cli.complete import complete_game_day_file
 from chaos.cli.inventory_option import inventory_option
 from chaos.cli.lazy import examples
 from chaos.cli.output import echo
-from chaos.model.errors import Exit, UsageError
+from chaos.core.errors import Exit, UsageError
 
 
 @click.command(

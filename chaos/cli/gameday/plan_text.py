@@ -8,8 +8,8 @@ import msgspec
 
 from chaos.app.gameday import PlannedRun
 from chaos.cli.plan import plan_lines
+from chaos.core.duration import format_duration
 from chaos.gameday.outline import Outline, OutlineEntry, PlannedMoment, PlannedOpening
-from chaos.model.duration import format_duration
 
 
 def render_outline(outline: Outline) -> Iterator[str]:

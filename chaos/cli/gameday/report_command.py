@@ -11,17 +11,17 @@ from click.core import ParameterSource
 from chaos.cli.gameday.fleet_option import refuse_with_fleet
 from chaos.cli.lazy import examples
 from chaos.cli.output import echo
-from chaos.model.errors import Exit
+from chaos.core.errors import Exit
 
 
 def _complete_format(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from chaos.day_report.formats import FORMATS
+    from chaos.reports.day.formats import FORMATS
 
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def _complete_day(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from chaos.store.day_directory import names
+    from chaos.core.store.day_directory import names
 
     return [name for name in names(Path(context.params.get("reports") or "reports")) if name.startswith(incomplete)]
 
@@ -60,15 +60,15 @@ def report(
 
     Exit code: 0 rendered; with --fleet that of the worst cluster, as of gameday status.
     """
-    from chaos.day_report.formats import FORMATS
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
+    from chaos.reports.day.formats import FORMATS
 
     if format_ is not None and format_ not in FORMATS:
         raise UsageError(f"--format: unknown format {format_!r}", hint=f"use one of {', '.join(FORMATS)}")
     if out and not format_:
         raise UsageError("--out needs --format")
     if fleet is None:
-        from chaos.store import day_directory
+        from chaos.core.store import day_directory
 
         _render(day_directory.find(reports, directory), format_, out)
         return Exit.HELD
@@ -84,7 +84,7 @@ def report(
 def _render(directory: Path, format_: str | None, out: Path | None) -> None:
     from chaos.app.day.report import load_day, write_reports
     from chaos.cli.output import write
-    from chaos.day_report.formats import FORMATS
+    from chaos.reports.day.formats import FORMATS
 
     if format_ is None:
         echo(str(write_reports(directory)))

@@ -20,11 +20,11 @@ from chaos.cli.gameday.terminal import DayTerminal
 from chaos.cli.log_options import is_verbose
 from chaos.cli.output import echo
 from chaos.cli.run.gc_tuning import tune_gc
+from chaos.core.errors import UsageError
+from chaos.documents.inventory import load_inventory
 from chaos.engine.stop import Interrupted
 from chaos.gameday.outcome import exit_code
 from chaos.gameday.state import DAY_NAME
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

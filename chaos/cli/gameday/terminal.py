@@ -15,10 +15,10 @@ from chaos.cli.output import echo_progress
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.undo.confirm import confirm_entries
+from chaos.cluster.replica import PendingRun
+from chaos.core.plan import Plan
+from chaos.core.text import escape_for_encoding, printable
 from chaos.engine.stop import Interrupted
-from chaos.kube.replica import PendingRun
-from chaos.model.plan import Plan
-from chaos.model.text import escape_for_encoding, printable
 
 
 class DayTerminal:

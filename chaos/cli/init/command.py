@@ -13,7 +13,7 @@ from chaos.cli.complete import complete_context
 from chaos.cli.lazy import examples
 
 if TYPE_CHECKING:
-    from chaos.discovery.machines import LinuxTransport
+    from chaos.app.discovery.machines import LinuxTransport
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 

@@ -14,6 +14,9 @@ import msgspec
 
 from chaos import __version__
 from chaos.app.connect import login, refuse_before_side_effects
+from chaos.app.discovery.entries import to_document
+from chaos.app.discovery.machines import LinuxTransport
+from chaos.app.discovery.proposal import Choices, ClusterFacts, Proposal, propose
 from chaos.app.init.host_keys import HostKey, known_hosts_path, known_hosts_text, read_host_keys
 from chaos.app.init.kubeconfig import context_names, default_kubeconfig, inventory_name, written_path
 from chaos.app.init.read import read_cluster
@@ -21,15 +24,12 @@ from chaos.app.init.render import render
 from chaos.cli.doctor.run import echo_report, report_document, run_doctor
 from chaos.cli.init import questions
 from chaos.cli.output import echo, write_trusted
-from chaos.discovery.entries import to_document
-from chaos.discovery.machines import LinuxTransport
-from chaos.discovery.proposal import Choices, ClusterFacts, Proposal, propose
-from chaos.hosts.transports.settings import LocalUser
-from chaos.kube.client import connect
-from chaos.load.inventory import load_inventory
-from chaos.model.driver import power_drivers
-from chaos.model.errors import UsageError
-from chaos.model.inventory import Inventory
+from chaos.cluster.client import connect
+from chaos.core.driver import power_drivers
+from chaos.core.errors import UsageError
+from chaos.core.inventory import Inventory
+from chaos.documents.inventory import load_inventory
+from chaos.machines.transports.settings import LocalUser
 
 
 @dataclass(frozen=True, slots=True)

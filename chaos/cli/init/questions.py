@@ -9,13 +9,13 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
+from chaos.app.discovery.machines import LinuxTransport
+from chaos.app.discovery.power import PowerChoice
+from chaos.app.discovery.providers import Kinds
 from chaos.app.init.host_keys import HostKey
 from chaos.app.init.kubeconfig import written_path
 from chaos.cli.output import echo
-from chaos.discovery.machines import LinuxTransport
-from chaos.discovery.power import PowerChoice
-from chaos.discovery.providers import Kinds
-from chaos.model.text import align_columns, printable
+from chaos.core.text import align_columns, printable
 
 _PROPOSED, _NO_FILE = "proposed", "none"
 # Kinds whose settings follow from the name of a machine: what to ask for, with an example.

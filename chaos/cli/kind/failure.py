@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chaos.cli.kind.output import KnownCause, known_cause
 from chaos.cli.kind.tools import Tools
-from chaos.model.errors import NodefallError
+from chaos.core.errors import NodefallError
 
 NAME_CONFLICT = "already exist for a cluster with the name"  # pkg/cluster/internal/create/create.go of kind
 RETAIN_HINT = "give --retain to keep the failed cluster and its logs"

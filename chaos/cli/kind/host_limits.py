@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from chaos.cli.kind.output import CGROUP_REMEDY, INOTIFY_LIMITS
-from chaos.hosts.power.programs import run_program
-from chaos.model.errors import NodefallError
-from chaos.model.text import printable
+from chaos.core.errors import NodefallError
+from chaos.core.text import printable
+from chaos.machines.power.programs import run_program
 
 _PROC = Path("/proc/sys")
 _TIMEOUT = 20.0  # seconds

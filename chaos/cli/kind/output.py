@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chaos.model.text import printable
+from chaos.core.text import printable
 
 INOTIFY_LIMITS = {"fs.inotify.max_user_watches": 524288, "fs.inotify.max_user_instances": 512}  # kind: known issues
 INOTIFY_COMMAND = "sudo sysctl " + " ".join(f"{name}={value}" for name, value in INOTIFY_LIMITS.items())

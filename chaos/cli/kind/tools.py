@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import IO
 
 from chaos.cli.kind.output import failure_lines, last_lines
-from chaos.hosts.power.programs import run_program
-from chaos.hosts.transports.containers import engine_error, find_engine
-from chaos.model.errors import NodefallError, Refused
-from chaos.model.text import printable
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.text import printable
+from chaos.machines.power.programs import run_program
+from chaos.machines.transports.containers import engine_error, find_engine
 
 PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # read by kind, too
 Echo = Callable[[str], None]

@@ -19,11 +19,11 @@ from chaos.cli.kind.host_limits import host_warnings
 from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cli.output import write
-from chaos.clock import SystemClock
-from chaos.kube.client import connect
-from chaos.kube.cluster_info import cluster_uid
-from chaos.load.yaml_dump import dump
-from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.cluster.client import connect
+from chaos.cluster.cluster_info import cluster_uid
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.documents.yaml_dump import dump
 
 HEADER = "# Written by nodefall kind up"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

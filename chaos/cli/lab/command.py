@@ -36,7 +36,7 @@ command.add_command(breakages)
 def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """The names of the labs of this user, for shell completion."""
     from chaos.cli.lab.lab_state import lab_names
-    from chaos.model.errors import NodefallError
+    from chaos.core.errors import NodefallError
 
     try:
         return [CompletionItem(name) for name in lab_names() if name.startswith(incomplete)]
@@ -138,7 +138,7 @@ def up(  # noqa: PLR0913 - one per option
     from chaos.cli.bundled import bundled_path
     from chaos.cli.lab.lab_options import build_lab, refuse_with_snapshot
     from chaos.cli.lab.up import UpOptions, up
-    from chaos.load.inventory import load_inventory
+    from chaos.documents.inventory import load_inventory
 
     source = inventory or bundled_path("hosts/lab.yaml")
     loaded = load_inventory(source)

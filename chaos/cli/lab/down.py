@@ -7,8 +7,8 @@ from contextlib import closing
 
 from chaos.cli.lab.lab_state import DEFAULT_NAME, LabDirectory, lab_names, remove_copy
 from chaos.cli.lab.process import find, terminate
-from chaos.clock import SystemClock
-from chaos.model.errors import NodefallError, Refused, UsageError
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError, Refused, UsageError
 
 _TRIES, _PAUSE = 100, 0.05  # wall seconds
 

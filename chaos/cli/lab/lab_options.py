@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chaos.load.error_collector import did_you_mean
-from chaos.model.errors import UsageError
-from chaos.model.inventory import Lab
+from chaos.core.errors import UsageError
+from chaos.core.inventory import Lab
+from chaos.documents.error_collector import did_you_mean
 
 _FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd", "seed": "seed"}
 _DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}

@@ -14,8 +14,8 @@ from chaos.cli.output import echo
 
 def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
     """Print the comparison; the exit code. Raises BadInput, and NodefallError if the lab cannot replay it."""
+    from chaos.core.errors import Exit, NodefallError, bad_input
     from chaos.lab.facade import ReplayError, count_states, parse, replay
-    from chaos.model.errors import Exit, NodefallError, bad_input
 
     try:
         recording = parse(_lines(path))
@@ -41,8 +41,8 @@ def replay_command(path: Path, only_count: bool, as_json: bool) -> int:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     import msgspec
 
-    from chaos.store import run_directory
-    from chaos.store.recording import read_recording
+    from chaos.core.store import run_directory
+    from chaos.core.store.recording import read_recording
 
     file = path / run_directory.RECORDING if path.is_dir() else path
     for line in read_recording(file, check_objects=True):

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.clock import SystemClock
+from chaos.core.clock import SystemClock
+from chaos.core.errors import Refused, UsageError
 from chaos.lab.facade import LOCK, remove_directory
-from chaos.model.errors import Refused, UsageError
 
 DEFAULT_NAME = "lab"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")

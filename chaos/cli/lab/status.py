@@ -16,10 +16,10 @@ import msgspec
 from chaos.app.labs import LOG
 from chaos.cli.bundled import bundled_path
 from chaos.cli.lab.lab_state import LabDirectory, LabState, lab_names
-from chaos.clock import SystemClock
-from chaos.model.duration import format_duration, timestamp
-from chaos.model.errors import Exit, Refused
-from chaos.model.text import printable
+from chaos.core.clock import SystemClock
+from chaos.core.duration import format_duration, timestamp
+from chaos.core.errors import Exit, Refused
+from chaos.core.text import printable
 
 _TIMEOUT = 3.0  # wall seconds
 _LOG_END = 2000  # bytes

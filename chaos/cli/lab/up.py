@@ -20,13 +20,13 @@ from chaos.cli.lab.status import next_steps, to_dict
 from chaos.cli.lab.workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
 from chaos.cli.output import write
 from chaos.cli.streams import is_closed_pipe
-from chaos.clock import RemoteClock, SystemClock
-from chaos.kube.client import connect
-from chaos.load.manifests import LocatedObject, load_objects
-from chaos.model.duration import format_duration
-from chaos.model.errors import BadInput, NodefallError, Refused, UsageError
-from chaos.model.inventory import Inventory, Lab
-from chaos.model.text import escape_control
+from chaos.cluster.client import connect
+from chaos.core.clock import RemoteClock, SystemClock
+from chaos.core.duration import format_duration
+from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
+from chaos.core.inventory import Inventory, Lab
+from chaos.core.text import escape_control
+from chaos.documents.manifests import LocatedObject, load_objects
 
 _POLL_INTERVAL, _EXIT_GRACE = 0.5, 1.0  # wall seconds
 

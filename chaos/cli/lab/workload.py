@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from chaos.assertions.workload_available import availability
-from chaos.kube.errors import from_response
-from chaos.kube.workload import collection_path
-from chaos.load.manifests import LocatedObject
-from chaos.model.duration import format_duration
-from chaos.model.errors import NodefallError
-from chaos.model.kube import Workload
-from chaos.model.ports import Clock, KubeApi
+from chaos.cluster.errors import from_response
+from chaos.cluster.workload import collection_path
+from chaos.core.duration import format_duration
+from chaos.core.errors import NodefallError
+from chaos.core.kube import Workload
+from chaos.core.ports import Clock, KubeApi
+from chaos.documents.manifests import LocatedObject
+from chaos.verdicts.assertions.workload_available import availability
 
 READY_TIMEOUT = 300.0  # seconds of cluster time
 _POLL_INTERVAL = 1.0

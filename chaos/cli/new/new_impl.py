@@ -19,9 +19,9 @@ from chaos.cli.new.questions import ask
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
 from chaos.cli.output import echo, write_trusted
 from chaos.cli.schema import schema_text
-from chaos.model.document import NAME
-from chaos.model.errors import UsageError
-from chaos.model.registry import PluginRegistry
+from chaos.core.document import NAME
+from chaos.core.errors import UsageError
+from chaos.core.registry import PluginRegistry
 
 _SCHEMA = "nodefall.schema.json"
 _MAX_NAME = 63  # characters, as of a label's value

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from chaos.cli.new.faults import MENU, expectation_keys, suggestions
-from chaos.model.document import NAME
-from chaos.model.registry import PluginRegistry
+from chaos.core.document import NAME
+from chaos.core.registry import PluginRegistry
 
 _SAMPLE = "sample"
 

@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913, PLR0917 - one per option
     annotation nodefall.dev/verdict says (default: held); 1: one held or was violated unlike that; 2: otherwise.
     """
     from chaos.cli.rehearse.rehearse_impl import RehearseOptions, list_changes, rehearse_and_report
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
 
     if help_what_if:
         list_changes()

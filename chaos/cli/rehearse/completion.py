@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from chaos.model.errors import NodefallError
+from chaos.core.errors import NodefallError
 
 _MAX = 200
 
 
 def complete_change(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """``KEY=`` with its syntax; behind it, workloads or nodes of the snapshot."""
-    from chaos.snapshot.whatif.changes import CHANGES
+    from chaos.cluster.snapshot.whatif.changes import CHANGES
 
     key, sign, _ = incomplete.partition("=")
     if not sign:
@@ -33,8 +33,8 @@ def complete_change(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def _subjects(key: str, snapshot: Path) -> list[str]:
-    from chaos.rehearse.copies import read_contents
-    from chaos.snapshot.whatif.changes import CHANGES
+    from chaos.cluster.snapshot.whatif.changes import CHANGES
+    from chaos.rehearsal.copies import read_contents
 
     try:
         return CHANGES[key].subjects(read_contents(snapshot))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from chaos.app.load import LoadedExperiment
 from chaos.cli.bundled import bundled_path
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import Refused
-from chaos.model.inventory import Inventory
-from chaos.rehearse.copies import Source, lab_source
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
+from chaos.documents.inventory import load_inventory
+from chaos.rehearsal.copies import Source, lab_source
 
 _LAB = "nodefall.dev/lab"
 _DEFAULT_LAB = "lab.yaml"

@@ -10,7 +10,7 @@ from typing import Self
 
 import click
 
-from chaos.forecast.sample import Sample
+from chaos.rehearsal.forecast.sample import Sample
 
 _PARTS = 10  # lines where stderr is not a terminal
 

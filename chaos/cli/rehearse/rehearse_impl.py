@@ -12,18 +12,18 @@ from chaos.cli.rehearse.labs import lab_of
 from chaos.cli.rehearse.progress import RehearsalProgress
 from chaos.cli.rehearse.suite_impl import rehearse_several
 from chaos.cli.run.run_impl import echo_document
-from chaos.forecast.document import Rehearsal, render_json
-from chaos.forecast.html import rehearsal_page
-from chaos.forecast.markdown import rehearsal_markdown
-from chaos.forecast.text import rehearsal_text
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import UsageError
-from chaos.model.text import align_columns, escape_control
-from chaos.outcome.prediction import Prediction, dump_prediction
-from chaos.rehearse.copies import parse_changes, snapshot_source
-from chaos.rehearse.many import Rehearsals
-from chaos.rehearse.rehearsal import Request, cores, rehearse
-from chaos.snapshot.whatif.changes import CHANGES
+from chaos.cluster.snapshot.whatif.changes import CHANGES
+from chaos.core.errors import UsageError
+from chaos.core.text import align_columns, escape_control
+from chaos.documents.inventory import load_inventory
+from chaos.rehearsal.copies import parse_changes, snapshot_source
+from chaos.rehearsal.forecast.document import Rehearsal, render_json
+from chaos.rehearsal.forecast.html import rehearsal_page
+from chaos.rehearsal.forecast.markdown import rehearsal_markdown
+from chaos.rehearsal.forecast.text import rehearsal_text
+from chaos.rehearsal.many import Rehearsals
+from chaos.rehearsal.rehearsal import Request, cores, rehearse
+from chaos.verdicts.outcome.prediction import Prediction, dump_prediction
 
 _SEEDS = 20
 

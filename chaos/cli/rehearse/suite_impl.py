@@ -11,14 +11,14 @@ from chaos.cli.output import echo_encodable
 from chaos.cli.rehearse.labs import lab_of
 from chaos.cli.rehearse.progress import RehearsalProgress
 from chaos.cli.run.run_impl import echo_document
-from chaos.forecast.suite import render_suite, suite_text
-from chaos.load.document import kind_of_document, read_document
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import BadInput, Problem, UsageError
-from chaos.model.registry import PluginRegistry
-from chaos.rehearse.many import Rehearsals
-from chaos.rehearse.rehearsal import cores
-from chaos.rehearse.suite import Part, rehearse_suite
+from chaos.core.errors import BadInput, Problem, UsageError
+from chaos.core.registry import PluginRegistry
+from chaos.documents.document import kind_of_document, read_document
+from chaos.documents.inventory import load_inventory
+from chaos.rehearsal.forecast.suite import render_suite, suite_text
+from chaos.rehearsal.many import Rehearsals
+from chaos.rehearsal.rehearsal import cores
+from chaos.rehearsal.suite import Part, rehearse_suite
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 

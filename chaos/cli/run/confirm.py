@@ -9,8 +9,8 @@ import click
 from chaos.app.confirmation import ClusterInfo
 from chaos.cli.confirm_name import confirm_name
 from chaos.cli.run.progress import Display
-from chaos.model.plan import Plan
-from chaos.model.text import escape_for_encoding, printable
+from chaos.core.plan import Plan
+from chaos.core.text import escape_for_encoding, printable
 
 # Lines of each kind: the summary fits on a terminal of 24 lines.
 _MAX_TARGETS, _MAX_STEPS, _MAX_NOTES = 4, 6, 3

@@ -11,9 +11,9 @@ import click
 
 from chaos.cli.output import wants_color
 from chaos.cli.run.progress_state import Line, ProgressState
-from chaos.model.judgement import Judgement
-from chaos.model.text import escape_for_encoding
-from chaos.model.verdict import Status, Verdict
+from chaos.core.judgement import Judgement
+from chaos.core.text import escape_for_encoding
+from chaos.core.verdict import Status, Verdict
 
 STEP_SECONDS = 0.3  # that a step's line waits for those of other nodes, which it then names, too
 _STYLES: dict[str, dict[str, object]] = {

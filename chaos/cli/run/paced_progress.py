@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from chaos.cli.run.progress import BestEffortProgress
-from chaos.model.judgement import Judgement
-from chaos.model.ports import Clock
-from chaos.model.verdict import Verdict
+from chaos.core.judgement import Judgement
+from chaos.core.ports import Clock
+from chaos.core.verdict import Verdict
 
 
 class PacedProgress:
     """Passes everything on, and lets at most ``pace`` seconds of the run pass in a second of ``clock``.
 
-    Implements ``chaos.model.ports.Progress`` and ``JudgementDisplay``.
+    Implements ``chaos.core.ports.Progress`` and ``JudgementDisplay``.
     """
 
     def __init__(self, progress: BestEffortProgress, clock: Clock, pace: float) -> None:

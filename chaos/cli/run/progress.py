@@ -10,9 +10,9 @@ from typing import Protocol, TextIO
 
 from chaos.app.null_progress import NullProgress
 from chaos.cli.run.line_progress import PlainProgress
-from chaos.model import ports
-from chaos.model.judgement import Judgement
-from chaos.model.verdict import Verdict
+from chaos.core import ports
+from chaos.core.judgement import Judgement
+from chaos.core.verdict import Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaos.cli.run.step_groups import StepGroups
-from chaos.model.duration import format_duration
-from chaos.model.judgement import Judgement
-from chaos.model.text import printable
-from chaos.model.verdict import SYMBOLS, Status, Verdict
+from chaos.core.duration import format_duration
+from chaos.core.judgement import Judgement
+from chaos.core.text import printable
+from chaos.core.verdict import SYMBOLS, Status, Verdict
 
 WAITING_PHASES = ("observe", "recovery")  # of a run, in which nothing is done but to wait for verdicts
 

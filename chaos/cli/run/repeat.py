@@ -12,15 +12,15 @@ from chaos.app.load import LoadedExperiment
 from chaos.cli.app import TerminationSignal
 from chaos.cli.run.gc_tuning import free_finished_run, tune_gc
 from chaos.cli.run.run_impl import OutputOptions, RunOptions, echo_document, load_inputs, print_error, run_once
-from chaos.history.series import Series, SeriesRun, derived_seed, endings, gravest, series_text, stop_reason
-from chaos.history.trend import expectation_trends
-from chaos.history.trend_json import expectations_document
-from chaos.model.errors import Exit, NodefallError, UsageError
-from chaos.model.inventory import Inventory
-from chaos.model.plan import Plan
-from chaos.model.text import printable
-from chaos.report import json_
-from chaos.store.run_history import read_run
+from chaos.core.errors import Exit, NodefallError, UsageError
+from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan
+from chaos.core.store.run_history import read_run
+from chaos.core.text import printable
+from chaos.reports.history.series import Series, SeriesRun, derived_seed, endings, gravest, series_text, stop_reason
+from chaos.reports.history.trend import expectation_trends
+from chaos.reports.history.trend_json import expectations_document
+from chaos.reports.run import json_
 
 
 def run_series(options: RunOptions, count: int, output: OutputOptions) -> int:

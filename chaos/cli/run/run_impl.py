@@ -23,16 +23,16 @@ from chaos.cli.run.confirm import ask
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.run.serving import NO_PAGE, RunPage, live_page
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, UsageError, bad_input
-from chaos.model.file_trust import refuse_writable_by_others
-from chaos.model.inventory import Inventory
-from chaos.model.legacy import decode_plan
-from chaos.model.missing_file import missing_file_hint
-from chaos.model.plan import RUN_ID, Plan
-from chaos.model.text import escape_for_encoding
-from chaos.report import json_
-from chaos.report.summary import summary
+from chaos.core.errors import Exit, UsageError, bad_input
+from chaos.core.file_trust import refuse_writable_by_others
+from chaos.core.inventory import Inventory
+from chaos.core.legacy import decode_plan
+from chaos.core.missing_file import missing_file_hint
+from chaos.core.plan import RUN_ID, Plan
+from chaos.core.text import escape_for_encoding
+from chaos.documents.inventory import load_inventory
+from chaos.reports.run import json_
+from chaos.reports.run.summary import summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ import click
 
 from chaos.app.load import LoadedExperiment
 from chaos.app.run_files import Run
-from chaos.model.inventory import Inventory
-from chaos.model.plan import Plan
-from chaos.model.ports import Progress, RunWatcher
-from chaos.model.text import escape_for_encoding
+from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan
+from chaos.core.ports import Progress, RunWatcher
+from chaos.core.text import escape_for_encoding
 
 if TYPE_CHECKING:
-    from chaos.serve.feed import LiveFeed
-    from chaos.serve.server import LiveServer
+    from chaos.reports.live.feed import LiveFeed
+    from chaos.reports.live.server import LiveServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def live_page(address: str | None, experiment: Plan | LoadedExperiment, inventor
     if address is None:
         yield NO_PAGE
         return
-    from chaos.serve.address import parse_address
-    from chaos.serve.feed import LiveFeed
-    from chaos.serve.server import LiveServer
+    from chaos.reports.live.address import parse_address
+    from chaos.reports.live.feed import LiveFeed
+    from chaos.reports.live.server import LiveServer
 
     name, title = _names(experiment)
     feed = LiveFeed(name, inventory.metadata.name)

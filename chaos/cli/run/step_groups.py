@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.model.text import on_node, printable
+from chaos.core.text import on_node, printable
 
 _NAMED = 3  # nodes that a line names, if there are more
 

@@ -10,9 +10,9 @@ import click
 
 from chaos import __version__
 from chaos.cli.output import echo_encodable
-from chaos.model.stored_run import StoredRun
-from chaos.report.runs_table import run_row, runs_table
-from chaos.store.run_history import read_runs
+from chaos.core.store.run_history import read_runs
+from chaos.core.stored_run import StoredRun
+from chaos.reports.run.runs_table import run_row, runs_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import click
 
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
-from chaos.clock.system import SystemClock
-from chaos.model.errors import NodefallError, Refused, UsageError
-from chaos.store.prune import PruneDecision, PruneRules, prune, select
-from chaos.store.run_history import read_runs
+from chaos.core.clock.system import SystemClock
+from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.store.prune import PruneDecision, PruneRules, prune, select
+from chaos.core.store.run_history import read_runs
 
 
 @dataclass(frozen=True, slots=True)

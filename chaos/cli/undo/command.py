@@ -66,7 +66,7 @@ def command(
     """
     from chaos.cli.undo.list_impl import list_pending
     from chaos.cli.undo.undo_impl import UndoOptions, undo
-    from chaos.model.errors import UsageError
+    from chaos.core.errors import UsageError
 
     if list_ == bool(run):
         raise UsageError("give a RUN or --list", hint="list pending undos with nodefall undo --list")

@@ -11,9 +11,9 @@ import click
 from chaos.app.replica_entries import RejectedEntry, ResolvedReplica
 from chaos.cli.output import echo
 from chaos.cli.run.progress import Display
-from chaos.kube.replica import PendingRun
-from chaos.model.errors import Refused
-from chaos.model.text import on_node
+from chaos.cluster.replica import PendingRun
+from chaos.core.errors import Refused
+from chaos.core.text import on_node
 
 
 def confirm_entries(replica: PendingRun, resolved: ResolvedReplica, *, progress: Display, yes: bool) -> None:

@@ -10,13 +10,13 @@ import click
 from chaos.app.remote_undo import pending_runs
 from chaos.cli.output import echo
 from chaos.cli.undo.json_keys import with_former_key
-from chaos.kube.replica import ReplicaEntry
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import Exit, NodefallError
-from chaos.model.inventory import Inventory
-from chaos.model.text import on_node
-from chaos.store.journal import NAME, read_pending
-from chaos.store.journal_format import PendingUndo
+from chaos.cluster.replica import ReplicaEntry
+from chaos.core.errors import Exit, NodefallError
+from chaos.core.inventory import Inventory
+from chaos.core.store.journal import NAME, read_pending
+from chaos.core.store.journal_format import PendingUndo
+from chaos.core.text import on_node
+from chaos.documents.inventory import load_inventory
 
 
 def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:

@@ -23,13 +23,13 @@ from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.undo.confirm import confirm_acceptance, confirm_entries, describe_rejected
 from chaos.cli.undo.json_keys import with_former_key
-from chaos.load.inventory import load_inventory
-from chaos.model.errors import BadInput, Exit, NodefallError, UsageError, bad_input
-from chaos.model.inventory import Inventory
-from chaos.model.text import on_node
-from chaos.store import run_directory
-from chaos.store.journal import Journal
-from chaos.store.journal_repair import replace_damaged
+from chaos.core.errors import BadInput, Exit, NodefallError, UsageError, bad_input
+from chaos.core.inventory import Inventory
+from chaos.core.store import run_directory
+from chaos.core.store.journal import Journal
+from chaos.core.store.journal_repair import replace_damaged
+from chaos.core.text import on_node
+from chaos.documents.inventory import load_inventory
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from chaos.app.watch_run import RunFollower, is_going_on, open_watched
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.output import echo
 from chaos.cli.run.serving import announce
-from chaos.clock import SystemClock
-from chaos.kube.lease_api import read_lock
-from chaos.model.errors import UsageError
-from chaos.serve.address import Address, parse_address
-from chaos.serve.feed import LiveFeed
-from chaos.serve.server import LiveServer
-from chaos.store import run_directory
+from chaos.cluster.lease_api import read_lock
+from chaos.core.clock import SystemClock
+from chaos.core.errors import UsageError
+from chaos.core.store import run_directory
+from chaos.reports.live.address import Address, parse_address
+from chaos.reports.live.feed import LiveFeed
+from chaos.reports.live.server import LiveServer
 
 _LEFT = "nodefall watch has ended; a run goes on without it."
 

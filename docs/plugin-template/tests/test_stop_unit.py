@@ -3,8 +3,8 @@
 import pytest
 from nodefall_stop_unit import ACTION, Params
 
-from chaos.model.action import Target
-from chaos.model.errors import Unsupported
+from chaos.core.action import Target
+from chaos.core.errors import Unsupported
 from chaos.plugin.contract import check_action
 
 FACT = "unit-state?unit=cron.service"

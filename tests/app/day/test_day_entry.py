@@ -16,16 +16,16 @@ from chaos.app.day.entry import DayEntry
 from chaos.app.day.session import DaySession
 from chaos.app.day.stop import DayHalted
 from chaos.app.day.takeover import recover_runs
+from chaos.core.action import ProofStatus, Undo
+from chaos.core.errors import Exit, Refused
+from chaos.core.result import RunResult, StepResult
+from chaos.core.store import run_directory
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import RunInfo
+from chaos.core.verdict import Status
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.state import DayState, DayStatus, RunKey
 from chaos.gameday.transitions import StateConflict, before_fault, begin, finish, halt, take_over
-from chaos.model.action import ProofStatus, Undo
-from chaos.model.errors import Exit, Refused
-from chaos.model.result import RunResult, StepResult
-from chaos.model.verdict import Status
-from chaos.store import run_directory
-from chaos.store.journal import Journal
-from chaos.store.run_directory import RunInfo
 from tests.kit.day_session import Day
 from tests.kit.recorded_days import judged, result
 

@@ -16,15 +16,15 @@ import pytest
 from chaos.app.day.permissions import day_permissions
 from chaos.app.gameday import load_game_day
 from chaos.app.registry import load_registry
-from chaos.kube.permissions import missing_permissions, refuse_missing
+from chaos.cluster.permissions import missing_permissions, refuse_missing
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
+from chaos.core.permission import Permission
+from chaos.core.ports import Response
+from chaos.engine.planning.permissions import role_manifests
 from chaos.lab.apiserver.http.access import Access
 from chaos.lab.apiserver.http.reviews import review
 from chaos.lab.spec import Rule, UserSpec
-from chaos.model.errors import Refused
-from chaos.model.inventory import Inventory
-from chaos.model.permission import Permission
-from chaos.model.ports import Response
-from chaos.plan.permissions import role_manifests
 from tests.kit.deployments import granted
 from tests.kit.fakes import FakeKube
 from tests.kit.processes import EXPERIMENTS

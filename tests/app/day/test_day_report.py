@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.app.day.report import keep_record, load_day, make_record, reporting, write_reports
-from chaos.day_report.record import ClusterRecord
+from chaos.core.errors import UsageError
+from chaos.core.store import run_directory
+from chaos.core.store.run_directory import RunInfo
+from chaos.core.verdict import Status
 from chaos.gameday.transitions import before_fault, begin, finish, skip_rest
-from chaos.model.errors import UsageError
-from chaos.model.verdict import Status
-from chaos.store import run_directory
-from chaos.store.run_directory import RunInfo
+from chaos.reports.day.record import ClusterRecord
 from tests.kit.day_session import Day
 from tests.kit.recorded_days import judged, result
 

@@ -15,11 +15,11 @@ from chaos.app.day import entry
 from chaos.app.day.entry import DayEntry
 from chaos.app.day.stop import DayHalted
 from chaos.app.run import RunRequest
+from chaos.core.errors import Exit, NodefallError, Refused
+from chaos.core.result import RunResult
+from chaos.core.verdict import Status, Verdict
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.state import DayRun, DayStatus, RunKey
-from chaos.model.errors import Exit, NodefallError, Refused
-from chaos.model.result import RunResult
-from chaos.model.verdict import Status, Verdict
 from tests.kit.day_session import Day
 from tests.kit.recorded_days import result
 

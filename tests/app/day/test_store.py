@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chaos.app.day.store import DayStore, existing
+from chaos.cluster.errors import KubeUnreachable
+from chaos.core.errors import NodefallError, Refused
 from chaos.gameday.state import DayRun, DayState, RunKey
 from chaos.gameday.transitions import StateConflict, halt, resume, take_over
-from chaos.kube.errors import KubeUnreachable
-from chaos.model.errors import NodefallError, Refused
 from tests.kit.day_api import ConfigMaps
 
 NAME = "nodefall-gameday-weekly"

@@ -10,15 +10,15 @@ import pytest
 
 from chaos.app.day.stop import DayHalted
 from chaos.app.day.takeover import recover_runs
+from chaos.core.action import Undo
+from chaos.core.errors import Exit
+from chaos.core.result import RunResult
+from chaos.core.store import run_directory
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import RunInfo
+from chaos.core.verdict import Status, Verdict
 from chaos.gameday.state import DayRun, RunKey
 from chaos.gameday.transitions import before_fault, begin
-from chaos.model.action import Undo
-from chaos.model.errors import Exit
-from chaos.model.result import RunResult
-from chaos.model.verdict import Status, Verdict
-from chaos.store import run_directory
-from chaos.store.journal import Journal
-from chaos.store.run_directory import RunInfo
 from tests.kit.day_session import Day
 from tests.kit.recorded_days import result
 

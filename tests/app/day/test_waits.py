@@ -15,13 +15,13 @@ from chaos.app.day.session import DaySession
 from chaos.app.day.stop import DayHalted
 from chaos.app.day.waits import Wait, wait_until
 from chaos.app.day.window import await_window
+from chaos.cluster.errors import KubeUnreachable
+from chaos.core.errors import Aborted
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.gate_check import GateResult
 from chaos.gameday.gates import Gate
 from chaos.gameday.state import DayRun, Halt, RunKey, Waiting
 from chaos.gameday.transitions import StateConflict, before_fault, begin, finish, take_over
-from chaos.kube.errors import KubeUnreachable
-from chaos.model.errors import Aborted
 from tests.kit.day_session import Day
 from tests.kit.web_server import Answer, web_server
 

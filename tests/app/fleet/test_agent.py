@@ -11,9 +11,9 @@ import pytest
 
 from chaos.app.fleet import agent as agent_module
 from chaos.app.fleet.agent import Agent, Wanted
-from chaos.fleet.observation import Observation, Phase
-from chaos.model.errors import Aborted, NodefallError, Refused
-from tests.fleet.test_observation import HALTED, HELD, PLAN, RUNNING, job
+from chaos.core.errors import Aborted, NodefallError, Refused
+from chaos.gameday.fleet.observation import Observation, Phase
+from tests.gameday.fleet.test_observation import HALTED, HELD, PLAN, RUNNING, job
 
 SECONDS = 60.0  # a busy machine is slow
 

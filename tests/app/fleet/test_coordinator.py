@@ -22,11 +22,11 @@ from chaos.app.fleet.report import store_records
 from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
 from chaos.app.registry import load_registry
-from chaos.fleet.document import MAX_CLUSTERS
-from chaos.fleet.outcome import fleet_exit_code
+from chaos.core.errors import Exit, Refused, UsageError
+from chaos.gameday.fleet.document import MAX_CLUSTERS
+from chaos.gameday.fleet.outcome import fleet_exit_code
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus
-from chaos.model.errors import Exit, Refused, UsageError
-from tests.fleet.test_fleet_state import words
+from tests.gameday.fleet.test_fleet_state import words
 from tests.kit.fleet_api import FakeCluster, connect_to
 from tests.kit.fleets import HEAD, write_fleet, write_json
 

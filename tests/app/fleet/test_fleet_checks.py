@@ -10,8 +10,8 @@ import pytest
 
 from chaos.app.fleet import checks
 from chaos.app.fleet.checks import check_members
-from chaos.kube.errors import KubeUnreachable
-from chaos.model.errors import NodefallError, Refused, bad_input
+from chaos.cluster.errors import KubeUnreachable
+from chaos.core.errors import NodefallError, Refused, bad_input
 
 GONE = KubeUnreachable("refused", "connection refused")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chaos.kube.client import connect
-from chaos.kube.lease_lock import ClusterLock, Identity
+from chaos.cluster.client import connect
+from chaos.cluster.lease_lock import ClusterLock, Identity
 from tests.kit.kubectl_lab import Kubectl
 
 pytestmark = pytest.mark.lab

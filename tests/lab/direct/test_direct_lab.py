@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from chaos.core.windows import powershell, system_program
 from chaos.lab.direct.lab import DirectLab
 from chaos.lab.direct.requests import Answer
 from chaos.lab.spec import LabSpec, NodeSpec, Rule, UserSpec
-from chaos.model.windows import powershell, system_program
 
 NODES = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1"), NodeSpec(name="w2")]
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from chaos.app.lab_spec import lab_spec
+from chaos.core.inventory import Lab
 from chaos.lab.direct.lab import DirectLab
 from chaos.lab.spec import LabSpec
-from chaos.model.inventory import Lab
 
 CACHED = "/api/v1/nodes?resourceVersion=0"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

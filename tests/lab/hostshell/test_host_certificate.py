@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from chaos.actions.certificate_expired import ACTION, CertificateState
-from chaos.facts.certificates import kubelet_client_certificate, kubelet_credentials
+from chaos.core.command import HostCommand
+from chaos.faults.actions.certificate_expired import ACTION, CertificateState
+from chaos.faults.readings.certificates import kubelet_client_certificate, kubelet_credentials
 from chaos.lab.node.kubelet.client_certificate import TARGET
-from chaos.model.command import HostCommand
 from tests.kit.lab_host import Host
 
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-import chaos.facts
-from chaos.actions.disk_slow import _RESTORE_SCRIPT
-from chaos.facts.disks import limit_files
+import chaos.faults.readings
+from chaos.core.command import HostCommand
+from chaos.core.fact import FactRef, HostFact, find_fact
+from chaos.core.registry import discover
+from chaos.faults.actions.disk_slow import _RESTORE_SCRIPT
+from chaos.faults.readings.disks import limit_files
 from chaos.lab.node.kubelet.runtime import DiskLimit, Runtime
 from chaos.lab.sim.clock import SimClock
-from chaos.model.command import HostCommand
-from chaos.model.fact import FactRef, HostFact, find_fact
-from chaos.model.registry import discover
 from tests.kit.lab_host import Host
 
-FACTS = discover(chaos.facts, HostFact)
+FACTS = discover(chaos.faults.readings, HostFact)
 WHERE = {"unit": "kubepods.slice", "path": "/var/lib/kubelet"}
 SET = (
     "systemctl set-property --runtime kubepods.slice 'IOReadBandwidthMax=/dev/vda 500000' "

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from chaos.actions.etcd_leader_kill import ACTION, LeaderState, Params
-from chaos.facts.etcd import MANIFEST
-from chaos.model.action import Target
-from chaos.model.command import HostCommand
+from chaos.core.action import Target
+from chaos.core.command import HostCommand
+from chaos.faults.actions.etcd_leader_kill import ACTION, LeaderState, Params
+from chaos.faults.readings.etcd import MANIFEST
 from tests.kit.etcd_lab import CLIENT, EtcdLab
 
 CRICTL = f"crictl --runtime-endpoint unix://{CLIENT['runtime-socket']}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.actions import cpu_stress, disk_pressure, memory_pressure, pid_pressure
-from chaos.facts.disks import disk
-from chaos.facts.kubelet import kubelet_flags
-from chaos.facts.machine import cpu_time, memory, pids, swap
-from chaos.facts.units import memory_filler
-from chaos.model.command import HostCommand
-from chaos.model.fact import HostFact
+from chaos.core.command import HostCommand
+from chaos.core.fact import HostFact
+from chaos.faults.actions import cpu_stress, disk_pressure, memory_pressure, pid_pressure
+from chaos.faults.readings.disks import disk
+from chaos.faults.readings.kubelet import kubelet_flags
+from chaos.faults.readings.machine import cpu_time, memory, pids, swap
+from chaos.faults.readings.units import memory_filler
 from tests.kit.lab_host import Host
 
 SCRIPTS = {"memory": memory_pressure._SCRIPT, "disk": disk_pressure._SCRIPT, "pid": pid_pressure._SCRIPT}

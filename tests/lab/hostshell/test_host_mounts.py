@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.facts.disks import mount
+from chaos.faults.readings.disks import mount
 from tests.kit.lab_host import Host
 
 READ_ONLY = "mount -o remount,ro,nosuid,relatime /dev/vdb1 /var/lib/data"

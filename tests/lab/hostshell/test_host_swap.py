@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.facts.machine import swap
+from chaos.faults.readings.machine import swap
 from chaos.lab.objects.accessors import Object
 from tests.kit.lab_host import Host
 

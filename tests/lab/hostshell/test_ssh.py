@@ -11,11 +11,11 @@ from typing import Any
 import paramiko
 import pytest
 
-from chaos.facts.identity import boot_id, machine_id, pid1_start
-from chaos.facts.logind import inhibitor_kubelet, inhibitor_locks, preparing_for_shutdown, scheduled_shutdown
-from chaos.facts.units import failsafe_timers, kubelet_unit, systemd_version
-from chaos.hosts.transports.script import armed_command_line
-from chaos.model.fact import HostFact
+from chaos.core.fact import HostFact
+from chaos.faults.readings.identity import boot_id, machine_id, pid1_start
+from chaos.faults.readings.logind import inhibitor_kubelet, inhibitor_locks, preparing_for_shutdown, scheduled_shutdown
+from chaos.faults.readings.units import failsafe_timers, kubelet_unit, systemd_version
+from chaos.machines.transports.script import armed_command_line
 
 pytestmark = pytest.mark.lab
 LOGIND = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"

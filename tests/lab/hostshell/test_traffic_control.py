@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from chaos.facts.interfaces import netem_support
+from chaos.faults.readings.interfaces import netem_support
 from chaos.lab.node.impairment import Impairment
 from tests.kit.lab_host import Host
 

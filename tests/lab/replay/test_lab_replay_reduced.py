@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.kube.watch_codec import WatchCodec
+from chaos.cluster.watch_codec import WatchCodec
+from chaos.core.resources import RESOURCES
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import name_of
 from chaos.lab.replay.parser import parse
 from chaos.lab.replay.recorded_pressure import condition_time, eviction_ranks, first_round, last_short
 from chaos.lab.replay.recording import Operation
 from chaos.lab.replay.verify import replay
-from chaos.model.resources import RESOURCES
 from tests.kit.labtrace import Lines, Step, edit, record, spec
 from tests.kit.simkit import VICTIM
 

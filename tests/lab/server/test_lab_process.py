@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from chaos.app.labs import start_lab
-from chaos.clock import SystemClock
-from chaos.hosts.power.redfish import RedfishPower
-from chaos.model.errors import NodefallError
-from chaos.model.inventory import Lab
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError
+from chaos.core.inventory import Lab
+from chaos.machines.power.redfish import RedfishPower
 
 pytestmark = pytest.mark.lab
 SPEC = json.dumps({"nodes": [{"name": "only"}]})

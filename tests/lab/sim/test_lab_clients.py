@@ -397,7 +397,7 @@ def test_a_client_settles_only_where_time_waits_for_it(free: bool, identity: str
 
 
 _SETTLER = """
-from chaos.clock import remote
+from chaos.core.clock import remote
 if {identity!r}:
     remote._process_identity = lambda: {identity!r}
 clock = remote.RemoteClock("127.0.0.1", {port})

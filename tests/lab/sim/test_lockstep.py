@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chaos.clock import RemoteClock
+from chaos.core.clock import RemoteClock
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import CALM, LINGER, Lockstep
 from chaos.lab.sim.time_source import TimeSource

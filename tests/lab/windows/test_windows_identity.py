@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.facts.certificates import find_kubelet_user
+from chaos.faults.readings.certificates import find_kubelet_user
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.windows.machine import WindowsMachine

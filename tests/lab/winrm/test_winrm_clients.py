@@ -19,8 +19,8 @@ from winrm.exceptions import InvalidCredentialsError, WinRMOperationTimeoutError
 from winrm.exceptions import WSManFaultError as PywinrmFault
 from winrm.protocol import Protocol
 
-from chaos.hosts.windows_command_line import WindowsShell, shell_command_line
-from chaos.model.windows import powershell, system_program
+from chaos.core.windows import powershell, system_program
+from chaos.machines.windows_command_line import WindowsShell, shell_command_line
 from tests.kit.winrm_exchanges import load
 from tests.lab.conftest import Client, start, stop
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chaos.hosts.windows_command_line import WindowsShell, shell_command_line
-from chaos.model.windows import powershell
+from chaos.core.windows import powershell
+from chaos.machines.windows_command_line import WindowsShell, shell_command_line
 from tests.lab.conftest import Client, start, stop
 
 pytestmark = pytest.mark.lab

@@ -7,11 +7,11 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from chaos.core.windows import system_program
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.winrm.service import Client, WsmanService
 from chaos.lab.winshell.process import WinHost
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.model.windows import system_program
 from tests.kit.win_host import WindowsHost, script_line
 from tests.kit.winrm_exchanges import load, namespaces, read, shape
 

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.app.registry import load_windows_facts
+from chaos.core.encoded_script import SCRIPTS as PACKAGE
+from chaos.core.encoded_script import decode_script, read_script
+from chaos.core.windows import powershell
 from chaos.lab.winshell.powershell import digest
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.lab.winshell.scripts import SCRIPTS
 from chaos.lab.winshell.scripts.script import Script
-from chaos.model.encoded_script import SCRIPTS as PACKAGE
-from chaos.model.encoded_script import decode_script, read_script
-from chaos.model.windows import powershell
 from tests.kit.actionkit import WINDOWS_ACTIONS
 from tests.kit.win_host import WindowsHost, script_line
 from tests.kit.winrm_exchanges import read
@@ -28,7 +28,7 @@ from tests.kit.winrm_exchanges import read
 NAMES = sorted(Path(str(item)).stem for item in files(PACKAGE).iterdir() if item.name.endswith(".ps1"))
 SOURCES = [
     path
-    for folder in ("actions/windows", "facts/windows", "engine", "model", "preflight", "hosts")
+    for folder in ("faults/actions/windows", "faults/readings/windows", "engine", "core", "machines")
     for path in (Path(__file__).parents[3] / "chaos" / folder).rglob("*.py")
 ]
 
@@ -74,7 +74,7 @@ def test_every_fact_without_needs_is_read_in_the_lab() -> None:
 
 
 def test_there_are_windows_actions() -> None:
-    """What they send is run in tests/actions/windows and tests/e2e."""
+    """What they send is run in tests/faults/actions/windows and tests/e2e."""
     assert len(WINDOWS_ACTIONS) > 10
 
 

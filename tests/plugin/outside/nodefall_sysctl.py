@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import Struct
 from pydantic import AfterValidator, Field
 
-from chaos.model.action import (
+from chaos.core.action import (
     Action,
     FactCheck,
     FailsafeTimer,
@@ -24,13 +24,13 @@ from chaos.model.action import (
     UndoStep,
     failsafe_unit,
 )
-from chaos.model.api_fact import PseudoFact
-from chaos.model.command import Command, HostCommand
-from chaos.model.document import Model
-from chaos.model.errors import Unsupported
-from chaos.model.evidence import holds_until
-from chaos.model.fact import FactRef
-from chaos.model.timeline import Timeline
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.document import Model
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import holds_until
+from chaos.core.fact import FactRef
+from chaos.core.timeline import Timeline
 
 
 def _key(text: str) -> str:

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from chaos.model.action import Target
-from chaos.model.errors import Unsupported
+from chaos.core.action import Target
+from chaos.core.errors import Unsupported
 from chaos.plugin.contract import check_action
 from tests.plugin.outside.nodefall_sysctl import ACTION, Params
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from chaos.cli.run.view.node_rows import NodeRows
 from chaos.cli.run.view.workload_rows import WORKLOADS, WorkloadRows
-from chaos.model.recording import EntryKind
-from chaos.model.text import printable
-from chaos.model.timeline import Timeline
+from chaos.core.recording import EntryKind
+from chaos.core.text import printable
+from chaos.core.timeline import Timeline
 
 
 @dataclass

@@ -10,8 +10,8 @@ from rich.text import Text
 from chaos.cli.run.view.columns import shorten
 from chaos.cli.run.view.sections import event_lines, expectation_lines, node_lines, workload_lines
 from chaos.cli.run.view.view_state import ViewState
-from chaos.model.duration import format_duration, timestamp
-from chaos.model.text import escape_for_encoding
+from chaos.core.duration import format_duration, timestamp
+from chaos.core.text import escape_for_encoding
 
 _SILENT_SECONDS = 5.0  # from which on the header says that nothing was heard of the run
 _MIN_EVENTS = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chaos.model.api_fact import PseudoFact
-from chaos.model.fact import current_fact
-from chaos.model.history import Entry
-from chaos.model.kube import Node, Pod, node_condition
+from chaos.core.api_fact import PseudoFact
+from chaos.core.fact import current_fact
+from chaos.core.history import Entry
+from chaos.core.kube import Node, Pod, node_condition
 
 DELETED = "deleted"
 _CORDON = "node.kubernetes.io/unschedulable"  # the taint of a cordon, which is shown as such

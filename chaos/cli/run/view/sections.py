@@ -13,9 +13,9 @@ from chaos.cli.run.view.cluster_state import ClusterState
 from chaos.cli.run.view.columns import Cell, Column, shorten, table
 from chaos.cli.run.view.node_rows import DELETED, NodeRow
 from chaos.cli.run.view.workload_rows import WorkloadRow
-from chaos.history.sparkline import sparkline
-from chaos.model.text import escape_for_encoding, printable
-from chaos.model.verdict import SYMBOLS, Status, Verdict
+from chaos.core.text import escape_for_encoding, printable
+from chaos.core.verdict import SYMBOLS, Status, Verdict
+from chaos.reports.history.sparkline import sparkline
 
 T = TypeVar("T")
 STYLES = {Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSIVE: "yellow", Status.PENDING: "dim"}

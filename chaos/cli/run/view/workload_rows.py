@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from chaos.model.history import Entry
-from chaos.model.kube import Workload
+from chaos.core.history import Entry
+from chaos.core.kube import Workload
 
 _SINGULAR = {
     "deployments": "deployment",

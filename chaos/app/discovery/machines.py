@@ -1,0 +1,123 @@
+"""How the machine of a Node can be reached: its transport and login, or why there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from chaos.app.discovery.distributions import AKS, EKS, GKE, KIND, OPENSHIFT, distribution_of_node
+from chaos.app.discovery.nodes import ListedNode
+from chaos.app.discovery.providers import provider_of
+
+Transport = Literal["ssh", "winrm", "docker", "pod", ""]
+LinuxTransport = Literal["ssh", "pod"]  # those that a person may choose
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The default ``user`` of an image. ``anywhere``: not only on machines of a known cloud."""
+
+    image: str
+    user: str
+    anywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``transport`` is "" where no command can be run on a node; ``reason`` of it or of ``user``, for people.
+
+    ``user`` is "" where nothing shows which one there is. ``is_machine``: false for a Node that stands for a service.
+    ``is_container``: true for a node of kind, whatever its transport is. ``engine``: docker, podman or "" if unknown.
+    """
+
+    transport: Transport
+    user: str = ""
+    reason: str = ""
+    engine: str = ""
+    is_machine: bool = True
+    is_container: bool = False
+
+
+# By the OS image. docs.aws.amazon.com/AWSEC2 (default user names of AMIs), and the documentation of cloud images.
+LOGINS = (
+    Login(r"^Amazon Linux", "ec2-user", anywhere=True),
+    Login(r"CoreOS", "core", anywhere=True),
+    Login(r"^Flatcar", "core", anywhere=True),
+    Login(r"^Ubuntu", "ubuntu"),
+    Login(r"^Debian", "debian"),
+    Login(r"^Fedora", "fedora"),
+    Login(r"^Rocky", "rocky"),
+    Login(r"^AlmaLinux", "almalinux"),
+    Login(r"^Red Hat Enterprise Linux", "cloud-user"),
+)
+# Where a login over SSH is the exception: why.
+_BY_POD = {
+    EKS: "EKS: managed node groups admit SSH only where it was configured",
+    GKE: "GKE: logins need OS Login or keys in the project's metadata",
+    AKS: "AKS: nodes have no public address, and new ones may have SSH disabled",
+    OPENSHIFT: "OpenShift: Red Hat advises against SSH to nodes (oc debug node makes such a pod)",
+}
+_ON_AWS = {"debian": "admin", "cloud-user": "ec2-user", "almalinux": "ec2-user"}
+_KIND_ENGINE = re.compile(r"^kind://(docker|podman)/")
+# To a node of kind, by the choice: transport, login and reason.
+_TO_CONTAINERS: Mapping[LinuxTransport | None, tuple[Transport, str, str]] = {
+    None: ("docker", "", "a node of kind is a container"),
+    "pod": ("pod", "", "as chosen"),
+    "ssh": ("ssh", "root", "the only login of a kind node; stock images have no sshd"),
+}
+
+
+def access_of(node: ListedNode, chosen: LinuxTransport | None = None) -> Access:
+    """How nodefall can run commands on the machine of a Node. ``chosen`` replaces the proposed transport to Linux.
+
+    A pod needs a shell on the host, as SSH does: commands are run there by nsenter, with the host's programs.
+    """
+    if without := _without_machine(node) or _without_shell(node):
+        return without
+    if node.system == "windows":
+        return Access("winrm", "Administrator", "the built-in administrator of Windows")
+    if distribution_of_node(node).name == KIND:
+        return _of_container(node, chosen)
+    why = "as chosen" if chosen else _BY_POD.get(distribution_of_node(node).name, "")
+    return Access("pod", reason=why) if chosen == "pod" or (why and not chosen) else _ssh(node)
+
+
+def _of_container(node: ListedNode, chosen: LinuxTransport | None) -> Access:
+    found = _KIND_ENGINE.match(node.provider_id)
+    transport, user, reason = _TO_CONTAINERS[chosen]
+    return Access(transport, user, reason, found[1] if found else "", is_container=True)
+
+
+def _without_machine(node: ListedNode) -> Access | None:
+    if node.labels.get("eks.amazonaws.com/compute-type") == "fargate":
+        return Access("", reason="Fargate: no machine that could fail", is_machine=False)
+    if (
+        node.labels.get("type") == "virtual-kubelet"
+    ):  # virtual-kubelet: cmd/virtual-kubelet/internal/commands/root/node.go
+        return Access("", reason="virtual kubelet: no machine that could fail", is_machine=False)
+    return None
+
+
+def _without_shell(node: ListedNode) -> Access | None:
+    if node.info.os_image.startswith("Talos "):
+        return Access("", reason="Talos Linux has neither SSH nor a shell")
+    if node.info.os_image.startswith("Bottlerocket"):
+        return Access("", reason="Bottlerocket has no SSH server and no shell on the host")
+    return None
+
+
+def _ssh(node: ListedNode) -> Access:
+    distribution = distribution_of_node(node).name
+    if distribution == AKS:
+        return Access("ssh", "azureuser", "the default of az aks create --admin-username")
+    if distribution == GKE:
+        return Access("ssh", "", "OS Login or the metadata of the project give the login: gcloud compute ssh")
+    image = node.info.os_image
+    login = next((each for each in LOGINS if re.search(each.image, image)), None)
+    if login is None or not (login.anywhere or provider_of(node.provider_id)):
+        return Access("ssh", "", "nothing in the cluster shows a login; the local one is used")
+    on_aws = node.provider_id.startswith("aws://")
+    user = _ON_AWS.get(login.user, login.user) if on_aws else login.user
+    return Access("ssh", user, f"the default login of images of {login.image.strip('^')}")

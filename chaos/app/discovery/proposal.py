@@ -1,0 +1,162 @@
+"""The inventory that a cluster's Nodes propose, with what cannot be done on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from chaos.app.discovery.connections import connections
+from chaos.app.discovery.distributions import MANAGED, UNKNOWN, Found, distribution_of
+from chaos.app.discovery.entries import Entries, Entry
+from chaos.app.discovery.machines import Access, LinuxTransport, access_of
+from chaos.app.discovery.nodes import ListedNode, summary
+from chaos.app.discovery.power import PowerChoice, powers
+from chaos.app.discovery.providers import Kinds
+
+_SHOWN = 4  # names in a note
+_DEFAULTS = "of all nodes, also of new ones; over a network each is reached at the first InternalIP of its Node"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What was read of a cluster. ``kubeconfig`` as the inventory has it; ``notes``: what could not be read."""
+
+    name: str
+    kubeconfig: str
+    context: str
+    server: str
+    version: str
+    uid: str
+    nodes: tuple[ListedNode, ...]
+    has_kubeadm_config: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What replaces the proposal; None for the proposal. ``known_hosts``: the file with accepted keys."""
+
+    user: str | None = None
+    port: int | None = None
+    identity_file: str | None = None
+    proxy_jump: str | None = None
+    known_hosts: str | None = None
+    power: PowerChoice | None = None
+    transport: LinuxTransport | None = None
+
+    @property
+    def linux_transport(self) -> LinuxTransport | None:
+        """The chosen transport. Any login option implies SSH."""
+        is_ssh = any(each is not None for each in (self.user, self.port, self.identity_file, self.proxy_jump))
+        return self.transport or ("ssh" if is_ssh else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """``entries`` are the inventory. ``access`` by node. ``notes``: what cannot be done, and why."""
+
+    distribution: Found
+    head: tuple[str, ...]
+    entries: Entries
+    access: Mapping[str, Access]
+    notes: tuple[str, ...] = field(default=())
+
+
+def propose(facts: ClusterFacts, choices: Choices, kinds: Kinds) -> Proposal:
+    """The inventory of a cluster. ``kinds``: settings of the installed power drivers by name."""
+    found = distribution_of(facts.nodes, has_kubeadm_config=facts.has_kubeadm_config)
+    access = {node.name: access_of(node, choices.linux_transport) for node in facts.nodes}
+    shared, hosts = connections(access, choices.user, _ssh_settings(choices))
+    default_power, machine_powers, power_reason = powers(facts.nodes, access, choices.power, kinds)
+    if default_power:
+        shared = (*shared, Entry("power", default_power, power_reason))
+    reasons = {name: access[name].reason for name in hosts}
+    for name, settings in machine_powers.items():
+        hosts.setdefault(name, {})["power"] = settings
+    rows = tuple(
+        Entry(node.name, hosts[node.name], reasons.get(node.name, "")) for node in facts.nodes if node.name in hosts
+    )
+    reason = power_reason if machine_powers else "only what differs from defaults"
+    entries: Entries = (
+        Entry("apiVersion", "nodefall.dev/v1alpha1"),
+        Entry("kind", "Inventory"),
+        Entry("metadata", {"name": facts.name}),
+        Entry("cluster", tuple(_cluster(facts, access))),
+        *([Entry("defaults", shared, _DEFAULTS)] if shared else []),
+        *([Entry("hosts", rows, reason)] if rows else []),
+        Entry("protected", tuple(_protected(facts.nodes, access)), "never a target"),
+        Entry("limits", tuple(_limits(facts.nodes, access))),
+    )  # fmt: skip
+    shown = f"{found.name}, shown by {found.shown_by} ({found.source})" if found.shown_by else "unknown distribution"
+    head = (f"{facts.server}, Kubernetes {facts.version}; {shown}", *summary(facts.nodes))
+    return Proposal(found, head, entries, access, (*facts.notes, *_notes(facts, found, access)))
+
+
+def _ssh_settings(choices: Choices) -> Entries:
+    rows = (
+        Entry("port", choices.port, "of sshd, as given"),
+        Entry("identityFile", choices.identity_file, "private key of the login, besides those of the SSH agent"),
+        Entry("proxyJump", [choices.proxy_jump] if choices.proxy_jump else None, "the nodes are behind it"),
+        Entry("knownHosts", choices.known_hosts, "host keys whose fingerprints were accepted; others are refused"),
+    )
+    return tuple(row for row in rows if row.value is not None)
+
+
+def _cluster(facts: ClusterFacts, access: Mapping[str, Access]) -> Iterator[Entry]:
+    yield Entry("kubeconfig", facts.kubeconfig, "as kubectl uses it")
+    yield Entry("context", facts.context, "fixed, as the current one of a kubeconfig changes")
+    yield Entry("expectUID", facts.uid, "of namespace kube-system: any other cluster is refused")
+    if any(each.is_container for each in access.values()):
+        yield Entry(
+            "allowNodeProxy", True, "containers in a virtual machine, as Docker Desktop's, have kubelets out of reach"
+        )
+
+
+def _protected(nodes: tuple[ListedNode, ...], access: Mapping[str, Access]) -> Iterator[Entry]:
+    yield Entry("roles", ["control-plane"], "remove it only for experiments on control planes")
+    if others := [node.name for node in nodes if not access[node.name].is_machine]:
+        yield Entry("nodes", others, "not machines")
+
+
+def _limits(nodes: tuple[ListedNode, ...], access: Mapping[str, Access]) -> Iterator[Entry]:
+    workers = [node for node in nodes if not node.is_control_plane and access[node.name].is_machine]
+    ready = sum(node.is_ready for node in workers)
+    spared = max(1, ready - max(1, ready // 10))
+    yield Entry("maxNodes", 1, "targets of one experiment at a time")
+    yield Entry("minReadyNodes", spared, f"workers that must stay Ready; {ready} are now")
+
+
+def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> Iterator[str]:
+    for without in dict.fromkeys(each for each in access.values() if not each.transport):
+        names = [name for name, each in access.items() if each == without]
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        if without.is_machine:
+            yield f"no commands on {shown}: {without.reason}; only what the API does is possible, as drain and taint"
+        else:
+            yield f"{shown}: {without.reason}; protected"
+    if found.name in MANAGED:
+        yield f"{found.name} may replace a machine that is down: suspend auto-repair and auto-scaling of its pool first"
+    if found.name in MANAGED and any(each.transport == "ssh" for each in access.values()):
+        yield f"{found.name} admits SSH only where it was configured; else doctor reports the nodes as unreachable"
+    yield from _transport_notes(access)
+    if found.name == UNKNOWN:
+        yield "unknown distribution: transport and login are guesses"
+    if not any(not node.is_control_plane for node in facts.nodes):
+        yield "all nodes are control planes, which are protected: only experiments without targets can be run"
+    elif sum(not node.is_control_plane for node in facts.nodes) == 1:
+        yield "the only worker must stay Ready: set minReadyNodes to 0 to let it fail"
+
+
+def _transport_notes(access: Mapping[str, Access]) -> Iterator[str]:
+    if any(each.is_container and each.transport == "ssh" for each in access.values()):
+        yield (
+            "kind nodes accept SSH only with an image that has sshd, such as the image of nodefall kind up, and with "
+            "your key in /root/.ssh/authorized_keys"
+        )
+    if any(each.transport == "pod" for each in access.values()):
+        yield (
+            "transport pod: doctor and runs make a privileged pod on each node that they look at, and remove it again; "
+            "see docs/transports.md for what that costs"
+        )
+    if any(each.transport == "winrm" for each in access.values()):
+        yield "Windows: set the variable NODEFALL_WINRM_PASSWORD, and see docs/windows.md for certificates and rights"

@@ -1,7 +1,0 @@
-"""Assertion ``pods``."""
-
-from __future__ import annotations
-
-from chaos.assertions._pods import Pods
-
-ASSERTION = Pods()

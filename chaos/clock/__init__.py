@@ -1,6 +1,0 @@
-"""The only sources of now() and sleep() in the product: this machine's clock, or a time source of the lab."""
-
-from chaos.clock.remote import RemoteClock
-from chaos.clock.system import SystemClock
-
-__all__ = ["RemoteClock", "SystemClock"]

@@ -1,0 +1,131 @@
+"""Errors of the API server and kubelets: no response, by cause, or a response that is no success."""
+
+# ruff: noqa: PLC0415 - urllib3 is slow to import
+from __future__ import annotations
+
+import errno
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+
+import msgspec
+
+from chaos.cluster.watch_codec import DECODE_ERRORS
+from chaos.core.errors import NodefallError
+from chaos.core.ports import Response
+
+REFUSED, RESET, TIMEOUT, NO_ROUTE, TLS, DNS, OTHER = "refused", "reset", "timeout", "no-route", "tls", "dns", "other"
+_NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
+# OpenSSL's X509_V_ERR_* numbers.
+_EXPIRED, _NOT_YET_VALID = 10, 9
+_UNKNOWN_ISSUER = (18, 19, 20, 21)
+_WRONG_NAME = (62, 64)
+# What a kubelet answers a user who may not use it (pkg/kubelet/server/server.go), in plain text.
+_BY_KUBELET = "Forbidden (user="
+_LONGEST_TEXT = 300  # bytes of a plain answer
+
+
+class KubeUnreachable(NodefallError):
+    """No response. ``kind`` is the cause; ``sent``: the request may have arrived and had its effect."""
+
+    def __init__(self, kind: str, message: str, *, hint: str = "", sent: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        self.sent = sent
+
+
+class KubeRejected(NodefallError):
+    """The server answered with a status that is no success."""
+
+    def __init__(self, status: int, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+def from_exception(error: BaseException, where: str) -> KubeUnreachable:
+    """The error for one of urllib3, ssl or socket, with a hint; ``where`` is the server."""
+    from urllib3.exceptions import ProtocolError
+
+    for cause in causes(error):
+        found = _from_tls_error(cause, where) if isinstance(cause, ssl.SSLError) else _from_socket_error(cause, where)
+        if found:
+            return found
+    if isinstance(error, ProtocolError):  # the response ended too early, without a socket error
+        return KubeUnreachable(RESET, f"{where}: the connection was cut ({error})", sent=True)
+    return KubeUnreachable(OTHER, f"{where}: {error}", sent=True)
+
+
+def from_response(response: Response, what: str) -> KubeRejected:
+    """The error for a response that is no success, with the message of Kubernetes, or of a kubelet behind it."""
+    try:
+        message = str(msgspec.json.decode(response.body).get("message", ""))
+    except (*DECODE_ERRORS, AttributeError):
+        message = _plain_text(response.body)
+    if message.startswith(_BY_KUBELET):
+        hint = "bind the user that the API server has there to ClusterRole system:kubelet-api-admin"
+        return KubeRejected(response.status, f"{what}: {response.status} from the kubelet: {message}", hint=hint)
+    hint = {
+        401: "check the credentials; an expired client certificate or token looks like this (kubectl auth whoami)",
+        403: "grant the permission; nodefall rbac prints the minimum",
+        404: "check that this is the address of a Kubernetes API server",
+    }.get(response.status, "")
+    return KubeRejected(response.status, f"{what}: {response.status} {message}".rstrip(), hint=hint)
+
+
+def _plain_text(body: bytes) -> str:
+    """The first line of a body that is no JSON, as a kubelet answers; "" for markup, as of a proxy."""
+    line, *_ = body[:_LONGEST_TEXT].decode("utf-8", "replace").strip().splitlines() or [""]
+    return "" if line.startswith("<") else "".join(c for c in line if c.isprintable())
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, then what it wraps (as argument, cause or context), outermost first."""
+    pending: list[BaseException | None] = [error]
+    seen: list[BaseException] = []
+    while pending:
+        cause = pending.pop(0)
+        if cause is None or any(cause is s for s in seen):
+            continue
+        seen.append(cause)
+        yield cause
+        pending += [a for a in cause.args if isinstance(a, BaseException)]
+        pending += [cause.__cause__, cause.__context__]
+
+
+def _from_tls_error(cause: ssl.SSLError, where: str) -> KubeUnreachable:
+    if isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        return KubeUnreachable(RESET, f"{where}: the connection was cut", sent=True)
+    if not isinstance(cause, ssl.SSLCertVerificationError):
+        hint = "check that the port serves https, and accepts the client certificate"
+        return KubeUnreachable(TLS, f"{where}: TLS failed: {cause.reason or cause}", hint=hint)
+    hint = "check certificate-authority in the kubeconfig (of others: kubeletCA, controllerManager.ca in the inventory)"
+    if cause.verify_code == _EXPIRED:
+        hint = "renew the server's certificate (kubeadm certs renew), or check this machine's clock"
+    elif cause.verify_code == _NOT_YET_VALID:
+        hint = "check this machine's clock"
+    elif cause.verify_code in _WRONG_NAME:
+        hint = "use an address that the certificate names, or set tls-server-name in the kubeconfig"
+    elif cause.verify_code in _UNKNOWN_ISSUER:
+        hint += "; a kubelet without serverTLSBootstrap signs its own and cannot be verified"
+    return KubeUnreachable(TLS, f"{where}: its certificate is not accepted: {cause.verify_message}", hint=hint)
+
+
+def _from_socket_error(cause: BaseException, where: str) -> KubeUnreachable | None:  # noqa: PLR0911 - a table of causes
+    from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError, ReadTimeoutError
+
+    if isinstance(cause, (NameResolutionError, socket.gaierror)):
+        return KubeUnreachable(DNS, f"{where}: its name cannot be resolved", hint="check the server's name and DNS")
+    if isinstance(cause, NewConnectionError):  # its cause is more precise
+        return None
+    if isinstance(cause, ConnectTimeoutError):
+        return KubeUnreachable(TIMEOUT, f"{where}: no connection in time", hint="check the address, VPN and firewall")
+    if isinstance(cause, (ReadTimeoutError, TimeoutError)):
+        return KubeUnreachable(TIMEOUT, f"{where}: no answer in time", sent=True)
+    if isinstance(cause, ConnectionRefusedError):
+        return KubeUnreachable(REFUSED, f"{where}: connection refused", hint="check the server and its port")
+    if isinstance(cause, (ConnectionError, http.client.HTTPException)):
+        return KubeUnreachable(RESET, f"{where}: the connection was cut", sent=True)
+    if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
+        return KubeUnreachable(NO_ROUTE, f"{where}: no route to it", hint="check this machine's network")
+    return None

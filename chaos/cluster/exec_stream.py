@@ -1,0 +1,213 @@
+"""A program in a container over a WebSocket of the API server: pods/exec.
+
+Subprotocols v5.channel.k8s.io and v4.channel.k8s.io (k8s.io/apimachinery pkg/util/remotecommand): the first byte of a
+message is its channel. kubernetes.stream connects without a time-out and cannot be written to without blocking, so of
+the official client only the rules for URLs and proxies are used here.
+"""
+
+# ruff: noqa: PLC0415 - websocket is slow to import
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+
+from chaos.cluster.errors import RESET, KubeUnreachable, from_exception, from_response
+from chaos.cluster.watch_codec import DECODE_ERRORS
+from chaos.core.ports import Response
+
+V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
+_STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
+_FRAME = 32 << 10  # bytes of stdin in one message
+_RECORD = 16 << 10  # bytes that are written at once: one record of TLS
+_FRAME_TIMEOUT = 30.0  # seconds for the rest of a message that has begun
+
+
+class ExecStatus(Struct, frozen=True):
+    """The Status in channel 3; its reason is NonZeroExitCode for a program that ended with another code than 0."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+
+    @property
+    def error(self) -> str:
+        """Why no program ran, or its end is unknown; "" if one ran to its end."""
+        is_end = self.status == "Success" or self.reason == "NonZeroExitCode"
+        return "" if is_end else self.message or "it failed without a message"
+
+
+class ExecStream:
+    """One program, for one thread; :meth:`abort` is for all. Input is written while output is read."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection  # a websocket.WebSocket
+        self.can_end_input = connection.subprotocol == V5
+        self._outgoing = bytearray()
+        self.status: ExecStatus | None = None
+        self.has_ended = False
+
+    def write(self, data: bytes) -> None:
+        """Queue input."""
+        for start in range(0, len(data), _FRAME):
+            self._queue(bytes([_STDIN]) + data[start : start + _FRAME])
+
+    def end_input(self) -> None:
+        """Queue the end of the input; only v5 has one."""
+        if self.can_end_input:
+            self._queue(bytes([_CLOSE, _STDIN]))
+
+    def flush(self) -> None:
+        """Write what is queued as far as that does not block. Raises OSError if the connection is lost."""
+        while self._outgoing and self._write():
+            pass
+
+    def step(self, timeout: float) -> tuple[bytes, bytes]:
+        """Wait for output, and write input meanwhile; new output, empty where none came within ``timeout`` seconds."""
+        if self.has_ended:
+            return b"", b""
+        try:
+            if not self._has_buffered():
+                poll = select.poll()
+                poll.register(self._connection.sock, select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+                events = poll.poll(timeout * 1000)
+                if not events:
+                    return b"", b""
+                if not events[0][1] & ~select.POLLOUT:
+                    self._write()
+                    return b"", b""
+            return self._receive()
+        except (OSError, ValueError):  # ValueError: the descriptor of a connection that was closed
+            self.has_ended = True
+            return b"", b""
+
+    def abort(self) -> None:
+        """Break the connection, whoever reads it."""
+        with suppress(OSError, AttributeError):
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Break the connection and free it."""
+        self.has_ended = True
+        self.abort()
+        self._connection.shutdown()
+
+    def _queue(self, payload: bytes) -> None:
+        from websocket import ABNF
+
+        self._outgoing += ABNF.create_frame(payload, ABNF.OPCODE_BINARY).format()
+
+    def _write(self) -> bool:
+        """Whether something could be written without waiting."""
+        sock = self._connection.sock
+        if sock is None:
+            raise ConnectionError("the connection is closed")
+        sock.settimeout(0)
+        try:
+            sent = sock.send(self._outgoing[:_RECORD])
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            return False
+        finally:
+            sock.settimeout(_FRAME_TIMEOUT)
+        del self._outgoing[:sent]
+        return True
+
+    def _has_buffered(self) -> bool:
+        """Whether TLS has decrypted more than was read: the socket would not show it."""
+        sock = self._connection.sock
+        return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        from websocket import ABNF, WebSocketException
+
+        try:
+            opcode, frame = self._connection.recv_data_frame(control_frame=True)
+        except WebSocketException:
+            self.has_ended = True
+            return b"", b""
+        if opcode == ABNF.OPCODE_CLOSE:
+            self.has_ended = True
+        elif opcode in (ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT) and frame.data:
+            channel, data = frame.data[0], bytes(frame.data[1:])
+            if channel in (_STDOUT, _STDERR):
+                return (data, b"") if channel == _STDOUT else (b"", data)
+            if channel == _ERROR:
+                self.status = _read_status(data)
+        return b"", b""
+
+
+def _read_status(data: bytes) -> ExecStatus:
+    try:
+        return msgspec.json.decode(data, type=ExecStatus)
+    except DECODE_ERRORS:
+        return ExecStatus("Failure", data.decode("utf-8", "replace"))
+
+
+def exec_path(pod_path: str, argv: Sequence[str], container: str) -> str:
+    """Path and query that run ``argv`` with stdin, stdout and stderr in a container of the pod at ``pod_path``."""
+    streams = [(name, "true") for name in ("stdin", "stdout", "stderr")]
+    query = [("container", container), *streams, *(("command", word) for word in argv)]
+    return f"{pod_path}/exec?{urlencode(query)}"
+
+
+def open_exec(configuration: Any, url: str, headers: Iterable[str], timeout: float) -> ExecStream:
+    """Connect within ``timeout`` wall seconds, with the trust and the proxy of the official client's configuration.
+
+    Raises KubeUnreachable, and KubeRejected with the server's own words.
+    """
+    from kubernetes.stream import ws_client
+    from websocket import WebSocket, WebSocketBadStatusException, WebSocketException
+
+    official: Any = ws_client
+    connection: Any = WebSocket(sslopt=_tls_options(configuration), skip_utf8_validation=True)
+    options: dict[str, Any] = {"header": list(headers), "subprotocols": [V5, V4], "timeout": timeout}
+    if configuration.proxy or configuration.proxy_headers:
+        options = official.websocket_proxycare(options, configuration, url, None)
+    try:
+        connection.connect(official.get_websocket_url(url), redirect_limit=0, **options)
+        _check_protocol(connection)
+        connection.settimeout(_FRAME_TIMEOUT)
+    except WebSocketBadStatusException as error:
+        connection.shutdown()
+        body = error.resp_body or b""
+        raise from_response(Response(error.status_code, bytes(body), {}), "exec") from error
+    except (WebSocketException, OSError) as error:
+        connection.shutdown()
+        origin = str(configuration.host)
+        if isinstance(error, OSError):
+            raise from_exception(error, origin) from error
+        raise KubeUnreachable(RESET, f"{origin}: no connection for exec: {error}") from error
+    return ExecStream(connection)
+
+
+def _check_protocol(connection: Any) -> None:
+    """Raises WebSocketException for an answer that is no exec, as a redirect."""
+    from websocket import WebSocketException
+
+    if connection.status != 101 or connection.subprotocol not in (V5, V4):
+        raise WebSocketException(f"it answered {connection.status}, in no protocol of exec")
+
+
+def _tls_options(configuration: Any) -> dict[str, Any]:
+    """As kubernetes.stream.ws_client.create_websocket."""
+    if not configuration.verify_ssl:
+        options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+    else:
+        options = {"cert_reqs": ssl.CERT_REQUIRED}
+        if configuration.ssl_ca_cert:
+            options["ca_certs"] = configuration.ssl_ca_cert
+        if configuration.assert_hostname is not None:
+            options["check_hostname"] = configuration.assert_hostname
+    given = (
+        ("certfile", configuration.cert_file),
+        ("keyfile", configuration.key_file),
+        ("server_hostname", configuration.tls_server_name),
+    )
+    return options | {key: value for key, value in given if value}

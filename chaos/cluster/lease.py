@@ -1,0 +1,159 @@
+"""The cluster's lock, as decisions about one Lease: pure, no I/O.
+
+Clocks of different machines are never compared. A lock has expired when its record did not change for its whole
+duration on the observer's own clock, and its holder acts only in the first part of that duration, counted from before
+the renewal (as client-go's leaderelection does). So no two holders act at once, however long a process is stopped or a
+request takes. Both clocks go on while their machine is suspended.
+``leaseTransitions`` is the fencing number: it rises with each holder as long as the Lease exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+
+from chaos.core.labels import LOCK_NAME
+
+LEASE_DURATION = 30.0  # seconds without renewal after which another process may acquire the lock
+RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
+RETRY_PERIOD = 8.0  # seconds between two renewals
+ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
+PROCESS = "nodefall.dev/process"  # annotation: identity of the holder's process
+
+
+class LeaseRecord(Struct, frozen=True):
+    """A Lease that was read; ``holder`` is "" if the lock is free."""
+
+    version: str  # resourceVersion
+    holder: str = ""
+    fence: int = 0
+    duration: float = LEASE_DURATION
+    renewed: str = ""  # by the holder's clock: for people only
+    annotations: dict[str, str] = {}
+
+    @property
+    def abort(self) -> str:
+        """Why the holder is requested to stop, or ""."""
+        return self.annotations.get(ABORT, "")
+
+    @property
+    def process(self) -> str:
+        """The identity of the holder's process, or ""."""
+        return self.annotations.get(PROCESS, "")
+
+    def age(self, wall: float) -> float:
+        """Seconds since the renewal, by the holder's clock and by ours; very large if the time is unknown."""
+        try:
+            return wall - datetime.fromisoformat(self.renewed).astimezone(UTC).timestamp()
+        except ValueError:
+            return wall
+
+    def is_recent(self, wall: float) -> bool:
+        """Whether the lock seems to be renewed, by two clocks: for people."""
+        return self.age(wall) < self.duration
+
+    def is_surely_recent(self, wall: float) -> bool:
+        """Whether two clocks that agree show a renewal just now; if not, the lock is worth watching."""
+        return abs(self.age(wall)) < self.duration
+
+
+class Decision(Enum):
+    """What a process that wants the lock should do."""
+
+    ACQUIRE = "acquire"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLease:
+    """A version of the Lease, and when it was first observed on the observer's clock since boot."""
+
+    version: str
+    observed_at: float
+
+
+def observe(record: LeaseRecord, before: ObservedLease | None, now: float) -> ObservedLease:
+    """The observation so far, or a new one if the record has changed."""
+    return before if before and before.version == record.version else ObservedLease(record.version, now)
+
+
+def decide(
+    record: LeaseRecord | None, observed: ObservedLease | None, now: float, *, holder_dead: bool = False
+) -> Decision:
+    """``holder_dead``: exactly the process that holds the lock has provably ended."""
+    if record is None or not record.holder or holder_dead:
+        return Decision.ACQUIRE
+    if observed and observed.version == record.version and now - observed.observed_at > record.duration:
+        return Decision.ACQUIRE
+    return Decision.WAIT
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """A held lock. ``renewed_at`` is the begin of the last successful renewal, on the holder's clock since boot."""
+
+    holder: str
+    fence: int
+    renewed_at: float
+
+    def is_valid(self, now: float) -> bool:
+        return now - self.renewed_at < RENEW_DEADLINE
+
+    def is_held(self, record: LeaseRecord | None) -> bool:
+        return record is not None and (record.holder, record.fence) == (self.holder, self.fence)
+
+
+def next_fence(record: LeaseRecord | None, leadership: Leadership | None) -> int:
+    """The fencing number to write over ``record``: its own in a renewal, the next one in a takeover."""
+    if leadership is not None and leadership.is_held(record):
+        return leadership.fence
+    return (record.fence if record else 0) + 1
+
+
+def describe_loss(record: LeaseRecord | None) -> str:
+    """Who has a lock that was lost."""
+    if record is None:
+        return "the cluster's lock was deleted"
+    if not record.holder:
+        return "the cluster's lock was released by another process"
+    return f"the cluster's lock was taken by {record.holder}"
+
+
+def parse(lease: dict[str, Any]) -> LeaseRecord:
+    """The record in the API's JSON; missing fields have their defaults."""
+    metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
+    return LeaseRecord(
+        version=str(metadata.get("resourceVersion", "")),
+        holder=spec.get("holderIdentity") or "",
+        fence=int(spec.get("leaseTransitions") or 0),
+        duration=float(spec.get("leaseDurationSeconds") or LEASE_DURATION),
+        renewed=spec.get("renewTime") or "",
+        annotations=metadata.get("annotations") or {},
+    )
+
+
+def lease_body(
+    namespace: str,
+    holder: str,
+    fence: int,
+    wall: float,
+    annotations: dict[str, str],
+    version: str = "",
+    name: str = LOCK_NAME,
+) -> dict[str, Any]:
+    """The Lease to write, with ``version`` only over exactly that one; ``wall`` in seconds since the epoch."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "annotations": annotations}
+    if version:
+        metadata["resourceVersion"] = version
+    stamp = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": int(LEASE_DURATION),
+        "leaseTransitions": fence,
+        "renewTime": stamp,
+    }
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}

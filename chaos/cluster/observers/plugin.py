@@ -1,0 +1,121 @@
+"""Observer plug-ins: what an observer is built from, and the port of a plug-in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from chaos.cluster.cluster_api import ClusterApi
+from chaos.core.clock_offset import ClockOffset
+from chaos.core.experiment import Experiment
+from chaos.core.field_types import Secret
+from chaos.core.inventory import Inventory
+from chaos.core.kube import Node
+from chaos.core.plan import Plan
+from chaos.core.ports import Clock, Observer, PowerControl
+
+
+class FactReader(Protocol):
+    """The machines behind the nodes."""
+
+    def read(self, node: str, fact: str, given: Mapping[str, Any] = ...) -> Any:
+        """The current value of a fact. Raises NodefallError."""
+
+    def has_fact(self, node: str, fact: str) -> bool:
+        """Whether the operating system of the node's host has such a fact."""
+
+    def power(self, node: str) -> PowerControl | None: ...
+
+
+class ServerHealth(Protocol):
+    """How the API server is."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is unavailable now, or ""."""
+
+
+class KnownNodes(Protocol):
+    """The nodes of the cluster, once they are synced."""
+
+    def node(self, name: str) -> Node | None:
+        """The last known state of a node; None if unknown or deleted."""
+
+
+class WatchCurrency(Protocol):
+    """Proofs of how current the watches are."""
+
+    def prove_at(self, moments: Iterable[float]) -> None:
+        """Take a proof at each of ``moments`` as well."""
+
+    def watch_closely(self) -> AbstractContextManager[None]:
+        """Take a proof now, and more of them until the block ends."""
+
+
+class ObservedCluster(Protocol):
+    """The observers of a cluster; ``watches`` start before all others."""
+
+    @property
+    def health(self) -> ServerHealth: ...
+
+    @property
+    def nodes(self) -> KnownNodes: ...
+
+    @property
+    def currency(self) -> WatchCurrency: ...
+
+    @property
+    def watches(self) -> Sequence[Observer]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverContext:
+    """A planned run, before its first side effect.
+
+    ``cluster`` are the observers of the cluster, which have synced when others start. ``nodes`` are the targets,
+    ``reachable`` those whose host has a session. ``facts`` are host facts that steps are proven by, of those that a
+    host may have; ``sources`` name
+    further sources of metrics that assertions use. ``read_secret`` raises Refused.
+    """
+
+    api: ClusterApi
+    clock: Clock
+    hosts: FactReader
+    cluster: ObservedCluster
+    experiment: Experiment
+    inventory: Inventory
+    plan: Plan
+    nodes: Sequence[str]
+    reachable: Sequence[str]
+    facts: Sequence[str]
+    sources: frozenset[str]
+    read_secret: Callable[[Secret], str]
+
+
+class ObserverPlugin(Protocol):
+    """A kind of observer; its modules name it ``OBSERVER``, other distributions an entry point ``nodefall.observers``.
+
+    Its observers start once those of the cluster have synced.
+    """
+
+    name: str
+
+    def build(self, context: ObserverContext) -> Sequence[Observer]:
+        """The observers that the run needs, none if it needs no such observer. Raises NodefallError."""
+
+
+@runtime_checkable
+class OffsetSource(Protocol):
+    """An observer that measures clocks."""
+
+    def offsets(self) -> Mapping[str, ClockOffset]:
+        """How far clocks are ahead of the run's, by the name of the source."""
+
+
+@runtime_checkable
+class FinalSampler(Protocol):
+    """An observer that takes a sample before the final judgement."""
+
+    def final_sample(self) -> None: ...

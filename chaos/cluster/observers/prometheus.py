@@ -1,0 +1,168 @@
+"""Prometheus: the experiment's queries, polled during the run, and over the whole run at its end.
+
+A blind window while Prometheus does not respond or scrapes nothing, as its newest sample of ``up`` shows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from chaos.cluster.observers.blind_windows import BlindWindowTracker
+from chaos.cluster.observers.observer_thread import ObserverThread
+from chaos.cluster.observers.plugin import ObserverContext
+from chaos.cluster.observers.promql import MAX_BYTES, PrometheusClient, PrometheusUnavailable
+from chaos.core.clock_offset import ClockOffset
+from chaos.core.duration import parse_duration
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.field_types import Secret
+from chaos.core.inventory import Inventory, Prometheus
+from chaos.core.ports import Clock, Sink
+from chaos.core.probes import Query
+from chaos.core.recording import EntryKind, QueryResult, RecordingEntry, Series
+
+_NEWEST_SAMPLE = "max(timestamp(up))"
+_QUERY = "query"
+
+
+class PrometheusObserver:
+    """Times are in the run's clock; the server's clock is measured at every poll (``offset``, seconds ahead)."""
+
+    name = "prometheus"
+
+    def __init__(self, client: PrometheusClient, queries: Sequence[Query], stale_after: float, clock: Clock) -> None:
+        self._client, self._queries, self._stale_after, self._clock = client, list(queries), stale_after, clock
+        self._blind_windows = BlindWindowTracker(self.name, clock, self._emit)
+        self._thread = ObserverThread(self.name, clock, self._run, self._on_crash)
+        self._sink: Sink | None = None
+        self._lock = threading.Lock()  # the final sample is taken in another thread
+        self._started_at = self._last_good = 0.0
+        self._has_sample = False
+        self.offset = self._offset_error = 0.0
+
+    def start(self, sink: Sink) -> None:
+        self._sink = sink
+        self._started_at = self._last_good = self._clock.now()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._thread.stop()
+
+    def has_synced(self) -> bool:
+        return self._has_sample
+
+    def offsets(self) -> dict[str, ClockOffset]:
+        """How far the server's clock is ahead, once that is known."""
+        return (
+            {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_sample else {}
+        )
+
+    def final_sample(self) -> None:
+        """Query the whole run, with the samples that Prometheus has now."""
+        with self._lock:
+            try:
+                for query in self._queries:
+                    start, end = (t + self.offset for t in (self._started_at, self._clock.now()))
+                    self._emit_result(
+                        query, self._client.query_range(query.query, start, end, parse_duration(query.every))
+                    )
+            except NodefallError as error:
+                self._blind_windows.open(_QUERY, self._last_good, error.message)
+
+    def _emit(self, entry: RecordingEntry) -> None:
+        if self._sink and not self._thread.is_stopping:
+            self._sink(entry)
+
+    def _on_crash(self, reason: str) -> None:
+        self._blind_windows.open(_QUERY, self._last_good, reason)
+
+    def _run(self) -> None:
+        due = dict.fromkeys(self._queries, self._started_at)
+        while not self._thread.is_stopping:
+            with self._lock:
+                now = self._clock.now()
+                self._poll([query for query in self._queries if due[query] <= now])
+            due = {query: max(at, now + parse_duration(query.every)) if at <= now else at for query, at in due.items()}
+            self._thread.pause(max(0.0, min(due.values()) - self._clock.now()))
+
+    def _poll(self, queries: Sequence[Query]) -> None:
+        began = self._clock.now()
+        try:
+            self._check_freshness()
+            results = [(query, self._client.query(query.query)) for query in queries]
+        except NodefallError as error:
+            self._blind_windows.open(_QUERY, self._last_good, error.message)
+            return
+        self._last_good, self._has_sample = began, True
+        self._blind_windows.close(_QUERY)  # before the samples that end it
+        for query, result in results:
+            self._emit_result(query, result)
+
+    def _check_freshness(self) -> None:
+        """Raises PrometheusUnavailable if Prometheus has not scraped recently."""
+        before = self._clock.now()
+        server, scraped = _newest_sample(self._client)
+        now = self._clock.now()
+        self.offset = server - (before + now) / 2
+        self._offset_error = (now - before) / 2
+        _refuse_stale(server - scraped, self._stale_after)
+
+    def _emit_result(self, query: Query, result: Sequence[Series]) -> None:
+        series = [Series(each.labels, [(round(t - self.offset, 3), v) for t, v in each.values]) for each in result]
+        value = msgspec.Raw(msgspec.json.encode(QueryResult(query.query, series)))
+        self._emit(RecordingEntry(self._clock.now(), EntryKind.PROMETHEUS, query.name, value))
+
+
+def prometheus_settings(inventory: Inventory) -> Prometheus:
+    """The settings in the inventory. Raises Refused if there are none."""
+    if inventory.prometheus is None:
+        raise Refused(
+            "no prometheus in the inventory: the experiment queries it",
+            hint="add prometheus: {url: ...} to the inventory",
+        )
+    return inventory.prometheus
+
+
+def check_freshness(client: PrometheusClient, stale_after: float) -> None:
+    """Raises PrometheusUnavailable if the newest sample is older than ``stale_after`` seconds."""
+    server, scraped = _newest_sample(client)
+    _refuse_stale(server - scraped, stale_after)
+
+
+def _newest_sample(client: PrometheusClient) -> tuple[float, float]:
+    """The time of the server, and that of its newest sample. Raises PrometheusUnavailable if it scrapes nothing."""
+    newest = client.query(_NEWEST_SAMPLE)
+    server, scraped = newest[0].values[0] if newest and newest[0].values else (0.0, None)
+    if scraped is None:
+        raise PrometheusUnavailable("Prometheus scrapes nothing: no sample of up")
+    return server, scraped
+
+
+def _refuse_stale(age: float, stale_after: float) -> None:
+    if age > stale_after:
+        raise PrometheusUnavailable(f"the newest sample of Prometheus is {age:.0f} s old")
+
+
+def make_client(
+    settings: Prometheus, read_secret: Callable[[Secret], str], max_bytes: int = MAX_BYTES
+) -> PrometheusClient:
+    """A client that has not connected yet; ``max_bytes``: of one answer. Raises Refused if its secret is unreadable."""
+    token = read_secret(settings.credentials) if settings.credentials else ""
+    return PrometheusClient(settings.url, token, settings.user or "", max_bytes)
+
+
+class PrometheusPlugin:
+    name = "prometheus"
+
+    def build(self, context: ObserverContext) -> list[PrometheusObserver]:
+        queries = context.experiment.spec.queries
+        if not queries:
+            return []
+        settings = prometheus_settings(context.inventory)
+        client = make_client(settings, context.read_secret)
+        return [PrometheusObserver(client, queries, parse_duration(settings.stale_after), context.clock)]
+
+
+OBSERVER = PrometheusPlugin()

@@ -1,0 +1,154 @@
+"""Anonymized values: a keyed hash of each part of a name, so that names that are made of others stay so.
+
+``db``, ``db-0`` and ``data-db-0`` become ``k3f1``, ``k3f1-0`` and ``p09a-k3f1-0``. The key is random, and in no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import uuid
+from typing import Any
+
+from chaos.cluster.snapshot.known_names import DOMAINS, KEYS, NAMES, TYPES, WORDS
+from chaos.cluster.snapshot.projection import OMIT, Convert, allowed_annotations, plain_conversions
+from chaos.cluster.snapshot.trees import Leaf
+
+_LETTERS, _ALPHABET = "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyz0123456789"
+_PARTS = re.compile(r"([-._:/@ ]+)")
+_ORDINAL = re.compile(r"[0-9]{1,3}")
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PLAIN_TEXT = frozenset({"", "true", "false", "linux", "windows", "amd64", "arm64", "default-scheduler", "None"})
+# Words of Kubernetes, times, quantities, durations, percentages, schedules: what KEEP has.
+_HARMLESS = re.compile(
+    r"[A-Z][A-Za-z]{0,63}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}(Z|[+-][0-9:]{5})"
+    r"|[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+|[numkMGTPE]i?|Ki|%|h|s|ms)?|[0-9*/, -]+"
+)
+_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}")
+
+
+class Anonymizer:
+    """Consistent replacements; equal texts get equal ones, different texts different ones. ``key``: random bytes."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._parts: dict[str, str] = {}
+        self._used: set[str] = set()
+        self._texts: dict[str, str] = {}
+
+    def text(self, value: str) -> str:
+        """A name or the value of a label."""
+        if value in NAMES or value in _PLAIN_TEXT:
+            return value
+        if (known := self._texts.get(value)) is None:
+            known = self._texts[value] = self._replace(value)
+        return known
+
+    def key(self, value: str) -> str:
+        """Key of a label, an annotation or a taint, a finalizer, a resource: those of Kubernetes stay."""
+        if value in KEYS or (value.startswith("hugepages-") and value[10:].isalnum()):
+            return value
+        prefix, slash, name = value.rpartition("/")
+        domain, dot, _ = prefix.rpartition("kubernetes.io")
+        shown = prefix if dot and domain.rstrip(".") in DOMAINS else self.text(prefix)
+        return f"{shown}{slash}{self.text(name)}"
+
+    def conversions(self) -> dict[Leaf, Convert]:
+        """Conversions of leaves."""
+        plain, text, key = plain_conversions(), self._on_text(self.text), self._on_text(self.key)
+        return plain | {
+            Leaf.NAME: text,
+            Leaf.UID: text,
+            Leaf.KEY: key,
+            Leaf.NAMES: _each(text, plain[Leaf.NAMES]),
+            Leaf.VALUES: _each(text, plain[Leaf.VALUES]),
+            Leaf.KEYS: _each(key, plain[Leaf.KEYS]),
+            Leaf.FINALIZERS: _each(key, plain[Leaf.FINALIZERS]),
+            Leaf.IMAGE: self._on_text(self._image),
+            Leaf.KIND: self._on_text(lambda value: value if value in TYPES else self.text(value)),
+            Leaf.KEEP: self._checked,
+            Leaf.WORD: self._on_text(lambda value: value if value in WORDS else self.text(value)),
+            Leaf.LABELS: lambda value: _map(plain[Leaf.LABELS](value), key, text),
+            Leaf.AMOUNTS: lambda value: _map(plain[Leaf.AMOUNTS](value), key, self._checked),
+            Leaf.ANNOTATIONS: lambda value: _map(allowed_annotations(value), str, self._checked) or OMIT,
+            Leaf.SYSTEM: self._on_text(_version),
+        }
+
+    def _on_text(self, replace: Convert) -> Convert:
+        return lambda value: replace(value) if isinstance(value, str) else value if isinstance(value, int) else OMIT
+
+    def _checked(self, value: Any) -> Any:
+        """Numbers, and texts that Kubernetes has made; others are hashed."""
+        if isinstance(value, list):
+            return [self._checked(item) for item in value if isinstance(item, (str, int, float, bool))]
+        if not isinstance(value, str):
+            return value if isinstance(value, (int, float)) else OMIT
+        return value if _HARMLESS.fullmatch(value) or value in _PLAIN_TEXT else self.text(value)
+
+    def _image(self, value: str) -> str:
+        return f"image-{self._digest(value, 12)}"
+
+    def _replace(self, value: str) -> str:
+        if _UID.fullmatch(value):
+            return str(uuid.UUID(bytes=self._mac(value)[:16], version=4))
+        parts = _PARTS.split(value)
+        last = len(parts) - 1
+        shown = "".join(
+            part if index % 2 or _is_ordinal(parts, index, last) else self._part(part)
+            for index, part in enumerate(parts)
+        )
+        return shown if len(shown) <= _limit(value) else self._part(value, 20)
+
+    def _part(self, part: str, length: int = 0) -> str:
+        """Replacement of a part, of its length but at least 4 characters; another one if that is in use."""
+        if not part:
+            return part
+        if part not in self._parts:
+            count = 0
+            while (shown := self._digest(f"{count}/{part}", length or max(4, len(part)))) in self._used:
+                count += 1
+            self._parts[part] = shown
+            self._used.add(shown)
+        return self._parts[part]
+
+    def _digest(self, text: str, length: int) -> str:
+        """A letter, then letters and digits."""
+        number, shown = int.from_bytes(self._mac(text), "big"), ""
+        while len(shown) < min(length, 40):
+            alphabet = _ALPHABET if shown else _LETTERS
+            number, index = divmod(number, len(alphabet))
+            shown += alphabet[index]
+        return shown
+
+    def _mac(self, text: str) -> bytes:
+        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256)
+
+
+def _is_ordinal(parts: list[str], index: int, last: int) -> bool:
+    """Whether a part is a number behind a name, as in ``db-0``; numbers behind numbers may be an address."""
+    before = parts[index - 2] if index >= 2 else ""
+    return index == last and bool(_ORDINAL.fullmatch(parts[index])) and (last == 0 or not before.isdigit())
+
+
+def _limit(value: str) -> int:
+    """Greatest length of a replacement: values of labels and some names have at most 63 characters, others 253."""
+    return 63 if len(value) <= 63 else 253
+
+
+def _version(value: str) -> str:
+    """The first number of a version, and nothing of who has built it."""
+    found = _VERSION.search(value)
+    return found[0] if found else ""
+
+
+def _each(convert: Convert, check: Convert) -> Convert:
+    def each(value: Any) -> Any:
+        items = check(value)
+        return [convert(item) for item in items] if items is not OMIT else OMIT
+
+    return each
+
+
+def _map(value: Any, keys: Convert, values: Convert) -> Any:
+    return {keys(key): values(item) for key, item in value.items()} if value is not OMIT else OMIT

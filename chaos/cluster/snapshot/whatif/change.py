@@ -1,0 +1,76 @@
+"""What a change of a snapshot is, and what its values have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chaos.cluster.snapshot.contents import Contents, Object, name_of
+
+Apply = Callable[[Contents], str]
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", re.ASCII)
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+
+
+class ChangeError(ValueError):
+    """The value is not valid, or the snapshot lacks what it is about. ``hint``: an imperative."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeKind:
+    """A key. ``syntax``: of the value; ``parse`` checks a value, and returns what changes a snapshot in place.
+
+    That function returns one sentence for people. Both raise ChangeError. ``subjects``: what values may begin with.
+    """
+
+    key: str
+    syntax: str
+    summary: str
+    parse: Callable[[str], Apply]
+    subjects: Callable[[Contents], list[str]] = lambda _: []
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of a duration such as 30, 30s, 1.5m. Raises ChangeError."""
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise ChangeError(f"not a duration: {text!r}", "write seconds, or a duration such as 90s or 5m")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def whole_seconds_of(text: str) -> int:
+    """As :func:`seconds_of`, of a whole number. Raises ChangeError."""
+    seconds = seconds_of(text)
+    if seconds != int(seconds):
+        raise ChangeError(f"not a whole number of seconds: {text!r}", "Kubernetes counts whole seconds here")
+    return int(seconds)
+
+
+def split_workload(text: str, syntax: str) -> tuple[str, str]:
+    """``NAMESPACE/NAME`` and the value after the colon. Raises ChangeError."""
+    subject, sign, value = text.rpartition(":")
+    if not sign or subject.count("/") != 1 or not all(subject.split("/")):
+        raise ChangeError(f"not {syntax}: {text!r}", "write the namespace and the name of a workload, as default/web")
+    return subject, value
+
+
+def node_named(contents: Contents, name: str) -> Object:
+    """The node. Raises ChangeError."""
+    nodes = {name_of(node): node for node in contents.of("nodes")}
+    if name not in nodes:
+        raise ChangeError(f"the snapshot has no node {name!r}", "choose one of: " + _some(sorted(nodes)))
+    return nodes[name]
+
+
+def unknown_workload(subject: str, known: list[str]) -> ChangeError:
+    """The error for a workload that the snapshot does not have."""
+    return ChangeError(f"the snapshot has no workload {subject!r}", "choose one of: " + (_some(known) or "none"))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

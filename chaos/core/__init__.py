@@ -1,0 +1,1 @@
+"""Records and ports that all rooms share, the clock, and what a run stores."""

@@ -1,0 +1,290 @@
+"""The port that every action implements: an action returns commands and sends nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+from pydantic import BaseModel
+
+from chaos.core.command import Command, Outcome, PowerCapability
+from chaos.core.errors import Unsupported
+from chaos.core.permission import Permission
+from chaos.core.timeline import Timeline
+
+UndoState = dict[str, Any]  # JSON of an action's state record, as plan.json holds it
+
+
+class UndoKind(StrEnum):
+    RESTORES = "restores"
+    SELF_RESTORING = "self-restoring"
+    IRREVERSIBLE = "irreversible"
+
+
+class FactCheck(Struct, frozen=True):
+    """The value that a host fact must have; also ``machine`` (power control), ``node-ready`` and objects of the API.
+
+    ``fact`` is a name, or a reference with parameters as ``unit-state?unit=cron.service``.
+    """
+
+    fact: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.fact} is {self.value}"
+
+
+class UndoStep(Struct, frozen=True):
+    """A command that is sent when ``when`` holds, unless ``unless`` holds already or within ``grace_seconds``.
+
+    The command is sent at most ``max_attempts`` times, and only while ``unless`` does not hold. Without ``unless``
+    the command is sent until it succeeds once.
+    """
+
+    command: Command
+    unless: FactCheck | None = None
+    grace_seconds: float = 0.0
+    max_attempts: int = 3
+    when: tuple[FactCheck, ...] = ()
+
+
+class Undo(Struct, frozen=True):
+    """Steps in order, then the checks that prove that the node is restored; then the timer ``disarm`` is stopped.
+
+    No proof counts in the first ``settle_seconds`` after the operation, whose effect may begin as late.
+    """
+
+    steps: tuple[UndoStep, ...] = ()
+    proof: tuple[FactCheck, ...] = ()
+    disarm: str = ""  # unit of the FailsafeTimer, without suffix
+    settle_seconds: float = 0.0
+
+
+def failsafe_unit(tag: str) -> str:
+    """Name of the failsafe timer of the step with this :attr:`Target.tag`, without suffix; also for ``Undo.disarm``."""
+    return f"nodefall-{tag}"
+
+
+class FailsafeTimer(Struct, frozen=True, omit_defaults=True):
+    """A timer of the host's PID 1, armed before the fault, that runs ``argv`` as root after ``seconds``.
+
+    On Windows a scheduled task, which follows the clock, and which runs ``argv`` at each boot until it exits with 0.
+    ``by_uptime``: a task that waits by itself instead, for faults that set the clock.
+
+    The engine shortens ``seconds`` to the rest of maxDuration and verifies the timer on the host before the fault.
+    ``unit`` is :func:`failsafe_unit` of the target's tag, without suffix.
+    """
+
+    unit: str
+    seconds: float
+    argv: tuple[str, ...]
+    by_uptime: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A node before a fault, or the cluster (``node`` is ""): facts, API objects, power control, limits.
+
+    ``facts`` are values by fact name, ``unknown`` the reasons why other facts could not be read. ``objects`` are what
+    :meth:`Action.api_reads` names, None for an object that does not exist. ``power`` is "" without a power control, and
+    with one that cannot be used for the reason ``power_error``, with a hint in ``power_hint``;
+    ``power_capabilities`` are the operations it supports (on, off, state); ``restart_policy`` is by which the machine
+    starts again without a command ("" or ``no``: it does not). ``run`` is the run's ID, ``tag`` identifies the step
+    within its run (``RUN-STEP``) and is valid in unit names. ``namespace`` is the one of the run's workload, ""
+    without a workload. ``max_duration`` in seconds. ``crash_tool``: path of the program that crashes a Windows host.
+    """
+
+    node: str
+    os: str = "linux"
+    power: str = ""
+    static_pods: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    tag: str = ""
+    namespace: str = ""
+    max_duration: float = 900.0
+    power_capabilities: frozenset[PowerCapability] = frozenset(PowerCapability)
+    restart_policy: str = ""
+    run: str = ""
+    crash_tool: str = ""
+    power_error: str = ""
+    power_hint: str = ""
+
+    def require_fact(self, fact: str, why: str) -> Any:
+        """Value of a fact that the action depends on. Raises Unsupported with the fact's name and ``why``."""
+        if fact not in self.facts:
+            reason = self.unknown.get(fact, "it was not read").removeprefix(f"{fact} of {self.node}: ")
+            raise Unsupported(f"{self.node}: {why}, but the fact {fact} is not known: {reason}")
+        return self.facts[fact]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """One step on one node as recorded; times in seconds since the epoch.
+
+    ``action`` and ``params`` are the recorded ones: with ``--map`` the action is not the experiment's. ``until`` is
+    when a later step on the node, or undo, ended the effect on purpose, else the end of the timeline; entries of that
+    instant with a sequence number of ``until_seq`` or higher come after it.
+    """
+
+    step: str
+    action: str
+    node: str
+    params: Mapping[str, Any]
+    begin: float
+    returned: float | None
+    until: float
+    until_seq: int | None = None
+    outcome: Outcome | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)  # of "proved" entries
+    phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" entry: armed, fired, began
+
+
+class ProofStatus(StrEnum):
+    """Result of a proof: the effect is shown, shown to be absent, or neither."""
+
+    PROVEN = "proven"
+    DISPROVEN = "disproven"
+    UNPROVEN = "unproven"
+
+
+@dataclass(frozen=True, slots=True)
+class ProofResult:
+    """Status, reason and the sequence numbers of the timeline entries that show it."""
+
+    status: ProofStatus
+    because: str
+    evidence: tuple[int, ...] = ()
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One way to show that a step took effect. ``weak``: it shows only that the command was sent."""
+
+    name: str
+    check: Callable[[Timeline, StepRun], ProofResult]
+    weak: bool = False
+
+
+class Scope(StrEnum):
+    """NODE: once per node of the step's target. CLUSTER: once; the step has no target."""
+
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
+P = TypeVar("P", bound=BaseModel)
+S = TypeVar("S", bound=Struct)
+
+
+class NoState(Struct, frozen=True):
+    """State of an action whose undo needs no data."""
+
+
+class Action(ABC, Generic[P, S]):
+    """One fault or repair, with parameters ``P`` and the state ``S`` that undo needs.
+
+    ``S`` is a frozen record of JSON types: it is written down before the fault, and undo after a crash has only that.
+    """
+
+    name: str
+    summary: str
+    example: str  # a step in YAML
+    params: type[P]
+    state: type[S]
+    undo_kind: UndoKind
+    proofs: tuple[Proof, ...]  # strongest first
+    scope: Scope = Scope.NODE
+    systems: frozenset[str] = frozenset({"linux"})  # of hosts that it has commands for, if it acts on the machine
+    no_windows_reason: str = ""  # why it cannot have a form for Windows; "" where it has one, or may get one
+    on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
+    may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
+    stops_exec: bool = False  # until its undo the node's kubelet runs nothing in pods, so transport pod cannot undo it
+    takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that
+    powers_on: bool = False  # a machine that is off boots
+    may_crash: bool = False  # some machines do not survive it: a kernel panic, a watchdog
+    keeps_pods_running: bool = False  # acts on the machine without terminating pods
+    requires_logind: bool = False  # has no effect without logind
+    exclusive_timer_reason: str = ""  # why no other step on the node may arm a failsafe timer
+    proof_facts: tuple[str, ...] = ()  # host facts that prove the step, read on all targets during the run
+    facts: tuple[str, ...] = ()  # host facts that prepare reads, besides those that are always read
+    irreversible_params: tuple[str, ...] = ()  # parameters that make the action irreversible when they are true
+    undo_param: str = ""  # the parameter without which the action is irreversible
+    allowance: str = ""  # what spec.allow must name besides: ``custom``
+    requires_later_step: tuple[str, str] = ("", "")  # an action after which the effect must be ended, and what ends it
+
+    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
+        """Paths of API objects that prepare reads; ``namespace`` is the workload's."""
+        return ()
+
+    def facts_for(self, params: P) -> tuple[str, ...]:  # noqa: ARG002 - most actions have fixed facts
+        """References of the host facts that prepare reads with these parameters."""
+        return self.facts
+
+    def proof_facts_for(self, params: P) -> tuple[str, ...]:  # noqa: ARG002 - most actions have fixed facts
+        """References of the host facts that prove the step with these parameters."""
+        return self.proof_facts
+
+    def permissions(self, params: P) -> tuple[Permission, ...]:  # noqa: ARG002 - most need none
+        """Permissions that the action and its undo need, besides those of every run."""
+        return ()
+
+    def uses_logind(self, params: P) -> bool:  # noqa: ARG002 - the same for most parameters
+        """Whether the action has no effect without logind."""
+        return self.requires_logind
+
+    def terminates_pods(self, params: P) -> bool:  # noqa: ARG002 - the same for most parameters
+        """Whether pods of the node may be terminated regardless of their budgets."""
+        return self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
+
+    @abstractmethod
+    def prepare(self, target: Target, params: P) -> S:
+        """State for inject and undo. Pure. Raises Unsupported where the action is impossible or cannot be undone."""
+
+    @abstractmethod
+    def inject(self, state: S) -> tuple[Command, ...]:
+        """The commands, in order; the last one is the fault."""
+
+    def check_order(self, action: str, params: Mapping[str, Any], seconds: float) -> None:
+        """Check against a step of ``action`` on the same node that begins at least ``seconds`` before this one.
+
+        Raises Unsupported where this step cannot come after it.
+        """
+
+    def preconditions(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have none
+        """Checks that must hold at the moment of the fault; otherwise the run is aborted without the fault.
+
+        All that prepare relied on: a saved plan may be old, and its undo must not restore a stale value.
+        """
+        return ()
+
+    def awaits(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most wait for nothing
+        """Checks of which one must hold before the step begins; it begins later if need be."""
+        return ()
+
+    def failsafe_timer(self, state: S) -> FailsafeTimer | None:  # noqa: ARG002 - most have none
+        """The timer to arm before the fault, named :func:`failsafe_unit`; undo must disarm it."""
+        return None
+
+    @abstractmethod
+    def undo(self, state: S) -> Undo:
+        """How to restore the target; harmless when run twice, and without inject."""
+
+    def encode_state(self, state: S) -> UndoState:
+        """The state as JSON types."""
+        encoded: UndoState = msgspec.to_builtins(state)
+        return encoded
+
+    def decode_state(self, encoded: UndoState) -> S:
+        """The state from JSON types. Raises msgspec.ValidationError."""
+        return msgspec.convert(encoded, self.state)
+
+
+AnyAction = Action[Any, Any]

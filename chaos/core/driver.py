@@ -1,0 +1,90 @@
+"""Drivers of transports and power controls, as an inventory names them.
+
+The inventory's schema is built from what is installed: the modules of ``chaos.machines.transports`` and
+``chaos.machines.power``, and the entry points of other distributions.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args
+
+from pydantic import BaseModel, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+from chaos.core.document import Model
+from chaos.core.field_types import Secret
+from chaos.core.registry import Group, discover
+
+DEFAULT_TRANSPORT = "ssh"
+
+
+class PowerSettings(Model):
+    """Base of the settings of a power driver, under ``power`` of a host. ``kind``: a Literal of the driver's name."""
+
+    kind: str
+    identity: str | None = Field(
+        None, description="UUID or name that the power control reports of the machine, where it is not the Node's"
+    )
+
+    @property
+    def names_machine(self) -> bool:
+        """Whether the settings are those of one machine; others may also stand in ``defaults`` of an inventory."""
+        return True
+
+
+class _File:
+    """Marks a text as a path; a relative one is relative to the inventory file."""
+
+
+FilePath = Annotated[str, _File()]
+
+
+@cache
+def transport_drivers() -> Mapping[str, Any]:
+    """Installed transport drivers (``chaos.machines.driver.TransportDriver``) by name, the default one first."""
+    found = discover(importlib.import_module("chaos.machines.transports"), "DRIVER", Group.TRANSPORTS)
+    return {DEFAULT_TRANSPORT: found[DEFAULT_TRANSPORT], **found}
+
+
+@cache
+def power_drivers() -> Mapping[str, Any]:
+    """Installed power drivers (``chaos.machines.driver.PowerDriver``) by name."""
+    return discover(importlib.import_module("chaos.machines.power"), "DRIVER", Group.POWER)
+
+
+class OneOfPowerDrivers:
+    """Annotation of ``PowerSettings``: the settings of the driver that ``kind`` names."""
+
+    def members(self) -> tuple[type[PowerSettings], ...]:
+        return tuple(driver.settings for driver in power_drivers().values())
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        union: Any = Union[self.members()]  # noqa: UP007 - built at run time
+        return handler.generate_schema(Annotated[union, Field(discriminator="kind")])
+
+
+class OneOfTransports:
+    """Annotation of a text: the name of a transport driver."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(Literal[tuple(transport_drivers())])
+
+
+def file_keys(settings: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    """Keys of ``settings`` that hold paths of files, those of secrets included; ``*`` stands for every key."""
+    for name, field in settings.model_fields.items():
+        key = field.alias or name
+        if any(isinstance(mark, _File) for mark in field.metadata):
+            yield (key,)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if part is Secret:
+                yield (key, "*", "file") if _is_mapping(field.annotation) else (key, "file")
+            elif any(isinstance(mark, _File) for mark in getattr(part, "__metadata__", ())):
+                yield (key,)
+
+
+def _is_mapping(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) is dict

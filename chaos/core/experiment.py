@@ -1,0 +1,212 @@
+"""The Experiment document, nodefall.dev/v1alpha1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
+
+from chaos.core.bound import Bound, parse_bound
+from chaos.core.document import BoundText, DurationText, Metadata, Model, Name
+from chaos.core.duration import parse_duration
+from chaos.core.factor import Factor
+from chaos.core.kubernetes_version import VersionRange
+from chaos.core.probes import Probe, Query
+
+Timing = Annotated[
+    Literal["strict", "loose"],
+    Field(description="loose: within is about how quick the machines are, so slack of the inventory multiplies it"),
+]
+
+
+OPERATORS = ("within", "never", "always")  # the temporal ones; an expectation has at most one
+
+
+class TargetSpec(Model):
+    """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
+
+    role: Literal["worker", "control-plane"] | None = None
+    nodes: list[str] | None = Field(None, min_length=1)
+    match_labels: dict[str, str] | None = Field(None, alias="matchLabels")
+    zone: str | None = None
+    os: Literal["linux", "windows"] | None = None
+    runs: Literal["workload"] | None = Field(
+        None, description="workload: the node can run pods of the workload, and runs one before the first step"
+    )
+    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+
+    @field_validator("count", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        text = str(value)[:20]
+        number = text.removesuffix("%")
+        fits = isinstance(value, int | str) and number.isascii() and number.isdigit() and int(number) >= 1
+        if not fits or (text != number and int(number) > 100):
+            raise ValueError(f"count must be a whole number from 1 or a percentage like 25%, not {text!r}")
+        return value
+
+
+class Workload(Model):
+    """Manifests, applied in a dedicated namespace before the run and removed after it."""
+
+    manifests: list[str] = Field(min_length=1)
+
+
+class Until(Model):
+    """End of a never or always: the begin of a step, or a duration after the anchor."""
+
+    until: str | None = None
+    for_: BoundText | None = Field(None, alias="for")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.until is None) == (self.for_ is None):
+            raise ValueError("give exactly one of until or for")
+        return self
+
+
+def _marker(value: Any) -> Any:
+    return None if value is False else value
+
+
+def _always_kind(value: Any) -> str:
+    return "true" if value is True else "until"
+
+
+class Expectation(Model):
+    """One assertion with temporal operators, or an order of other expectations."""
+
+    name: str | None = None
+    assert_: str | None = Field(None, alias="assert")
+    with_: dict[str, Any] = Field({}, alias="with")
+    after: str | None = Field(None, description="a step, end(step), or one of them + a duration")
+    within: BoundText | None = None
+    for_: BoundText | None = Field(None, alias="for", description="with within: how long the assertion must stay true")
+    never: Until | None = None
+    always: Annotated[
+        Annotated[
+            Annotated[Until, Tag("until")] | Annotated[Literal[True], Tag("true")],
+            Discriminator(_always_kind),
+        ]
+        | None,
+        BeforeValidator(_marker),
+    ] = None
+    timing: Timing = "strict"
+    baseline: Factor | None = Field(
+        None, description="with within: at least this many times the slowest start of a pod of the workload"
+    )
+    order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        if (self.assert_ is None) == (self.order is None):
+            raise ValueError("give exactly one of assert or order")
+        operators = [w for w in OPERATORS if getattr(self, w) is not None]
+        if len(operators) > 1:
+            raise ValueError(f"{' and '.join(operators)} exclude each other")
+        if self.for_ is not None and self.within is None:
+            raise ValueError("for needs within; with never or always write {for: ...} below it")
+        self._check_timing()
+        if self.order is not None and (operators or self.with_ or self.after):
+            raise ValueError("order excludes other keys: the hypotheses that it lists have their own")
+        return self
+
+    def continuous(self) -> Self:
+        """As an abort condition, which is judged continuously, also without ``always: true``."""
+        return self if self.always else self.model_copy(update={"always": True})
+
+    def _check_timing(self) -> None:
+        if self.baseline is not None and self.within is None:
+            raise ValueError("baseline needs within: only a deadline may be later on slow machines")
+        if self.timing == "loose" and self.within is None:
+            raise ValueError("timing: loose needs within: only a deadline may be later on slow machines")
+        if self.timing == "loose" and self.within is not None and not parse_bound(self.within).has_durations:
+            raise ValueError(f"timing: loose has no effect on {self.within!r}: slack multiplies no facts; add + 10s")
+
+    @property
+    def title(self) -> str:
+        """The name, else the assertion or the order."""
+        return self.name or self.assert_ or "order of " + ", ".join(self.order or ())
+
+
+class Step(Model):
+    """One action on one target. ``after`` defaults to the return of the previous step."""
+
+    name: Name
+    action: str
+    target: str = Field("", description="omitted for an action without a node")
+    with_: dict[str, Any] = Field({}, alias="with")
+    after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
+
+
+class Recovery(Model):
+    within: DurationText
+    timing: Timing = "strict"
+
+
+class Spec(Model):
+    title: str
+    kubernetes: VersionRange | None = Field(
+        None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
+    )
+    requires: dict[str, dict[str, str]] = Field({}, description='required facts, as {kubelet: {x: ">0"}}')
+    allow: list[Literal["custom", "irreversible"]] = []
+    workload: Workload | None = None
+    targets: dict[str, TargetSpec] = {}
+    probes: list[Probe] = []
+    queries: list[Query] = []
+    steady_state: list[Expectation] = Field(alias="steadyState", min_length=1)
+    method: list[Step] = Field(min_length=1)
+    hypothesis: list[Expectation] = Field(min_length=1)
+    abort: list[Expectation] = []
+    recovery: Recovery | None = None
+    max_duration: DurationText = Field("15m", alias="maxDuration")
+
+
+class Experiment(Model):
+    """An experiment file."""
+
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
+    kind: Literal["Experiment"]
+    metadata: Metadata
+    spec: Spec
+
+
+class Moment(Model):
+    """A parsed ``after``: begin or end of ``step`` (the anchor if empty) plus ``offset`` seconds."""
+
+    step: str
+    is_end: bool
+    offset: float
+
+
+def parse_moment(text: str) -> Moment:
+    """``power-off``, ``end(power-off)``, ``power-off + 90s`` or ``90s``. Raises ValueError."""
+    head, plus, tail = text.partition(" + ")
+    if plus:
+        offset = parse_duration(tail.strip())
+    elif head[:1].isdigit() and not head.startswith("end("):
+        try:
+            return Moment(step="", is_end=True, offset=parse_duration(head.strip()))
+        except ValueError:
+            offset = 0.0  # a step whose name begins with a digit
+    else:
+        offset = 0.0
+    head = head.strip()
+    if head.startswith("end(") and head.endswith(")"):
+        return Moment(step=head[4:-1].strip(), is_end=True, offset=offset)
+    if not head or any(c in head for c in " +()"):
+        raise ValueError(f"invalid moment {text!r}; write it like STEP, end(STEP) or STEP + 90s")
+    return Moment(step=head, is_end=False, offset=offset)
+
+
+def bound(text: str) -> Bound:
+    """The parsed form of a validated :data:`BoundText`."""
+    return parse_bound(text)

@@ -1,0 +1,139 @@
+"""Marks on Nodes: annotations that name the step whose fault is in the Node object, and the values before the fault.
+
+The request that is the fault sets the mark, and the request that undoes the fault removes it. So a Node shows its
+pending undo also when every journal is lost. A mark holds no commands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from chaos.core.action import FactCheck, Target
+from chaos.core.api_fact import condition_status, field, node_path, object_fact, taint_value
+from chaos.core.state_types import RunName, StepName, TaintName
+from chaos.core.text import on_node
+
+PREFIX = "pending-undo.nodefall.dev/"  # of annotations; a step has one on each of its nodes
+
+
+class StepOrigin(Struct, frozen=True):
+    """The run and the step that an action is prepared for."""
+
+    run: RunName
+    step: StepName
+
+
+def origin_of(target: Target) -> StepOrigin | None:
+    """The origin of marks of the step; None without a run, as in a table of a plug-in's tests."""
+    return StepOrigin(target.run, target.tag.removeprefix(f"{target.run}-")) if target.run else None
+
+
+class NodeMark(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A step, and what it changed of the Node: the values before it.
+
+    ``cordoned`` is None if the step does not change it. ``taints`` are values by ``KEY:EFFECT``, ``conditions`` the
+    statuses by type; None for what was absent. ``created``: the step created the Node.
+    """
+
+    run: RunName
+    step: StepName
+    cordoned: bool | None = None
+    taints: dict[TaintName, str | None] = {}
+    conditions: dict[str, str | None] = {}
+    created: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the annotation: one for each step of a run."""
+        return PREFIX + hashlib.sha256(f"{self.run}/{self.step}".encode()).hexdigest()[:10]
+
+    def to_annotations(self) -> dict[str, str | None]:
+        """The annotations that set the mark, for a merge patch."""
+        return {self.key: msgspec.json.encode(self).decode()}
+
+    def to_removal(self) -> dict[str, str | None]:
+        """The annotations that remove the mark, for a merge patch."""
+        return {self.key: None}
+
+    def removed_check(self, node: str) -> FactCheck:
+        """The check that the mark is not on the Node."""
+        pointer = self.key.replace("~", "~0").replace("/", "~1")
+        return FactCheck(object_fact(node_path(node), f"/metadata/annotations/{pointer}"), None)
+
+
+def decode_mark(key: str, value: str) -> NodeMark | None:
+    """The mark of an annotation; None if it is damaged, or of a newer version: what is pending is then unknown."""
+    try:
+        mark = msgspec.json.decode(value, type=NodeMark)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return mark if mark.key == key else None
+
+
+class FoundMark(Struct, frozen=True):
+    """An annotation of a Node. ``mark`` is None if it is unreadable; ``version`` is the Node's resourceVersion.
+
+    ``commands`` restore the values before the step, by hand and in order; none if the Node has them already.
+    """
+
+    node: str
+    key: str
+    mark: NodeMark | None
+    version: str
+    commands: tuple[str, ...] = ()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the Node has the values from before the step, as after kubectl uncordon: nothing is to be undone."""
+        return self.mark is not None and not self.commands
+
+    @property
+    def by_hand(self) -> str:
+        """The commands that restore the Node and remove the mark, in a shell."""
+        is_deleted = self.mark is not None and self.mark.created and self.commands  # and the mark with it
+        return "; ".join((*self.commands, *(() if is_deleted else (self.removal,))))
+
+    @property
+    def removal(self) -> str:
+        """The command that removes the mark alone."""
+        return f"kubectl annotate node {shlex.quote(self.node)} {shlex.quote(f'{self.key}-')}"
+
+    def __str__(self) -> str:
+        return on_node(self.mark.step if self.mark else "an unknown step", self.node)
+
+
+def found_marks(node: Mapping[str, Any]) -> Iterator[FoundMark]:
+    """The marks on a Node, which is as in the API."""
+    metadata = node.get("metadata") or {}
+    name = str(metadata.get("name", ""))
+    for key, value in sorted((metadata.get("annotations") or {}).items()):
+        if key.startswith(PREFIX):
+            mark = decode_mark(key, value)
+            commands = tuple(_restoring_commands(mark, name, node)) if mark else ()
+            yield FoundMark(name, key, mark, str(metadata.get("resourceVersion", "")), commands)
+
+
+def _restoring_commands(mark: NodeMark, name: str, node: Mapping[str, Any]) -> Iterator[str]:
+    quoted = shlex.quote(name)
+    if mark.created:
+        if not field(node, "/status/nodeInfo/machineID"):  # a kubelet may write any mark on its own Node
+            yield f"kubectl delete node {quoted}"
+        return
+    if mark.cordoned is not None and mark.cordoned != bool(field(node, "/spec/unschedulable")):
+        yield f"kubectl {'cordon' if mark.cordoned else 'uncordon'} {quoted}"
+    for taint, value in mark.taints.items():
+        if taint_value(node, taint) != value:
+            key, _, effect = taint.rpartition(":")
+            change = f"{taint}-" if value is None else f"{key}={value}:{effect}"
+            yield f"kubectl taint node {quoted} {shlex.quote(change)}" + ("" if value is None else " --overwrite")
+    for type_, status in mark.conditions.items():
+        if condition_status(node, type_) != status:
+            condition = {"type": type_, **({"$patch": "delete"} if status is None else {"status": status})}
+            patch = msgspec.json.encode({"status": {"conditions": [condition]}}).decode()
+            yield f"kubectl patch node {quoted} --subresource=status --type=strategic -p {shlex.quote(patch)}"

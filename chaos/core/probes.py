@@ -1,0 +1,107 @@
+"""Probes of endpoints, and queries to Prometheus, as an experiment declares them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from chaos.core.document import DurationText, Model, Name
+from chaos.core.duration import parse_duration
+
+
+def _endpoint_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or any(c.isspace() for c in text):
+        raise ValueError(f"invalid URL {text!r}: expected http or https")
+    if "@" in parts.netloc:
+        raise ValueError("credentials are not allowed in a URL; probe a path without authentication")
+    return text
+
+
+def _endpoint(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or any(c.isspace() or c in "/@" for c in host):
+        raise ValueError(f"invalid endpoint {text!r}; write HOST:PORT")
+    if not port.isdigit():
+        raise ValueError(f"invalid port {port!r}; write a number")
+    _port(port)
+    return text
+
+
+def _port(value: Any) -> str:
+    text = str(value)
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if isinstance(value, bool) or not (1 <= number <= 65535 or re.fullmatch(r"[a-z0-9-]*[a-z][a-z0-9-]*", text)):
+        raise ValueError(f"invalid port {text!r}")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/") or any(c.isspace() for c in text):
+        raise ValueError(f"invalid path {text!r}: a path begins with /")
+    return text
+
+
+def _at_least_minimum(text: str) -> str:
+    if parse_duration(text) < _MIN_SECONDS:
+        raise ValueError(f"{text} is too short: the minimum is {_MIN_SECONDS:g} s")
+    return text
+
+
+_MIN_SECONDS = 0.1
+Seconds = Annotated[DurationText, AfterValidator(_at_least_minimum)]
+
+
+class ServiceReference(Model):
+    """A Service, probed through the API server: needs permission to get services/proxy, but no route to the Service."""
+
+    name: Name
+    namespace: str = "workload"
+    port: Annotated[str, BeforeValidator(_port)] = Field("80", description="number or name")
+    scheme: Literal["http", "https"] = "http"
+    path: Annotated[str, AfterValidator(_path)] = "/"
+
+    @property
+    def proxy_name(self) -> str:
+        """Name of the Service in URLs of services/proxy, and so in permissions."""
+        return f"{'https:' if self.scheme == 'https' else ''}{self.name}:{self.port}"
+
+
+class Probe(Model):
+    """An endpoint that is probed during the whole run, as a client would."""
+
+    name: Name
+    http: Annotated[str, AfterValidator(_endpoint_url)] | None = Field(
+        None, description="URL; a status from 200 to 399 is a success"
+    )
+    tcp: Annotated[str, AfterValidator(_endpoint)] | None = Field(
+        None, description="HOST:PORT; an accepted connection is a success"
+    )
+    service: ServiceReference | None = None
+    every: Seconds = "1s"
+    timeout: Seconds = "2s"
+
+    def __str__(self) -> str:
+        what = self.http or self.tcp or (f"Service {self.service.name}" if self.service else "")
+        return f"{what}, every {self.every}"
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(x is not None for x in (self.http, self.tcp, self.service)) != 1:
+            raise ValueError("give exactly one of http, tcp or service")
+        return self
+
+
+class Query(Model):
+    """A query to the Prometheus of the inventory: at intervals, and over the whole run at its end."""
+
+    name: Name
+    query: str = Field(min_length=1, description="PromQL")
+    every: Seconds = "5s"

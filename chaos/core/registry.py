@@ -1,0 +1,171 @@
+"""Registry of plug-ins: the modules of our packages, and entry points of other distributions."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+from chaos.core.action import AnyAction
+from chaos.core.assertion import Assertion
+from chaos.core.errors import PluginError
+from chaos.core.fact import HostFact
+
+
+class Group(StrEnum):
+    """Entry point groups; an entry point names a plug-in object, as the built-in modules do in a constant."""
+
+    ACTIONS = "nodefall.actions"
+    WINDOWS_ACTIONS = "nodefall.windows_actions"
+    ASSERTIONS = "nodefall.assertions"
+    FACTS = "nodefall.facts"
+    WINDOWS_FACTS = "nodefall.windows_facts"
+    CHECKS = "nodefall.checks"
+    OBSERVERS = "nodefall.observers"
+    TRANSPORTS = "nodefall.transports"
+    POWER = "nodefall.power"
+    RENDERERS = "nodefall.renderers"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRegistry:
+    """Plug-ins by name. Kinds that a caller does not need may be left empty.
+
+    ``windows_actions`` are the Windows forms of ``actions`` of the same name.
+    """
+
+    actions: Mapping[str, AnyAction]
+    assertions: Mapping[str, Assertion]
+    facts: Mapping[str, HostFact] = field(default_factory=dict)
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    observers: Mapping[str, Any] = field(default_factory=dict)
+    transports: Mapping[str, Any] = field(default_factory=dict)
+    power: Mapping[str, Any] = field(default_factory=dict)
+    renderers: Mapping[str, Any] = field(default_factory=dict)
+    windows_actions: Mapping[str, AnyAction] = field(default_factory=dict)
+
+    def action_on(self, name: str, system: str) -> AnyAction:
+        """The form of an action for hosts with an operating system, else its only one. Raises KeyError."""
+        action = self.actions[name]
+        if action.on_host and system == "windows" and system not in action.systems:
+            return self.windows_actions.get(name, action)
+        return action
+
+    def systems_of(self, name: str) -> frozenset[str]:
+        """Operating systems of the hosts that an action has a form for. Raises KeyError."""
+        return self.actions[name].systems | (frozenset({"windows"}) if name in self.windows_actions else frozenset())
+
+
+def discover(package: ModuleType, what: str | type, group: str = "") -> dict[str, Any]:
+    """Plug-ins by name, sorted: those in the modules of ``package``, and the entry points of ``group``.
+
+    ``what``: the constant of each module that is one, or the class of those that a module has several of. Without a
+    group only the built-in ones. Raises PluginError for a name that is used twice, an entry point that cannot be
+    loaded, and one without a name.
+    """
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, plugin in [*_builtin(package, what), *(_external(group) if group else ())]:
+        _add(_name(plugin, origin), origin, plugin, found, origins)
+    return dict(sorted(found.items()))
+
+
+def discover_lazily(package: ModuleType, attribute: str, group: str) -> Mapping[str, Any]:
+    """As :func:`discover`, but a built-in plug-in is imported when it is first looked up.
+
+    The module ``power_on`` has the plug-in ``power-on``; one with a leading underscore has none.
+    """
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        if not info.name.startswith("_") and not info.ispkg:
+            module = f"{package.__name__}.{info.name}"
+            _add(info.name.replace("_", "-"), f"{module}.{attribute}", _Unloaded(module, attribute), found, origins)
+    for origin, plugin in _external(group):
+        _add(_name(plugin, origin), origin, plugin, found, origins)
+    return _LazyPlugins(dict(sorted(found.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unloaded:
+    """A built-in plug-in that was not looked up yet."""
+
+    module: str
+    attribute: str
+
+    def load(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.attribute)
+
+
+class _LazyPlugins(Mapping[str, Any]):
+    """Plug-ins by name, some of them unloaded."""
+
+    def __init__(self, plugins: dict[str, Any]) -> None:
+        self._plugins = plugins
+
+    def __getitem__(self, name: str) -> Any:
+        plugin = self._plugins[name]
+        if isinstance(plugin, _Unloaded):
+            plugin = self._plugins[name] = plugin.load()
+        return plugin
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plugins)
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+
+def _name(plugin: Any, origin: str) -> str:
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        raise PluginError(f"plug-in rejected: {origin} has no name", hint="set its attribute `name` to a text")
+    return name
+
+
+def _add(name: str, origin: str, plugin: Any, found: dict[str, Any], origins: dict[str, str]) -> None:
+    if name in found:
+        raise PluginError(
+            f"duplicate plug-in name {name!r}: {origins[name]} and {origin}",
+            hint="uninstall one of them, or rename the plug-in",
+        )
+    found[name], origins[name] = plugin, origin
+
+
+def _builtin(package: ModuleType, what: str | type) -> Iterator[tuple[str, Any]]:
+    """Origin and plug-in of each one in a module; what a module has imported of another one counts there only."""
+    seen: set[int] = set()
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for name, value in list(vars(module).items()):
+            is_wanted = name == what if isinstance(what, str) else isinstance(value, what)
+            if is_wanted and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{module.__name__}.{name}", value
+
+
+def _external(group: str) -> Iterator[tuple[str, Any]]:
+    """Origin and plug-in of each entry point, by name, so that errors do not depend on the order of ``sys.path``."""
+    for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
+        origin = _origin(point)
+        try:
+            plugin = point.load()
+        except Exception as error:
+            raise PluginError(
+                f"plug-in {point.name!r} of {group} cannot be loaded: {origin}: {type(error).__name__}: {error}",
+                hint="fix or uninstall that distribution",
+            ) from error
+        yield origin, plugin
+
+
+def _origin(point: EntryPoint) -> str:
+    distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+    return f"{point.value} ({distribution})"

@@ -1,0 +1,117 @@
+"""Result of a run, or of judging a recording: the input of renderers and the content of result.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from chaos.core.action import ProofStatus
+from chaos.core.verdict import Status, Verdict
+
+RESULT_VERSION = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
+REFUSED, ABORTED, INTERRUPTED = "refused: ", "aborted: ", "interrupted by "  # how the headline of such a run begins
+
+
+class Phases(Struct, frozen=True):
+    """Phases of a step on a node, in epoch seconds; None if unknown.
+
+    ``armed``: the command was ready on the host. ``fired``: the write that started it. ``began``: its start by the host
+    clock. ``proven``: the last entry that proves the step.
+    """
+
+    armed: float | None = None
+    fired: float | None = None
+    began: float | None = None
+    proven: float | None = None
+
+
+class StepResult(Struct, frozen=True):
+    """One step on one node, and whether its effect is proven. Times in epoch seconds."""
+
+    step: str
+    action: str
+    node: str
+    begin: float | None
+    returned: float | None
+    delivery: str
+    command: str
+    proof_status: ProofStatus
+    because: str
+    evidence: tuple[int, ...] = ()
+    weak: bool = False
+    phases: Phases = Phases()
+
+
+class UndoResult(Struct, frozen=True):
+    """One undo: proven, or pending with the reason."""
+
+    step: str
+    action: str
+    node: str
+    proven: bool
+    because: str
+
+
+class ForeignFault(Struct, frozen=True):
+    """A change of a node by someone else: no step, no undo and no controller of Kubernetes explains it.
+
+    Or a restart of kube-controller-manager, with ``node`` empty.
+
+    ``text``: ``worker-2 was cordoned by kubectl (field manager)``. ``by``: "unknown" if nothing names it. ``at``: when
+    it was observed, ``since``: from when it may have had effect (epoch seconds).
+    """
+
+    node: str
+    kind: str  # a ForeignKind of the judge
+    text: str
+    by: str
+    at: float
+    since: float
+    evidence: tuple[int, ...] = ()
+
+
+class RunResult(Struct, frozen=True):
+    """``status`` is the worst verdict; ``exit_code`` the command's (a pending undo takes precedence).
+
+    ``headline`` is ``tally: sentence``, like ``1 of 8 violated: Pods on worker-2 were not replaced within 40 s``; both
+    are empty if the run ended early, and the headline has the reason.
+    """
+
+    version: int
+    run: str
+    experiment: str
+    title: str
+    status: Status
+    exit_code: int
+    headline: str  # one line
+    simulated: bool
+    kubernetes: str
+    cluster_uid: str
+    started: float
+    ended: float
+    targets: dict[str, tuple[str, ...]]
+    steps: tuple[StepResult, ...]
+    steady_state: tuple[Verdict, ...]
+    hypothesis: tuple[Verdict, ...]
+    abort: tuple[Verdict, ...] = ()
+    recovery: tuple[Verdict, ...] = ()
+    undo: tuple[UndoResult, ...] = ()
+    leftovers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
+    started_by: str = ""  # login@machine/process
+    nodefall_version: str = ""  # version
+    plan_hash: str = ""
+    foreign_faults: tuple[ForeignFault, ...] = ()  # in the order of their observation
+    address_changes: tuple[str, ...] = ()  # of machines, one sentence each
+    tally: str = ""
+    sentence: str = ""  # for people, at most 15 words
+
+    @property
+    def ending(self) -> str:
+        """How the run ended, in one word: aborted, refused or interrupted; else the status."""
+        for word, prefix in (("aborted", ABORTED), ("refused", REFUSED), ("interrupted", INTERRUPTED)):
+            if self.headline.startswith(prefix):
+                return word
+        return str(self.status)

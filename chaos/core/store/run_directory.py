@@ -1,0 +1,155 @@
+"""Run directories: ``reports/<experiment>/<UTC stamp>/``, one file per artefact."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from chaos.core.errors import Refused, UsageError
+from chaos.core.file_trust import refuse_link_of_others, refuse_path_of_others
+from chaos.core.legacy import decode_result
+from chaos.core.redaction import redact_json
+from chaos.core.result import RunResult
+from chaos.core.store.journal import NAME as JOURNAL
+from chaos.core.store.private_files import make_private_directory, private_opener
+
+T = TypeVar("T")
+RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
+RECORDING = "recording.jsonl.gz"
+
+
+class RunInfo(Struct, frozen=True):
+    """What undo needs to connect to the cluster. The inventory holds references to secrets, never secrets.
+
+    ``cluster`` distinguishes the cluster from every other one: its UID, of a lab with a digest of its certificate
+    authority, as labs of one seed share a UID. "" in runs of 0.1.0.
+    """
+
+    run: str
+    experiment: str
+    started: float
+    inventory: dict[str, Any]
+    lab_pid: int | None = None
+    cluster_uid: str = ""
+    by: str = ""  # login@machine/process
+    nodefall: str = ""  # version
+    cluster: str = ""
+
+
+def create(root: Path, experiment: str, now: float) -> Path:
+    """A new, empty run directory, readable by its owner only. Raises Refused if it cannot be created."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    for attempt in range(1, 1000):
+        directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
+        try:
+            make_private_directory(directory.parent, directory.name)
+        except FileExistsError as error:
+            if directory.parent.is_dir():
+                continue
+            raise _cannot_create(directory.parent, error) from error
+        except OSError as error:
+            raise _cannot_create(directory, error) from error
+        return directory
+    raise UsageError(f"{root / experiment}: too many runs of {stamp}")
+
+
+def _cannot_create(directory: Path, error: OSError) -> Refused:
+    return Refused(
+        f"cannot create the run directory {directory}: {error.strerror}", hint="choose another with --reports DIRECTORY"
+    )
+
+
+def find(root: Path, name: str) -> Path:
+    """The directory of a run: a path, EXPERIMENT/STAMP, the run's ID, or EXPERIMENT or ``last`` for the newest.
+
+    Raises UsageError, and BadInput for a directory to which a symbolic link of another user leads.
+    """
+    found = _find(root, name)
+    for path in (found.parent, found):
+        refuse_link_of_others(path)
+    return found
+
+
+def directories_by_id(root: Path, experiment: str) -> dict[str, Path]:
+    """The directories of an experiment's runs, by the ID of the run; without damaged ones."""
+    found = {}
+    for path in root.glob(f"{experiment}/*/{RUN}"):
+        with suppress(UsageError):
+            found[load(path.parent, RUN, RunInfo).run] = path.parent
+    return found
+
+
+def refuse_untrusted(directory: Path) -> None:
+    """Raises BadInput if another user may choose what an undo of this run sends to machines."""
+    for path in (directory.parent, directory, *(directory / name for name in (RUN, PLAN, JOURNAL))):
+        if os.path.lexists(path):
+            refuse_path_of_others(path)
+
+
+def _find(root: Path, name: str) -> Path:
+    for candidate in (Path(name), root / name):
+        if (candidate / RUN).is_file() or (candidate / PLAN).is_file():  # either can be lost
+            return candidate
+    experiment = "*" if name == "last" else name
+    one_name = Path(experiment).name == experiment and experiment not in ("", "..")
+    runs = root.glob(f"{experiment}/*/{RUN}") if one_name else ()
+    found = sorted(runs, key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
+    found = found or [path for path in root.glob(f"*/*/{RUN}") if _has_id(path, name)]
+    if not found:
+        raise _no_run(root, name)
+    return found[-1].parent
+
+
+def _no_run(root: Path, name: str) -> UsageError:
+    experiments = sorted({path.parent.parent.name for path in root.glob(f"*/*/{RUN}")})
+    if not experiments:
+        why = f"{root} has no runs yet" if root.is_dir() else f"there is no directory {root}"
+        return UsageError(
+            f"no run {name!r}: {why}", hint="run an experiment first, as nodefall demo, or give --reports DIRECTORY"
+        )
+    nearest = get_close_matches(name, experiments, 1)
+    guess = f"did you mean {nearest[0]}? " if nearest else ""
+    return UsageError(
+        f"no run {name!r} in {root}", hint=f"{guess}give a run directory, EXPERIMENT/STAMP, a run's ID or last"
+    )
+
+
+def _has_id(path: Path, run: str) -> bool:
+    try:
+        return load(path.parent, RUN, RunInfo).run == run
+    except UsageError:
+        return False  # a damaged one is found by its path
+
+
+def save(directory: Path, name: str, artefact: Any) -> None:
+    """Write an artefact as indented JSON, on disk when this returns. Raises OSError."""
+    data = msgspec.json.format(redact_json(msgspec.json.encode(artefact)), indent=2)
+    with open(directory / name, "wb", opener=private_opener) as file:
+        file.write(data + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load(directory: Path, name: str, type_: type[T]) -> T:
+    """Read an artefact. Raises UsageError if it is missing or invalid."""
+    return _load(directory / name, lambda data: msgspec.json.decode(data, type=type_))
+
+
+def load_result(directory: Path) -> RunResult:
+    """Read result.json, of this version or 0.1.0. Raises UsageError if it is missing or invalid."""
+    return _load(directory / RESULT, decode_result)
+
+
+def _load(path: Path, decode: Callable[[bytes], T]) -> T:
+    try:
+        return decode(path.read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,170 @@
+"""Reads the run directories: the only store of finished runs, those going on, and what is left of others."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from chaos.core.errors import NodefallError
+from chaos.core.plan import nodes_by_target
+from chaos.core.result import RunResult
+from chaos.core.store.held_locks import flocked_inodes
+from chaos.core.store.journal import NAME as JOURNAL
+from chaos.core.store.journal import read_state
+from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, RunInfo, load, load_result
+from chaos.core.stored_run import RunState, StoredRun
+
+_MARKERS = (RUN, PLAN, RESULT)  # any one makes a directory that of a run: each can be lost
+
+
+class _Target(Struct, frozen=True):
+    target: str
+    node: str
+
+
+class _Targets(Struct, frozen=True):
+    """What is read of plan.json."""
+
+    run: str = ""
+    targets: tuple[_Target, ...] = ()
+
+
+def read_runs(reports: Path, experiment: str = "*") -> list[StoredRun]:
+    """The runs below ``reports``, the newest first: in the order in which ``last`` finds them.
+
+    ``experiment``: only those of this name. What is damaged is described, never raised.
+    """
+    locked = flocked_inodes()
+    found = sorted(run_directories(reports, experiment), key=_order, reverse=True)
+    return [read_run(directory, locked) for directory in found]
+
+
+def run_directories(reports: Path, experiment: str = "*") -> Iterator[Path]:
+    """The directories REPORTS/EXPERIMENT/STAMP of runs, unordered; none if ``reports`` is missing."""
+    parents = reports.iterdir() if experiment == "*" and reports.is_dir() else [reports / experiment]
+    for parent in parents:
+        with suppress(OSError):
+            yield from (each for each in parent.iterdir() if _is_run(each))
+
+
+def _is_run(directory: Path) -> bool:
+    try:
+        return directory.is_dir() and any((directory / name).is_file() for name in _MARKERS)
+    except OSError:
+        return True  # of another user, say: what cannot be read is named
+
+
+def read_run(directory: Path, locked: frozenset[int] | None = None) -> StoredRun:
+    """The run in a directory. ``locked``: inodes of locked files, read by default."""
+    problems: list[str] = []
+    result = _result(directory, problems)
+    info = _info(directory, problems)
+    pending, has_replica = _journal_state(directory, result, problems)
+    state = _state(directory, result, problems, flocked_inodes() if locked is None else locked)
+    return StoredRun(
+        directory=directory,
+        name=f"{directory.parent.name}/{directory.name}",
+        state=state,
+        experiment=directory.parent.name,
+        run=info.run if info else result.run if result else "",
+        result=result,
+        started=result.started if result else info.started if info else None,
+        targets=dict(result.targets) if result else _planned_targets(directory),
+        inventory=_name_of(info),
+        cluster_uid=(result.cluster_uid if result else "") or (info.cluster_uid if info else ""),
+        simulated=result.simulated if result else _is_simulated(info),
+        hosts=_host_count(info),
+        by=(info.by if info else "") or (result.started_by if result else ""),
+        nodefall=(info.nodefall if info else "") or (result.nodefall_version if result else ""),
+        experiment_hash=_experiment_hash(directory),
+        pending=pending,
+        has_replica=has_replica,
+        problem="; ".join(problems),
+    )
+
+
+def _order(directory: Path) -> tuple[str, int]:
+    try:
+        return directory.name, directory.stat().st_mtime_ns
+    except OSError:
+        return directory.name, 0
+
+
+def _result(directory: Path, problems: list[str]) -> RunResult | None:
+    if not os.path.lexists(directory / RESULT):
+        return None
+    try:
+        return load_result(directory)
+    except NodefallError as error:
+        problems.append(error.message)
+        return None
+
+
+def _info(directory: Path, problems: list[str]) -> RunInfo | None:
+    try:
+        return load(directory, RUN, RunInfo)
+    except NodefallError as error:
+        problems.append(error.message)
+        return None
+
+
+def _journal_state(directory: Path, result: RunResult | None, problems: list[str]) -> tuple[bool | None, bool]:
+    """Whether an undo is pending, None if unknown; and whether the cluster may have a copy of the journal."""
+    if not os.path.lexists(directory / JOURNAL):
+        has_undone = result is None or all(undo.proven for undo in result.undo)
+        if not has_undone:
+            problems.append(f"{directory / JOURNAL} is missing, and an undo was pending")
+        return (False if has_undone else None), False
+    try:
+        state = read_state(directory)
+    except NodefallError as error:
+        problems.append(error.message)
+        return None, True
+    return any(entry.undo.proof for entry in state.pending), state.has_replica
+
+
+def _state(directory: Path, result: RunResult | None, problems: list[str], locked: frozenset[int]) -> RunState:
+    if result:
+        return RunState.FINISHED
+    try:
+        if (directory / JOURNAL).stat().st_ino in locked:
+            return RunState.RUNNING
+    except OSError:
+        pass  # no journal yet, or none any more
+    return RunState.DAMAGED if problems else RunState.NO_RESULT
+
+
+def _planned_targets(directory: Path) -> dict[str, tuple[str, ...]] | None:
+    try:
+        return nodes_by_target(load(directory, PLAN, _Targets).targets)
+    except NodefallError:
+        return None
+
+
+def _name_of(info: RunInfo | None) -> str:
+    metadata = info.inventory.get("metadata") if info else None
+    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
+
+def _is_simulated(info: RunInfo | None) -> bool:
+    cluster: Any = info.inventory.get("cluster") if info else None
+    return isinstance(cluster, dict) and cluster.get("simulated") is True
+
+
+def _host_count(info: RunInfo | None) -> int:
+    hosts = info.inventory.get("hosts") if info else None
+    return len(hosts) if isinstance(hosts, dict) else 0
+
+
+def _experiment_hash(directory: Path) -> str:
+    """SHA-256 of the run's copy of the experiment, as in its plan; "" without the copy."""
+    try:
+        return hashlib.sha256((directory / EXPERIMENT).read_bytes()).hexdigest()
+    except OSError:
+        return ""

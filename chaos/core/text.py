@@ -1,0 +1,64 @@
+"""Text from outside (names, messages, output of hosts), escaped for display."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Sequence
+
+# Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
+# Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
+_ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_REDACTION = "chaos.core.redaction"  # slow to import; until it is imported there are no secrets
+_MAX_LENGTH = 2000
+_ASCII_SYMBOLS = str.maketrans({"✓": "+", "✗": "x", "…": "."})
+
+
+def printable(text: str, limit: int = _MAX_LENGTH) -> str:
+    """``text`` on one line, whitespace collapsed, invisible characters as escapes, at most ``limit`` characters.
+
+    Secrets are redacted first, as the other changes would alter them.
+    """
+    escaped = _escape(" ".join(_redact(text)[: 4 * limit].split()))
+    return escaped if len(escaped) <= limit else escaped[: limit - 1] + "…"
+
+
+def escape_control(text: str) -> str:
+    """``text`` without secrets; invisible characters, including line ends, as escapes."""
+    return _escape(_redact(text))
+
+
+def _redact(text: str) -> str:
+    redaction = sys.modules.get(_REDACTION)
+    return str(redaction.redact(text)) if redaction else text
+
+
+def _escape(text: str) -> str:
+    return text if text.isprintable() else "".join(_escape_character(c) for c in text)
+
+
+def escape_for_encoding(text: str, encoding: str) -> str:
+    """``text`` with ASCII for nodefall's symbols, and escapes for other characters that ``encoding`` lacks."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII_SYMBOLS).encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def _escape_character(character: str) -> str:
+    if unicodedata.category(character) not in _ESCAPED_CATEGORIES:
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def on_node(what: str, node: str) -> str:
+    """``power-off on worker-2``; ``what`` alone if there is no node."""
+    return f"{what} on {node}" if node else what
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, its cells padded to the width of their columns. All rows have as many cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

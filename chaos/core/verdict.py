@@ -1,0 +1,57 @@
+"""Verdicts: held, violated or inconclusive, each with its reason and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from chaos.core.value_limit import ValueLimit
+
+
+class Status(StrEnum):
+    """Pending occurs only during a live run, before the deadline."""
+
+    HELD = "held"
+    VIOLATED = "violated"
+    INCONCLUSIVE = "inconclusive"
+    PENDING = "pending"
+
+
+SYMBOLS = {Status.HELD: "✓", Status.VIOLATED: "✗", Status.INCONCLUSIVE: "?", Status.PENDING: "…"}
+_ORDER = (Status.HELD, Status.PENDING, Status.INCONCLUSIVE, Status.VIOLATED)
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """The worst status: violated, inconclusive, pending, held, in this order; no status at all is inconclusive."""
+    given = list(statuses)
+    return max(given, key=_ORDER.index) if given else Status.INCONCLUSIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on one expectation.
+
+    ``sentence`` is for people, of at most 15 words; ``because`` is precise. ``bound`` is the time that the expectation
+    gives, in seconds, and ``subjects`` are those that violate it, both as far as they are known.
+    ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
+    epoch, None if unknown); of an undecided one, the deadline is the end of the time ``for`` which it must be true.
+    ``evidence`` holds ``Entry.seq`` numbers of the timeline.
+    """
+
+    name: str
+    assertion: str
+    status: Status
+    because: str
+    expected: str = ""
+    observed: str = ""
+    at: float | None = None
+    start: float | None = None
+    deadline: float | None = None
+    evidence: tuple[int, ...] = ()
+    assumed_facts: tuple[str, ...] = field(default=())  # facts taken from a default, as "name=value"
+    sentence: str = ""
+    bound: float | None = None
+    subjects: tuple[str, ...] = ()
+    operator: str = ""  # within, never or always; "" for a moment, for an order, and in results of 0.1.0
+    limits: tuple[ValueLimit, ...] = ()  # of values that were measured; result.json has the key only if there are any

@@ -1,0 +1,1 @@
+"""YAML in, records out: experiments, inventories, game days and fleets."""

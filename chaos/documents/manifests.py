@@ -1,0 +1,132 @@
+"""Manifests of a workload: objects for the namespace of the run, and PriorityClasses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chaos.core.errors import BadInput, Problem, bad_input
+from chaos.documents.error_collector import Cursor, ErrorCollector
+from chaos.documents.files import read_text
+from chaos.documents.tree import MappingEntry, MappingNode, Mark, to_builtins
+from chaos.documents.yaml_nodes import compose
+
+# Kinds without a namespace in Kubernetes v1.36 (kubectl api-resources --namespaced=false).
+_CLUSTER_KINDS = frozenset(
+    (
+        "APIService",
+        "CSIDriver",
+        "CSINode",
+        "CertificateSigningRequest",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ClusterTrustBundle",
+        "ComponentStatus",
+        "CustomResourceDefinition",
+        "DeviceClass",
+        "FlowSchema",
+        "IPAddress",
+        "IngressClass",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "PriorityLevelConfiguration",
+        "ResourceSlice",
+        "RuntimeClass",
+        "SelfSubjectAccessReview",
+        "SelfSubjectReview",
+        "SelfSubjectRulesReview",
+        "ServiceCIDR",
+        "StorageClass",
+        "StorageVersionMigration",
+        "SubjectAccessReview",
+        "TokenReview",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+        "VolumeAttachment",
+        "VolumeAttributesClass",
+    )
+)
+
+
+class LocatedObject(NamedTuple):
+    """An object and its position in a file."""
+
+    file: str
+    mark: Mark
+    object: dict[str, Any]
+
+    @property
+    def is_namespaced(self) -> bool:
+        return self.object["kind"] not in _CLUSTER_KINDS
+
+    def problem(self, message: str, hint: str = "") -> BadInput:
+        """Error about the object."""
+        return BadInput([Problem(self.file, *self.mark, message, hint)])
+
+
+def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Objects of all files, in order. Raises BadInput with the problems of all files."""
+    return [located.object for located in _load_all(paths, _check_workload_object)]
+
+
+def load_objects(paths: Iterable[Path]) -> list[LocatedObject]:
+    """Like :func:`load_manifests`, but any kind and any namespace is accepted."""
+    return _load_all(paths, lambda _: None)
+
+
+def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[LocatedObject]:
+    objects: list[LocatedObject] = []
+    found: list[Problem] = []
+    for path in paths:
+        try:
+            objects += _load(path, check)
+        except BadInput as error:
+            found += error.problems
+    if found:
+        raise BadInput(found)
+    return objects
+
+
+def _load(path: Path, check: Callable[[Cursor], None]) -> list[LocatedObject]:
+    documents = compose(str(path), read_text(path), old_octal=True)
+    if not documents:
+        raise bad_input(str(path), "the file has no objects")
+    errors = ErrorCollector(str(path))
+    for document in documents:
+        cursor = Cursor(errors, MappingEntry(document.mark, document))
+        if isinstance(document, MappingNode):
+            _check_object(cursor)
+            check(cursor)
+        else:
+            cursor.report("expected a Kubernetes object (a mapping)")
+    errors.raise_if_any()
+    return [LocatedObject(str(path), document.mark, to_builtins(document)) for document in documents]
+
+
+def _check_object(manifest: Cursor) -> None:
+    for key in ("apiVersion", "kind"):
+        if not manifest.get(key).text:
+            manifest.report(f"a Kubernetes object needs {key}")
+    kind = manifest.get("kind")
+    if (kind.text or "").endswith("List"):
+        kind.report(f"a {kind.text} is not supported", "write its items as separate documents, divided by ---")
+    metadata = manifest.get("metadata")
+    if not (metadata.get("name").text or metadata.get("generateName").text):
+        manifest.report("a Kubernetes object needs metadata.name")
+
+
+def _check_workload_object(manifest: Cursor) -> None:
+    """Check that an object fits into the namespace of the run."""
+    kind, namespace = manifest.get("kind"), manifest.get("metadata", "namespace")
+    if kind.text in _CLUSTER_KINDS - {"PriorityClass"}:  # the run removes those by label
+        kind.report(f"a {kind.text} has no namespace, so it would outlive the run", "create it before the run")
+    if namespace.entry:
+        hint = "remove it: the workload runs in a dedicated namespace"
+        namespace.report_key("the object sets a namespace", hint)

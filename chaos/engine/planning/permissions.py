@@ -1,0 +1,188 @@
+"""Permissions that an experiment needs on a cluster: for observers, lock and journal, its workload and its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from chaos.core.action import Undo
+from chaos.core.api_fact import NAMESPACE, OBJECT
+from chaos.core.assertion import ControllerManagerAssertion
+from chaos.core.command import KubeCommand
+from chaos.core.experiment import Experiment
+from chaos.core.labels import LOCK_NAME, NODE_EVENT_NAMESPACE, NODE_LEASE_NAMESPACE
+from chaos.core.permission import Permission, permission_for_request
+from chaos.core.probes import ServiceReference
+from chaos.core.registry import PluginRegistry
+from chaos.core.resources import RESOURCES
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionInputs:
+    """Inputs besides the experiment.
+
+    ``workload`` creates the workload's objects and ``removal`` deletes them. ``lock_namespace`` is the namespace of the
+    lock and the journals, ``allow_node_proxy`` the inventory's allowNodeProxy; ``events``: whether Events are written.
+    ``helper_namespaces``: of the pods that transport pod makes.
+    """
+
+    lock_namespace: str
+    workload: Sequence[KubeCommand] = ()
+    removal: Undo = field(default_factory=Undo)
+    allow_node_proxy: bool = False
+    events: bool = True
+    helper_namespaces: Sequence[str] = ()
+
+
+def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs: PermissionInputs) -> list[Permission]:
+    """Permissions of a whole run: sorted, unique, without those that another one covers."""
+    permissions = {
+        *_observer_permissions(inputs.allow_node_proxy),
+        *_lock_permissions(inputs.lock_namespace),
+        *_workload_permissions(inputs),
+        *_helper_permissions(inputs.helper_namespaces),
+    }
+    for step in experiment.spec.method:
+        action = registry.actions[step.action]
+        permissions.update(action.permissions(action.params.model_validate(step.with_)))
+    if inputs.events:
+        permissions.add(Permission("", "events", "create", NODE_EVENT_NAMESPACE))
+    permissions.update(_proxy_permission(probe.service) for probe in experiment.spec.probes if probe.service)
+    if uses_controller_manager(experiment, registry):
+        permissions.add(Permission("", "/metrics", "get"))
+    return sorted(
+        permission
+        for permission in permissions
+        if not any(other != permission and other.covers(permission) for other in permissions)
+    )
+
+
+def uses_controller_manager(experiment: Experiment, registry: PluginRegistry) -> bool:
+    """Whether an assertion of the experiment needs the metrics of the controller-manager."""
+    spec = experiment.spec
+    for expectation in (*spec.steady_state, *spec.hypothesis, *spec.abort):
+        assertion = registry.assertions[expectation.assert_] if expectation.assert_ else None
+        if isinstance(assertion, ControllerManagerAssertion) and assertion.uses_controller_manager(
+            assertion.params.model_validate(expectation.with_)
+        ):
+            return True
+    return False
+
+
+def _helper_permissions(namespaces: Iterable[str]) -> Iterator[Permission]:
+    """To make helper pods, and to run programs in them.
+
+    A WebSocket is opened with GET; since 1.35 that needs create as well (AuthorizePodWebsocketUpgradeCreatePermission).
+    """
+    for namespace in namespaces:
+        for verb in ("get", "list", "create", "delete", "deletecollection"):
+            yield Permission("", "pods", verb, namespace)
+        for verb in ("get", "create"):
+            yield Permission("", "pods/exec", verb, namespace)
+        yield Permission("", "namespaces", "get", "", namespace)  # its labels for Pod Security
+
+
+def _proxy_permission(service: ServiceReference) -> Permission:
+    namespace = "" if service.namespace == "workload" else service.namespace
+    return Permission("", "services/proxy", "get", namespace, service.proxy_name)
+
+
+def _observer_permissions(allow_node_proxy: bool) -> Iterator[Permission]:
+    """Permissions of the observers: what every run watches, and what it reads from the ports of the kubelets."""
+    for resource in RESOURCES.values():
+        to_list = permission_for_request("GET", resource.path)
+        for verb in ("list", "watch"):
+            yield replace(to_list, verb=verb, namespace=NODE_LEASE_NAMESPACE if resource.plural == "leases" else "")
+    for name in ("nodes", "nodes/metrics", "nodes/configz", *(["nodes/proxy"] if allow_node_proxy else [])):
+        yield Permission("", name, "get")
+    yield Permission("", "namespaces", "get", "", "kube-system")  # its UID identifies the cluster
+
+
+def _lock_permissions(namespace: str) -> Iterator[Permission]:
+    """Permissions for the lock and the journals of runs. A create request has no name when it is authorized."""
+    for verb in ("get", "update", "patch", "delete"):
+        yield Permission("coordination.k8s.io", "leases", verb, namespace, LOCK_NAME)
+    yield Permission("coordination.k8s.io", "leases", "create", namespace)
+    for verb in ("list", "create", "update", "delete"):
+        yield Permission("", "configmaps", verb, namespace)
+
+
+def _workload_permissions(inputs: PermissionInputs) -> Iterator[Permission]:
+    """Permissions for the workload, in all namespaces: the name of its namespace is not known before the run."""
+    for command in inputs.workload:
+        yield replace(permission_for_request(command.method, command.path), namespace="", name="")
+    for step in inputs.removal.steps:
+        if isinstance(step.command, KubeCommand):
+            yield replace(permission_for_request(step.command.method, step.command.path), namespace="", name="")
+    for check in (*inputs.removal.proof, *(step.unless for step in inputs.removal.steps if step.unless)):
+        if check.fact.startswith(NAMESPACE):
+            yield Permission("", "namespaces", "get")
+        elif check.fact.startswith(f"{OBJECT}/"):
+            path = check.fact.removeprefix(OBJECT).partition("#")[0]
+            yield replace(permission_for_request("GET", path), namespace="", name="")
+
+
+def permissions_to_list(permissions: Iterable[Permission], lists: Iterable[str]) -> list[Permission]:
+    """Permissions to list the collections at the API paths ``lists`` that ``permissions`` do not cover, sorted."""
+    needed = {permission_for_request("GET", path) for path in lists}
+    return sorted(permission for permission in needed if not any(other.covers(permission) for other in permissions))
+
+
+def describe_risk(permission: Permission) -> str:
+    """Why a permission allows more than its name suggests, "" for most."""
+    if permission.resource == "nodes/proxy":
+        return "nodes/proxy amounts to running commands in every pod of every node"
+    if permission.resource == "pods/exec":
+        return f"pods and pods/exec in {permission.namespace}, for transport pod, amount to root on every node"
+    return ""
+
+
+def policy_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """Rules of one RBAC role; permissions that differ only in the resource share a rule."""
+    permissions = list(permissions)
+    paths = [
+        {"nonResourceURLs": [permission.resource], "verbs": [permission.verb]}
+        for permission in permissions
+        if permission.is_non_resource
+    ]
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for permission in (permission for permission in permissions if not permission.is_non_resource):
+        verbs.setdefault((permission.group, permission.name, permission.resource), []).append(permission.verb)
+    merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, name, resource), group_verbs in verbs.items():
+        merged.setdefault((group, name, tuple(group_verbs)), []).append(resource)
+    by_resource = [
+        {"apiGroups": [group], "resources": resources}
+        | ({"resourceNames": [name]} if name else {})
+        | {"verbs": [*group_verbs]}
+        for (group, name, group_verbs), resources in merged.items()
+    ]
+    return by_resource + paths
+
+
+def role_manifests(permissions: Iterable[Permission], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
+    """Manifests of a ClusterRole and one Role per namespace, each with a binding to ``subject``."""
+    by_namespace: dict[str, list[Permission]] = {}
+    for permission in sorted(permissions):
+        by_namespace.setdefault(permission.namespace, []).append(permission)
+    return [
+        doc
+        for namespace, in_namespace in sorted(by_namespace.items())
+        for doc in _role_and_binding(namespace, in_namespace, name, subject)
+    ]
+
+
+def _role_and_binding(
+    namespace: str, permissions: list[Permission], name: str, subject: dict[str, str]
+) -> list[dict[str, Any]]:
+    kind = "Role" if namespace else "ClusterRole"
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    return [
+        head | {"kind": kind, "metadata": metadata, "rules": policy_rules(permissions)},
+        head | {"kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]},
+    ]

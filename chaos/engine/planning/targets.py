@@ -1,0 +1,124 @@
+"""Selection of target nodes: once, with a recorded seed, within the blast radius that the inventory allows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from chaos.core.cluster_view import ClusterView, zone
+from chaos.core.errors import Refused
+from chaos.core.experiment import Experiment, TargetSpec
+from chaos.core.inventory import Inventory
+from chaos.core.kube import Node, is_ready, operating_system
+from chaos.core.registry import PluginRegistry
+from chaos.engine.planning.limits import check_ready_nodes
+from chaos.engine.planning.workload_nodes import is_schedulable
+
+
+def planned_targets(experiment: Experiment, registry: PluginRegistry) -> dict[str, TargetSpec]:
+    """The targets by name; one that leaves it open has the operating system that its steps have commands for.
+
+    A target that names nodes or a system stays as it is: the step that has no commands for them is refused.
+    """
+    return {name: _with_system(name, spec, experiment, registry) for name, spec in experiment.spec.targets.items()}
+
+
+def _with_system(name: str, spec: TargetSpec, experiment: Experiment, registry: PluginRegistry) -> TargetSpec:
+    actions = [step.action for step in experiment.spec.method if step.target == name]
+    limited = [registry.systems_of(action) for action in actions if registry.actions[action].on_host]
+    systems = frozenset.intersection(*limited) if limited else frozenset()
+    if spec.os or spec.nodes or len(systems) != 1:
+        return spec
+    return spec.model_copy(update={"os": next(iter(systems))})
+
+
+def select_nodes(
+    specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int, own_node: str = ""
+) -> dict[str, tuple[str, ...]]:
+    """Nodes by name of the target; no node belongs to two targets.
+
+    ``own_node``: that nodefall runs on, as a pod. It is only selected by its name, which preflight then refuses.
+    Raises Refused if a target matches too few nodes or names a protected one, and if all targets together exceed
+    ``limits.maxNodes`` or leave fewer Ready workers than ``limits.minReadyNodes``.
+    """
+    rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
+    selected: dict[str, tuple[str, ...]] = {}
+    for name, spec in specs.items():
+        used = {node for nodes in selected.values() for node in nodes}
+        candidates = _candidates(name, spec, view, inventory, used if spec.nodes else {*used, own_node})
+        count = _count(spec, len(candidates))
+        if len(candidates) < count:
+            raise Refused(
+                f"target {name} needs {count} node(s), but only {len(candidates)} match:"
+                f" {_describe_shortage(spec, view)}",
+                hint="check spec.targets in the experiment, and protected and limits in the inventory",
+            )
+        selected[name] = tuple(sorted(rng.sample(candidates, count)))
+    _check_limits([node for nodes in selected.values() for node in nodes], view, inventory)
+    return selected
+
+
+def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_node: str = "") -> list[str]:
+    """Names of the nodes that match a target, Ready or not, sorted; without protected ones, and the own one."""
+    return sorted(
+        name
+        for name, node in view.nodes.items()
+        if _matches(node, spec, view) and not is_protected(node, view, inventory) and (spec.nodes or name != own_node)
+    )
+
+
+def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, used: set[str]) -> list[str]:
+    for node in spec.nodes or ():
+        if node not in view.nodes:
+            raise Refused(f"target {name} names the node {node}, which does not exist in the cluster")
+        if is_protected(view.nodes[node], view, inventory):
+            raise Refused(f"target {name} names the node {node}, which the inventory protects")
+    return sorted(
+        node.metadata.name
+        for node in view.nodes.values()
+        if _matches(node, spec, view)
+        and is_ready(node)
+        and not is_protected(node, view, inventory)
+        and node.metadata.name not in used
+    )
+
+
+def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
+    labels = node.metadata.labels or {}
+    return (
+        (spec.nodes is None or node.metadata.name in spec.nodes)
+        and (spec.role is None or view.role(node.metadata.name) == spec.role)
+        and (spec.zone is None or zone(node) == spec.zone)
+        and (spec.os is None or operating_system(node) == spec.os)
+        and (spec.runs is None or is_schedulable(node))
+        and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
+    )
+
+
+def is_protected(node: Node, view: ClusterView, inventory: Inventory) -> bool:
+    """Whether the inventory forbids to act on a node."""
+    protected = inventory.protected
+    return view.role(node.metadata.name) in protected.roles or node.metadata.name in protected.nodes
+
+
+def _count(spec: TargetSpec, candidates: int) -> int:
+    if spec.nodes and spec.count == 1:
+        return len(spec.nodes)
+    text = str(spec.count)
+    return max(1, candidates * int(text[:-1]) // 100) if text.endswith("%") else int(text)
+
+
+def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
+    matching = [node for node in view.nodes.values() if _matches(node, spec, view)]
+    not_ready = sum(not is_ready(node) for node in matching)
+    return f"{len(matching)} of {len(view.nodes)} nodes match it, {not_ready} of them are not Ready"
+
+
+def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> None:
+    limits = inventory.limits
+    if len(nodes) > limits.max_nodes:
+        raise Refused(
+            f"too many target nodes: the experiment affects {len(nodes)}, limits.maxNodes is {limits.max_nodes}",
+            hint="raise limits.maxNodes in the inventory if that is intended",
+        )
+    check_ready_nodes(nodes, view, limits)

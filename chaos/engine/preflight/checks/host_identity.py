@@ -1,0 +1,118 @@
+"""Identity of the hosts: a host of the inventory must be the machine behind its Node."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from chaos.core.cluster_view import normalize_addresses
+from chaos.core.identity import NodeIdentity, bind
+from chaos.core.inventory import Inventory
+from chaos.core.kube import operating_system
+from chaos.engine.planning.identity import HOST_FACTS, host_identity, node_identity
+from chaos.engine.preflight.check import Check, Diagnosis, ok, refusal
+from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
+
+_HOST = frozenset({Need.HOST})
+_PROVE = {
+    "linux": (
+        "make the kubelet's client certificate readable there (root runs sed on"
+        " /var/lib/kubelet/pki/kubelet-client-current.pem), or give each machine its own machine ID"
+    ),
+    "windows": "give each machine its own host name, which its kubelet reports as the machine ID",
+}
+
+
+class HostIdentityCheck(Check):
+    """At least one proof and no contradiction; see ``chaos.core.identity``."""
+
+    name = "host-identity"
+    summary = "the host is the machine behind its Node: one proof, such as the kubelet's certificate, no contradiction"
+    facts = HOST_FACTS
+    is_final = True
+
+    def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
+        yield from _inventory_refusals(observations)
+        nodes = {name: node_identity(node) for name, node in observations.view.nodes.items()}
+        for name, host in sorted(observations.hosts.items()):
+            if not host.is_skipped and (mismatch := _system_mismatch(observations, name)):
+                yield mismatch
+            elif not host.is_skipped and (guess := _loopback_guess(observations, name)):
+                yield refusal(guess, f"add {name} with its address to hosts in the inventory", name, _HOST)
+            elif host.is_reachable:
+                yield _compare(observations.inventory, host, nodes)
+
+
+def _compare(inventory: Inventory, host: HostObservations, nodes: Mapping[str, NodeIdentity]) -> Diagnosis:
+    """Compare a host with its Node, one of ``nodes``."""
+    name = host.node
+    key, _ = inventory.host_of(name)
+    binding = bind(nodes[name], host_identity(host.target.facts), nodes)
+    if binding.contradictions:
+        message = f"host {key} is not the machine of the Node {name}: {'; '.join(binding.contradictions)}"
+        hint = f"correct address, port, container or node of the host {key} in the inventory"
+        return refusal(message, hint, name, _HOST)
+    if not binding.proofs:
+        return refusal(
+            f"no proof that host {key} is the machine of the Node {name}", _PROVE[host.target.os], name, _HOST
+        )
+    return ok(f"it is the machine of its Node by {', '.join(binding.proofs)}", name)
+
+
+def _system_mismatch(observations: ClusterObservations, name: str) -> Diagnosis | None:
+    """A refusal if the host has another operating system than its Node reports."""
+    system = operating_system(observations.view.nodes[name])
+    key, host = observations.inventory.host_of(name)
+    if host.os == system:
+        return None
+    if key not in observations.inventory.hosts:
+        message = f"{name} runs {system}, and is not in the inventory"
+        return refusal(message, f"add {name} to hosts in the inventory, with os: {system}", name, _HOST)
+    message = f"host {key} of the inventory has os {host.os}, but its Node {name} runs {system}"
+    return refusal(message, f"set os: {system} for the host {key}, or correct its node", name, _HOST)
+
+
+def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis]:
+    """Hosts of the inventory without a Node; those that others are reached through need none."""
+    inventory = observations.inventory
+    jumps = _jump_hosts(inventory)
+    for key, host in inventory.hosts.items():
+        node = host.node or key
+        if node not in observations.view.nodes and not (key in jumps and host.node is None):
+            message = f"host {key} of the inventory: the cluster has no Node {node}"
+            nearest = get_close_matches(node, observations.view.nodes, 1, 0.6)
+            guess = f"did you mean {nearest[0]}? " if nearest else ""
+            yield refusal(message, f"{guess}correct its key or node, or remove the host", needs=_HOST)
+
+
+def _jump_hosts(inventory: Inventory) -> set[str]:
+    """Keys of the hosts that others are reached through."""
+    connections = (inventory.defaults, *inventory.hosts.values())
+    return {jump for connection in connections for jump in connection.proxy_jump or ()}
+
+
+def _loopback_guess(observations: ClusterObservations, name: str) -> str:
+    """Why the address in a Node, used for a host outside of the inventory, leads to this machine; "" if it does not."""
+    inventory = observations.inventory
+    key, _ = inventory.host_of(name)
+    if key in inventory.hosts or inventory.defaults.transport == "docker":
+        return ""
+    status = observations.view.nodes[name].status
+    listed = [each.address for each in (status.addresses if status else None) or ()]
+    addresses = normalize_addresses(listed)
+    if own := addresses & observations.local_identity.addresses:
+        return f"{name} is not in the inventory, and its Node has the address {min(own)} of this machine"
+    if not addresses and any(map(_is_loopback, listed)):
+        return f"{name} is not in the inventory, and its Node has only a loopback address, which is this machine's"
+    return ""
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+CHECK = HostIdentityCheck()

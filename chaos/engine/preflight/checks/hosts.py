@@ -1,0 +1,141 @@
+"""Hosts: whether they are reached, with which rights, and what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.core.inventory import Inventory
+from chaos.engine.preflight.check import LINUX, WINDOWS, Diagnosis, check, host_check, note, ok, refusal, warning
+from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
+
+
+@check(
+    "host-reachable",
+    "the host can be reached and trusted, and reports its machine ID and boot",
+    facts=("machine-id", "boot-id", "pid1-start"),
+    is_final=True,
+)
+def host_reachable(observations: ClusterObservations) -> Iterator[Diagnosis]:
+    """The check uses the same kind of connection as a run."""
+    for node, host in sorted(observations.hosts.items()):
+        if host.error:
+            hint = host.hint or f"make sure that the host of {node} can be reached"
+            yield refusal(host.error, hint, node, frozenset({Need.HOST}))
+        elif host.is_reachable:
+            yield ok(_describe_answer(observations.inventory, host), node)
+
+
+def _describe_answer(inventory: Inventory, host: HostObservations) -> str:
+    """That it answers; of a Windows host also over what, as there is a choice."""
+    if host.target.os != "windows":
+        return "it answers"
+    _, entry = inventory.host_of(host.node)
+    transport = entry.transport or inventory.defaults.transport
+    return "it answers over WinRM" if transport == "winrm" else f"it answers over {str(transport or 'ssh').upper()}"
+
+
+@host_check(
+    "sudo",
+    "commands run as root, through sudo without a password unless the login user is root",
+    facts=("root",),
+    systems=LINUX,
+    is_final=True,
+)
+def sudo(host: HostObservations) -> Diagnosis | None:
+    """The login user is root, or sudo needs no password."""
+    if host.fact("root"):
+        return ok("commands run as root", host.node)
+    why = "" if "root" in host.target.facts else f": {host.unknown_reason('root')}"
+    hint = "allow the login user sudo without a password, or set sudo: true in the inventory"
+    return refusal(f"{host.node}: commands do not run as root{why}", hint, host.node, frozenset({Need.ROOT}))
+
+
+@host_check(
+    "administrator",
+    "on Windows commands run with the rights of an administrator",
+    facts=("root",),
+    systems=WINDOWS,
+    is_final=True,
+)
+def administrator(host: HostObservations) -> Diagnosis | None:
+    """Services, firewall and tasks need an elevated login; a filtered one is a member of the group only."""
+    if host.fact("root"):
+        return ok("commands run as administrator", host.node)
+    why = "" if "root" in host.target.facts else f": {host.unknown_reason('root')}"
+    hint = (
+        "use a domain account that is an administrator there, or set LocalAccountTokenFilterPolicy for a local"
+        " one: nodefall windows-rights prints both"
+    )
+    message = f"{host.node}: commands do not run with the rights of an administrator{why}"
+    return refusal(message, hint, host.node, frozenset({Need.ROOT}))
+
+
+@host_check("shared-kernel", "the host does not share its kernel", facts=("shared-kernel",), systems=LINUX)
+def shared_kernel(host: HostObservations) -> Diagnosis | None:
+    """A fault of the kernel, the clock or the memory affects all its users: such steps are refused."""
+    if host.fact("shared-kernel"):
+        message = f"{host.node} is a container: its kernel and clock are shared with other programs"
+        hint = "use a dedicated machine for steps on the kernel or the clock: they are refused here"
+        return note(message, hint, host.node, frozenset({Need.HOST}))
+    if host.fact("shared-kernel") is False:
+        return ok("the kernel is not shared", host.node)
+    return None
+
+
+_BOUND = 1.0  # seconds, as in the judge
+_LATE_BOUND = 60.0  # seconds by which a failsafe task may act late
+_CLOCK_HINTS = {
+    "linux": "synchronise both clocks (chrony, systemd-timesyncd)",
+    "windows": "synchronise both clocks: run w32tm.exe /resync there, and see w32tm.exe /query /status",
+}
+
+
+@host_check("clock", "the host's clock is within 1 s of the local clock", facts=("host-time",))
+def clock(host: HostObservations) -> Diagnosis | None:
+    """Bounds are judged by the local clock; timestamps of the host are additional evidence.
+
+    Failsafe tasks of Windows follow the host's clock: one that is set back while they wait makes them late.
+    """
+    if host.clock_offset is not None:
+        return _compare(host, host.clock_offset)
+    return None
+
+
+def _compare(host: HostObservations, offset: float) -> Diagnosis:
+    if abs(offset) - host.clock_uncertainty <= _BOUND:
+        return ok("it agrees with the local clock", host.node)
+    direction = "ahead of" if offset > 0 else "behind"
+    message = (
+        f"{host.node}: its clock is {abs(offset):.1f} s {direction} the local clock (± {host.clock_uncertainty:.1f} s)"
+    )
+    hint, needs = _CLOCK_HINTS[host.target.os], frozenset({Need.HOST})
+    if host.target.os == "windows" and offset - host.clock_uncertainty > _LATE_BOUND:
+        return refusal(f"{message}; set right, it would make failsafe tasks late", hint, host.node, needs)
+    return warning(message, hint, host.node, needs)
+
+
+_LISTERS = ("runtime-socket", "runtime-client")
+_LIST_HINTS = {
+    "linux": "install crictl or, where containerd is the runtime, ctr",
+    "windows": "choose a node with Linux: containers of Windows hosts cannot be listed yet",
+}
+
+
+@host_check("container-list", "the host lists its running containers, where an assertion asks for them", facts=_LISTERS)
+def container_list(host: HostObservations) -> Diagnosis | None:
+    """The API server removes a pod that is force-deleted while its containers run: only the host itself shows them."""
+    if why := _missing(host):
+        message = f"{host.node}: its running containers cannot be listed: {why}"
+        return refusal(message, _LIST_HINTS[host.target.os], host.node, frozenset({Need.CONTAINERS}))
+    return ok(f"{host.fact('runtime-client')} lists the running containers", host.node)
+
+
+def _missing(host: HostObservations) -> str:
+    """Why the containers of a host cannot be listed; "" if they can."""
+    unknown = [host.unknown_reason(fact) for fact in _LISTERS if host.fact(fact) is None]
+    if unknown:
+        return unknown[0]
+    client, socket = host.fact("runtime-client"), host.fact("runtime-socket")
+    if client.endswith("/ctr") and "containerd" not in socket:
+        return f"{client} speaks only to containerd, not to {socket}"
+    return ""

@@ -1,0 +1,232 @@
+"""Parts shared by actions that delay, drop or change packets: a queueing discipline of nodefall's own, and its undo.
+
+Only the kernel's own default root, which has handle ``0:`` and returns when the root is deleted, is replaced. The
+kernel refuses to delete a root by another handle (tc-netem(8)).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+
+from chaos.core.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.errors import Unsupported
+from chaos.core.fact import FactRef
+from chaos.core.state_types import InterfaceName, Tag, TrafficFilterKey
+from chaos.faults.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command, renew_argv
+from chaos.faults.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
+from chaos.faults.actions._packetfilter import addresses_within, merge_networks, parse_network
+from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._peer_params import OTHER_ZONES
+from chaos.faults.actions._peers import BLACK_HOLES, NODES, addresses_of, control_plane, other_nodes, require_peers
+from chaos.faults.actions._zones import zone_addresses, zone_pod_networks
+from chaos.faults.readings.interfaces import DEFAULT
+
+# Packets that netem holds: 1000, its default, would drop at 200 ms and 5000 packets a second.
+NETEM = "netem limit 100000"
+_INGRESS = ("ingress", "clsact")
+_KIND = str(FactRef("sysctl", {"key": "net.core.default_qdisc"}))  # of a root that the kernel makes by itself
+_NO_QUEUE, _PER_QUEUE = "noqueue", "mq"  # roots that do not follow it; those of the queues below mq do
+_CONTAINER_KINDS = ("veth", "macvlan", "ipvlan")  # of an interface that is a container's own
+
+
+class NetemState(Struct, frozen=True):
+    """What tc is to load, the interface and its queueing disciplines before; the timer; the connection left out.
+
+    ``first``: how the first filter for inbound packets is found, "" if there is none. ``kind``: the kernel's default,
+    "" if nothing that is replaced follows it.
+    """
+
+    batch: str
+    interface: InterfaceName
+    qdiscs: list[dict[str, Any]]
+    tag: Tag
+    seconds: float
+    peer: dict[str, str | int]
+    direction: Literal["out", "in", "both"] = "out"
+    first: TrafficFilterKey = ""
+    kind: str = ""
+
+
+P = TypeVar("P", bound=NetemParams)
+
+
+class NetemAction(Action[P, NetemState]):
+    """Delays, drops or changes packets of the host and its pods. nodefall's own connection is exempt."""
+
+    state = NetemState
+    undo_kind = UndoKind.RESTORES
+    keeps_pods_running = True
+    feature = "netem"  # of the fact netem-support
+    measured_by = "round-trips"
+    facts: tuple[str, ...] = (
+        *("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers"),
+    )
+
+    @abstractmethod
+    def effect(self, target: Target, params: P, interface: str) -> str:
+        """The queueing discipline with its parameters, as in tc(8). Raises Unsupported."""
+
+    def facts_for(self, params: P) -> tuple[str, ...]:
+        blocks = (BLACK_HOLES,) if params.from_ == OTHER_ZONES else ()
+        return (*self.facts, routes_fact(_recorded(params)), _KIND, "ssh-peer", *blocks)
+
+    def proof_facts_for(self, params: P) -> tuple[str, ...]:
+        return ("netem", measuring_fact(self.measured_by, _recorded(params)))
+
+    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
+        return (NODES,)
+
+    def prepare(self, target: Target, params: P) -> NetemState:
+        ways = directions(_recorded(params))
+        _require_features(target, self.feature, *(["ingress"] if "in" in ways else []))
+        if target.require_fact("netem", "it starts from clean interfaces") is not False:
+            why = f"{target.node} still has a queueing discipline of nodefall"
+            raise Unsupported(why, hint="find the run with `nodefall undo --list` and undo it")
+        peers = _peers(target, params)
+        interface = _interface(target, peers, routes_fact(_recorded(params)))
+        peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
+        found = _default_qdiscs(target, interface, is_inbound="in" in ways)
+        shape = Shape(interface, self.effect(target, params, interface), peers, peer)
+        return NetemState(
+            batch=batch(shape, ways),
+            interface=interface,
+            qdiscs=found,
+            tag=target.tag,
+            seconds=timer_seconds(target, params.duration),
+            peer=peer,
+            direction=params.direction,
+            first=first_filter(shape) if "in" in ways else "",
+            kind=_default_kind(target, interface, found) if "out" in ways else "",
+        )
+
+    def preconditions(self, state: NetemState) -> tuple[FactCheck, ...]:
+        """Another root may have been set meanwhile; and a saved plan may be run from elsewhere.
+
+        The device for inbound packets may be another step's, and the undo of this one would delete it.
+        """
+        return (FactCheck("netem", False), _before(state), *_kind_check(state), FactCheck("ssh-peer", state.peer))
+
+    def inject(self, state: NetemState) -> tuple[Command, ...]:
+        return (load_command(state.batch, directions({"direction": state.direction})),)
+
+    def failsafe_timer(self, state: NetemState) -> FailsafeTimer:
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _delete(state).argv)
+
+    def undo(self, state: NetemState) -> Undo:
+        """Where the kernel's default was another one in between, its root is made again once it is the former."""
+        gone, before = FactCheck("netem", False), _before(state)
+        renew = [
+            UndoStep(HostCommand(renew_argv(state.interface)), unless=before, when=(gone, kind))
+            for kind in _kind_check(state)
+        ]
+        proof = (gone, before, FactCheck(PseudoFact.NODE_READY, True))
+        return Undo((UndoStep(_delete(state), unless=gone), *renew), proof, disarm=failsafe_unit(state.tag))
+
+
+def _recorded(params: NetemParams) -> dict[str, Any]:
+    return params.model_dump(by_alias=True)
+
+
+def _before(state: NetemState) -> FactCheck:
+    return FactCheck(str(FactRef("qdiscs", {"interface": state.interface})), {state.interface: state.qdiscs})
+
+
+def _kind_check(state: NetemState) -> tuple[FactCheck, ...]:
+    return (FactCheck(_KIND, state.kind),) if state.kind else ()
+
+
+def _delete(state: NetemState) -> HostCommand:
+    return HostCommand(delete_argv(state.interface, state.first, directions({"direction": state.direction})))
+
+
+def _require_features(target: Target, *features: str) -> None:
+    """Raises Unsupported for one that kernel or tc of the host do not have."""
+    found = target.require_fact("netem-support", "packets are delayed, dropped and changed with tc")
+    if lacking := [name for name in features if name not in found]:
+        raise Unsupported(f"{target.node}: kernel or tc cannot do {', '.join(lacking)}", hint="choose another node")
+
+
+def _peers(target: Target, params: NetemParams) -> list[str]:
+    """Networks, the node's own addresses excluded. Raises Unsupported where none is known, or one is invalid."""
+    try:
+        found = [str(network) for network in _networks(target, params) if _is_wanted(network.version, params.families)]
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no filters can be made of the cluster's addresses: {error}") from error
+    if not found:
+        raise Unsupported(f"{target.node}: no peer has an address of {' or '.join(params.families or ())}")
+    return found
+
+
+def _networks(target: Target, params: NetemParams) -> list[IPv4Network | IPv6Network]:
+    if params.from_ == "cidr":
+        return [parse_network(text) for text in merge_networks(params.cidrs)]
+    pods: list[str] = []
+    if params.from_ == "control-plane":
+        found = control_plane(target)
+    elif params.from_ == OTHER_ZONES:
+        found, pods = zone_addresses(target), zone_pod_networks(target)
+    else:
+        found = require_peers(target, addresses_of(other_nodes(target)), "another node")
+    single = [parse_network(str(address)) for network in found for address in parse_network(network)]
+    return [*single, *map(parse_network, pods)]
+
+
+def _is_wanted(version: int, families: Sequence[str] | None) -> bool:
+    return families is None or f"ipv{version}" in families
+
+
+def _interface(target: Target, peers: Iterable[str], routes_reference: str) -> str:
+    """The interface through which the peers are reached. Raises Unsupported where it is not one of the host's own."""
+    routes = target.require_fact(routes_reference, "the interface to the peers must be known")
+    found = sorted({routes[address] for address in addresses_within(routes, peers)})
+    if len(found) != 1:
+        which = f"interfaces {', '.join(found)}" if found else "no interface"
+        raise Unsupported(f"{target.node} reaches these peers through {which}; one is needed")
+    (interface,) = found
+    kind = target.require_fact("link-kinds", "the interface must be the host's own").get(interface, "")
+    is_container = target.require_fact("shared-kernel", "the interface must be the host's own")
+    if is_container and kind not in _CONTAINER_KINDS:
+        why = f"{target.node} is a container, and {interface} is not its own but that of its machine"
+        raise Unsupported(why, hint="choose a node with a separate network")
+    return str(interface)
+
+
+def _default_qdiscs(target: Target, interface: str, *, is_inbound: bool) -> list[dict[str, Any]]:
+    """Those of the interface. Raises Unsupported if the kernel would not restore them by itself.
+
+    Those for inbound packets (also of eBPF, as Cilium's) stay as they are unless inbound packets are to be hit.
+    """
+    found: list[dict[str, Any]] = target.require_fact("qdiscs", "they must be restored exactly").get(interface) or []
+    roots = [row for row in found if row["kind"] not in _INGRESS]
+    others = found if is_inbound else roots
+    foreign = sorted({f"{row['kind']} {row['handle']}" for row in others if row["handle"] != DEFAULT})
+    if foreign or not roots:
+        why = f"{interface} of {target.node} has {', '.join(foreign) or 'no queueing discipline that tc lists'}"
+        raise Unsupported(f"{why}: only the kernel's default can be restored exactly", hint="choose another node")
+    return found
+
+
+def _default_kind(target: Target, interface: str, qdiscs: Iterable[Mapping[str, Any]]) -> str:
+    """The kernel's default, "" if the root does not follow it. Raises Unsupported if it is another one.
+
+    A root is what was the default when the interface came up, and becomes what it is when nodefall's is deleted
+    (attach_default_qdiscs, net/sched/sch_generic.c).
+    """
+    found = {str(row["kind"]) for row in qdiscs if row["kind"] not in _INGRESS} - {_NO_QUEUE, _PER_QUEUE}
+    if not found:
+        return ""
+    default = str(target.require_fact(_KIND, "the kernel must restore the queueing discipline"))
+    if found != {default}:
+        which = f"{interface} of {target.node} has {', '.join(sorted(found))}"
+        raise Unsupported(
+            f"{which}, and the kernel would restore {default} (net.core.default_qdisc)",
+            hint=f"set net.core.default_qdisc to what {interface} has, or choose another node",
+        )
+    return default

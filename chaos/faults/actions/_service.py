@@ -1,0 +1,71 @@
+"""Parts shared by actions that stop or freeze a service: the failsafe timer that restores the service, and undo."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from chaos.core.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import HostCommand
+from chaos.core.state_types import NodeUnit, Tag
+
+ACTIVE = "active"
+_READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancellation becomes Ready
+
+
+class ServiceState(Struct, frozen=True):
+    """The stopped unit; ``seconds`` until the failsafe timer starts it, ``tag`` for the timer's name."""
+
+    unit: NodeUnit
+    tag: Tag
+    seconds: float
+
+
+class KubeletState(ServiceState, frozen=True):
+    """The kubelet's unit, and whether the kubelet held its inhibitor lock."""
+
+    had_inhibitor: bool
+
+
+def capture_kubelet_state(target: Target, why: str) -> KubeletState:
+    """State of the kubelet's unit. Raises Unsupported with ``why`` where the unit is unknown."""
+    return kubelet_state(target, target.require_fact("kubelet-unit", why))
+
+
+def kubelet_state(target: Target, unit: str) -> KubeletState:
+    """State of the kubelet that runs as ``unit``."""
+    return KubeletState(unit, target.tag, target.max_duration, bool(target.facts.get("inhibitor-kubelet")))
+
+
+def systemctl(verb: str, unit: str) -> HostCommand:
+    """``systemctl VERB UNIT``, which waits for the unit's job; a kubelet under systemd notifies when it is ready."""
+    return HostCommand(("systemctl", verb, unit), timeout=100.0)
+
+
+def canceled_job(unit: str) -> str:
+    """What systemctl prints, with exit code 1, when a shutdown takes the place of the unit's job."""
+    return f"Job for {unit} canceled."
+
+
+def start_failsafe(state: ServiceState) -> FailsafeTimer:
+    """The timer that starts the unit if nodefall does not."""
+    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
+
+
+def restore_kubelet(state: KubeletState, disarm: str = "") -> Undo:
+    """Start the kubelet; proven when it is active and Ready and holds its lock if it did before."""
+    active = FactCheck("kubelet-state", ACTIVE)
+    steps = (UndoStep(systemctl("start", state.unit), unless=active),)
+    return Undo(steps, (active, *inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True)), disarm=disarm)
+
+
+def restore_kubelet_after_cancel(state: KubeletState) -> Undo:
+    """Restart a kubelet that has missed the cancellation of a shutdown, or lost its lock with it."""
+    restart = systemctl("restart", state.unit)
+    checks = (FactCheck(PseudoFact.NODE_READY, True), *inhibitor_checks(state))
+    return Undo(tuple(UndoStep(restart, unless=check, grace_seconds=_READY_GRACE_SECONDS) for check in checks), checks)
+
+
+def inhibitor_checks(state: KubeletState) -> tuple[FactCheck, ...]:
+    """That the kubelet holds its lock, if it did before."""
+    return (FactCheck("inhibitor-kubelet", True),) if state.had_inhibitor else ()

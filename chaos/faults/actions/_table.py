@@ -1,0 +1,125 @@
+"""Parts shared by actions that load nodefall's packet filter table without cutting nodefall off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from msgspec import Struct
+from pydantic import BaseModel
+
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_unit,
+)
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import readings_after
+from chaos.core.state_types import Tag
+from chaos.core.timeline import Timeline
+from chaos.faults.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
+from chaos.faults.actions._peer_params import OTHER_ZONES
+from chaos.faults.actions._peers import NODES, control_plane, node_networks, own_networks
+from chaos.faults.actions._zones import zone_networks
+
+_DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
+
+
+class TableState(Struct, frozen=True):
+    """The rules to load, the timer, and the connection that they leave out: None in a state of 0.1.0."""
+
+    rules: str
+    tag: Tag
+    seconds: float
+    peer: dict[str, str | int] | None = None
+
+
+P = TypeVar("P", bound=BaseModel)
+S = TypeVar("S", bound=TableState)
+
+
+class TableAction(Action[P, S]):
+    """Loads one nft table, ``inet nodefall``, and changes no other."""
+
+    undo_kind = UndoKind.RESTORES
+    keeps_pods_running = True
+    facts: tuple[str, ...] = ("nft", "ssh-peer", "nft-rules")
+
+    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
+        return (NODES,)
+
+    def restored(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have no more
+        """What else proves the undo."""
+        return ()
+
+    def preconditions(self, state: S) -> tuple[FactCheck, ...]:
+        """nft would add to an existing table, and one undo would delete the rules of both.
+
+        A saved plan may be run from elsewhere, and its rules could then cut nodefall off.
+        """
+        peer = () if state.peer is None else (FactCheck("ssh-peer", state.peer),)
+        return (FactCheck("nft-rules", False), *peer)
+
+    def inject(self, state: S) -> tuple[Command, ...]:
+        return (HostCommand(("nft", "-f", "-"), stdin=state.rules),)
+
+    def failsafe_timer(self, state: S) -> FailsafeTimer:
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _DELETE_TABLE_ARGV)
+
+    def undo(self, state: S) -> Undo:
+        gone = FactCheck("nft-rules", False)
+        proof = (gone, *self.restored(state), FactCheck(PseudoFact.NODE_READY, True))
+        return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=failsafe_unit(state.tag))
+
+
+def caught_packets(timeline: Timeline, step: StepRun) -> int:
+    """The most packets that the step's rules were seen to have dropped or rejected."""
+    values = [reading.value for reading in readings_after(timeline, step, "nft-rules")]
+    return max((value.get("packets", 0) for value in values if isinstance(value, dict)), default=0)
+
+
+def require_clean_table(target: Target) -> None:
+    """Raises Unsupported without nft, or where a table of nodefall is there already."""
+    target.require_fact("nft", "packets are dropped with nft")
+    if target.require_fact("nft-rules", "it starts from a clean table") is not False:
+        why = f"{target.node} still has packet filter rules of nodefall"
+        raise Unsupported(why, hint="find the run with `nodefall undo --list` and undo it")
+
+
+def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> str:
+    """nft rules that drop what ``rule`` says of the peers ``from_``, but for nodefall's own connection.
+
+    Raises Unsupported, also for an invalid address in the cluster's objects.
+    """
+    peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
+    try:
+        return ruleset(
+            replace(
+                rule,
+                peers=_peers(target, rule, from_, cidrs),
+                own_networks=merge_networks(own_networks(target)),
+                exempt_connection=(peer["address"], peer["port"]) if peer else None,
+            )
+        )
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no rules can be made of the cluster's addresses: {error}") from error
+
+
+def _peers(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> list[str]:
+    """The networks to block; empty for everything, and for ports. Raises Unsupported where none is known."""
+    if from_ == "cidr":
+        return merge_networks(cidrs)
+    if from_ == "nodes":
+        return node_networks(target)
+    if from_ == OTHER_ZONES:
+        return zone_networks(target, pods=rule.pods)
+    return control_plane(target) if from_ == "control-plane" else []

@@ -1,0 +1,183 @@
+"""An expired client certificate of the kubelet: the API server hears nothing from the node, and its pods run on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_unit,
+)
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.document import DurationText, Model
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import holds_until, no_proof, readings_after, within_duration
+from chaos.core.state_types import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
+from chaos.core.timeline import Timeline
+from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks
+from chaos.faults.readings.certificates import EXPIRED_FILE
+
+_FACT, _USER = "kubelet-client-certificate", "system:node:"
+_TIMEOUT = 100.0  # seconds: a unit that notifies is started when the kubelet is ready
+_RENEWAL_MARGIN = 3600.0  # seconds: undo may come late
+# Kubelets that run once it is mounted may have read the former one: their process IDs go into a file for the proof.
+# A separate key, so that the kubelet's is not read. req and genpkey give no certificate that has expired already.
+_EXPIRE_SCRIPT = (
+    "umask 077 && command -v pgrep > /dev/null"
+    ' && openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"'
+    ' && openssl req -x509 -new -key "$1" -subj "$2" -out "$1.crt"'
+    ' && openssl x509 -in "$1.crt" -signkey "$1" -days 0 >> "$1" && mount --bind "$1" "$3"'
+    ' && pgrep -x kubelet >> "$1.pid" && systemctl restart --no-block "$4"'
+)
+# A file that a program has open is busy: then it is only detached. The file of the fault is the last to go: what still
+# has it, an interrupted undo, is undone again.
+_RESTORE_SCRIPT = (
+    'umount "$2" || umount --lazy "$2"; systemctl restart "$3" && rm --force "$1.crt" "$1.pid" && rm --force "$1"'
+)
+
+
+class Params(Model):
+    """For how long."""
+
+    duration: DurationText | None = Field(
+        None, description="when it ends by itself; at the latest when maxDuration is over, which is the default"
+    )
+
+
+class CertificateState(KubeletState, frozen=True):
+    """Node in the certificate's name, and its file: target of the symbolic link, mode, owner, digest of the content."""
+
+    node: NodeName
+    target: ClientCertificate
+    mode: FileMode
+    owner: FileOwner
+    sha256: Sha256
+
+
+def _former(state: CertificateState) -> FactCheck:
+    value = {"target": state.target, "mode": state.mode, "owner": state.owner, "sha256": state.sha256}
+    return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False})
+
+
+def _restore_argv(state: CertificateState) -> tuple[str, ...]:
+    return ("sh", "-c", _RESTORE_SCRIPT, "nodefall", EXPIRED_FILE, state.target, state.unit)
+
+
+def _is_expired(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("expired") is True and value.get("mounted") is True
+
+
+def _check_expired(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by the certificate in force, and by the end of the kubelet that had read another one."""
+    step = within_duration(step)
+    in_force = holds_until(_FACT, _is_expired, "the kubelet's client certificate has expired").check(timeline, step)
+    if in_force.status is not ProofStatus.PROVEN:
+        return in_force
+    for reading in readings_after(timeline, step, _FACT):
+        if _is_expired(reading.value) and reading.value.get("former-process") is False:
+            because = f"{in_force.because}, and the process that had read the former one has ended"
+            return ProofResult(ProofStatus.PROVEN, because, (*in_force.evidence, reading.seq))
+    return no_proof(f"the kubelet of {step.node} was not seen to end, and knows its former certificate")
+
+
+class CertificateExpired(Action[Params, CertificateState]):
+    """The kubelet starts with a client certificate that has expired, mounted over its own by ``mount --bind``.
+
+    A kubelet that finds it expired and has no bootstrap kubeconfig exits, and systemd starts it again and again
+    ("unable to load bootstrap kubeconfig", cmd/kubelet/app and pkg/kubelet/certificate/bootstrap); without
+    ``--bootstrap-kubeconfig`` it runs, and the API server answers 401. The certificate is made on the host, with a
+    separate key; the kubelet's file is neither moved nor read, and a boot restores it. Refused on k3s and RKE2, whose
+    certificates are elsewhere.
+    """
+
+    name = "certificate-expired"
+    summary = "let the kubelet start with a client certificate that has expired"
+    example = "{name: expired, action: certificate-expired, target: victim}"
+    params = Params
+    state = CertificateState
+    undo_kind = UndoKind.RESTORES
+    stops_exec = True
+    proofs = (Proof("expired", _check_expired),)
+    proof_facts = (_FACT,)
+    facts = ("kubelet-credentials", _FACT)
+
+    def prepare(self, target: Target, params: Params) -> CertificateState:
+        kubelet = capture_kubelet_state(target, "the step restarts the kubelet's unit")
+        found = target.require_fact(_FACT, "undo restores it")
+        credentials = target.require_fact("kubelet-credentials", "the kubelet must not renew its certificate")
+        _require_unchanged(target.node, found)
+        _require_no_renewal(target, credentials)
+        return CertificateState(
+            kubelet.unit,
+            kubelet.tag,
+            timer_seconds(target, params.duration),
+            kubelet.had_inhibitor,
+            credentials["user"].removeprefix(_USER),
+            *(found[key] for key in ("target", "mode", "owner", "sha256")),
+        )
+
+    def preconditions(self, state: CertificateState) -> tuple[FactCheck, ...]:
+        return (_former(state),)
+
+    def inject(self, state: CertificateState) -> tuple[Command, ...]:
+        subject = f"/O=system:nodes/CN={_USER}{state.node}"
+        shell = ("sh", "-c", _EXPIRE_SCRIPT, "nodefall")
+        return (HostCommand((*shell, EXPIRED_FILE, subject, state.target, state.unit)),)
+
+    def failsafe_timer(self, state: CertificateState) -> FailsafeTimer:
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore_argv(state))
+
+    def undo(self, state: CertificateState) -> Undo:
+        """The kubelet's own certificate, and a kubelet that has started with it."""
+        former = _former(state)
+        step = UndoStep(HostCommand(_restore_argv(state), timeout=_TIMEOUT), unless=former)
+        proof = (former, *inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True))
+        return Undo((step,), proof, disarm=failsafe_unit(state.tag))
+
+
+def _require_unchanged(node: str, found: dict[str, Any]) -> None:
+    """Raises Unsupported where a fault is in force already, or the certificate has expired without one."""
+    if found["mounted"] or found["prepared"]:
+        raise Unsupported(
+            f"{node}: another file is mounted over the kubelet's client certificate, or prepared for that",
+            hint="find the run with `nodefall undo --list` and undo it",
+        )
+    if found["expired"]:
+        raise Unsupported(f"{node}: the kubelet's client certificate has expired", hint="renew it")
+
+
+def _require_no_renewal(target: Target, credentials: dict[str, Any]) -> None:
+    """Raises Unsupported where the kubelet authenticates otherwise, or would or could get another certificate."""
+    if not credentials["rotated-file"]:
+        raise Unsupported(
+            f"{target.node}: the kubelet's kubeconfig does not name kubelet-client-current.pem as certificate and key",
+            hint="choose a node of a cluster with kubeadm's layout",
+        )
+    if credentials["bootstrap"]:
+        raise Unsupported(
+            f"{target.node}: the kubelet would ask for another certificate with {credentials['bootstrap']}",
+            hint="remove the bootstrap kubeconfig, which a node that has joined does not need",
+        )
+    if credentials["renewal-in"] < target.max_duration + _RENEWAL_MARGIN:
+        raise Unsupported(
+            f"{target.node}: 70 % of the validity of the kubelet's certificate are over or will be during the run, "
+            "after which it may be renewed at any time, and undo could not restore it",
+            hint="wait until the kubelet has renewed it, or choose another node",
+        )
+
+
+ACTION = CertificateExpired()

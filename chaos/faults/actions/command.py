@@ -1,0 +1,167 @@
+"""Any program on the host: inject, undo and proof are given by the experiment, each as argv without a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Self
+
+from msgspec import Struct
+from pydantic import Field, field_validator, model_validator
+
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    Proof,
+    ProofResult,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_unit,
+)
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.document import DurationText, Model
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import EXIT_CODE_ZERO, holds_until, no_proof
+from chaos.core.fact import FactRef
+from chaos.core.state_types import Tag
+from chaos.core.timeline import Timeline
+
+# What systemd expands in the command line of a unit: ${NAME} anywhere, $NAME as a word.
+_EXPANDED = re.compile(r"\$\{|^\$[A-Za-z_]")
+
+
+class Params(Model):
+    """Programs with their arguments, one list item per word; they run as root and without a shell."""
+
+    inject: list[str] = Field(min_length=1, description="the fault")
+    undo: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="restores the host; must be harmless when run twice and without the fault; "
+        "a step without undo needs allow: [irreversible]",
+    )
+    proof: list[str] | None = Field(
+        None,
+        min_length=1,
+        description="a read-only program whose exit code shows the fault; it runs on all targets every few seconds",
+    )
+    proof_exit: int = Field(
+        0, ge=0, le=255, alias="proof-exit", description="the proof's exit code while the fault is in force"
+    )
+    timeout: DurationText = Field("30s", description="how long inject and undo may run")
+
+    @field_validator("undo")
+    @classmethod
+    def _validate_undo(cls, value: list[str] | None) -> list[str] | None:
+        for word in value or ():
+            if _EXPANDED.search(word):
+                raise ValueError(f"{word!r}: the failsafe timer runs it, and systemd would expand the variable")
+        return value
+
+    @model_validator(mode="after")
+    def _validate_programs(self) -> Self:
+        for argv in (self.inject, self.undo, self.proof):
+            if argv is not None and not argv[0]:
+                raise ValueError("the first word is a program, not empty")
+        return self
+
+
+class CommandState(Struct, frozen=True):
+    """The programs; the proof's reference and its exit code before the fault; the failsafe timer."""
+
+    inject: tuple[str, ...]
+    undo: tuple[str, ...]
+    timeout: float
+    proof: str
+    previous_exit: int | None
+    tag: Tag
+    seconds: float
+
+
+def _reference(proof: list[str]) -> str:
+    return str(FactRef("command-exit", {"argv": shlex.join(proof)}))
+
+
+def _check_proof(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by the proof's exit code, until the effect is ended on purpose."""
+    proof, expected = step.params.get("proof"), step.params.get("proof-exit", 0)
+    if not isinstance(proof, list):
+        return no_proof("the step has no proof")
+    what = f"`{shlex.join(map(str, proof))}` exits with {expected}"
+    return holds_until(_reference(proof), lambda value: value == expected, what).check(timeline, step)
+
+
+class RunCommand(Action[Params, CommandState]):
+    """For faults without an action, such as stopping another service. The experiment must allow it:
+    `allow: [custom]`.
+
+    With ``undo``, a failsafe timer on the host runs it as well if nodefall does not. With ``proof``, the undo is proven
+    by the exit code from before the fault. Without, exit code 0 of ``inject`` is the only evidence, which is a weak
+    proof, and the undo counts as done once it exits with 0.
+    """
+
+    name = "command"
+    summary = "run a program on the host, with undo and proof from the experiment"
+    example = (
+        "{name: stop-cron, action: command, target: victim, with: {inject: [systemctl, stop, cron.service],"
+        " undo: [systemctl, start, cron.service], proof: [systemctl, is-active, --quiet, cron.service], proof-exit: 3}}"
+    )
+    params = Params
+    state = CommandState
+    undo_kind = UndoKind.RESTORES
+    undo_param = "undo"
+    allowance = "custom"
+    may_disconnect = True
+    proofs = (Proof("command-exit", _check_proof), EXIT_CODE_ZERO)
+
+    def facts_for(self, params: Params) -> tuple[str, ...]:
+        return (_reference(params.proof),) if params.proof else ()
+
+    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
+        return self.facts_for(params)
+
+    def prepare(self, target: Target, params: Params) -> CommandState:
+        proof = _reference(params.proof) if params.proof else ""
+        previous = target.require_fact(proof, "it proves the fault") if proof else None
+        if proof and previous == params.proof_exit:
+            raise Unsupported(
+                f"{target.node}: the proof exits with {previous} before the fault, so it would prove nothing",
+                hint="undo an earlier fault, or correct proof and proof-exit",
+            )
+        return CommandState(
+            inject=tuple(params.inject),
+            undo=tuple(params.undo or ()),
+            timeout=parse_duration(params.timeout),
+            proof=proof,
+            previous_exit=previous,
+            tag=target.tag,
+            seconds=target.max_duration,
+        )
+
+    def preconditions(self, state: CommandState) -> tuple[FactCheck, ...]:
+        return self._previous(state)
+
+    def inject(self, state: CommandState) -> tuple[Command, ...]:
+        return (HostCommand(state.inject, timeout=state.timeout),)
+
+    def failsafe_timer(self, state: CommandState) -> FailsafeTimer | None:
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, state.undo) if state.undo else None
+
+    def undo(self, state: CommandState) -> Undo:
+        if not state.undo:
+            return Undo()
+        restored = self._previous(state)
+        step = UndoStep(HostCommand(state.undo, timeout=state.timeout), unless=restored[0] if restored else None)
+        return Undo((step,), (*restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
+
+    def _previous(self, state: CommandState) -> tuple[FactCheck, ...]:
+        return (FactCheck(state.proof, state.previous_exit),) if state.proof else ()
+
+
+ACTION = RunCommand()

@@ -1,0 +1,155 @@
+"""The host's CPUs kept busy: everything else on them is slower, and nothing is stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+)
+from chaos.core.command import Command
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import holds_until, no_proof, readings_after, within_duration
+from chaos.core.timeline import Fact, Timeline
+from chaos.faults.actions._pressure import (
+    FillerState,
+    filler_failsafe,
+    filler_seconds,
+    require_own_kernel,
+    start_filler,
+    stop_filler,
+)
+from chaos.faults.actions._pressure import Params as Duration
+
+_FILLER, _TIME = "cpu-filler", "cpu-time"
+_ENOUGH = 0.9  # of the asked share, that the CPUs must be busy
+_OURS = 0.1  # of the asked share, that nodefall's unit must have had
+_MIN_SPAN = 1.0  # seconds between two measurements
+_SCRIPT = """i=0
+while [ "$i" -lt "$1" ]; do
+  while :; do :; done &
+  i=$((i + 1))
+done
+wait"""
+
+
+class Params(Duration):
+    """How much, and for how long."""
+
+    percent: float = Field(100.0, ge=1, le=100, description="of a CPU, for each worker")
+    workers: int | None = Field(None, ge=1, le=1024, description="loops, of which each uses one CPU; one for each CPU")
+    weight: int = Field(
+        100, ge=1, le=1000, description="CPUWeight of the unit in system.slice, where sshd and the kubelet have 100"
+    )
+
+
+class CpuState(FillerState, frozen=True):
+    """In percent of a CPU what is left over all CPUs, and what each worker may use; ``weight``: systemd's CPUWeight."""
+
+    workers: int
+    percent: float
+    weight: int
+
+
+def _share(value: dict[str, float], params: dict[str, Any]) -> float:
+    """The asked share of all CPUs, up to 1."""
+    workers = params.get("workers") or value["cpus"]
+    return float(min(1.0, workers * params.get("percent", 100.0) / 100 / value["cpus"]))
+
+
+def _busy(first: Fact, last: Fact) -> tuple[float, float]:
+    """Shares of all CPU time between two readings: busy, and used by nodefall's unit.
+
+    The kernel counts the former in ticks, which virtual machines may lose, and the latter by its clock.
+    """
+    busy, idle, filler = (float(last.value[key] - first.value[key]) for key in ("busy", "idle", "filler"))
+    counted, passed = busy + idle, (last.t - first.t) * first.value["cpus"]
+    return busy / counted if counted > 0 else 0.0, filler / passed
+
+
+def _check_busy(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by CPU time: the CPUs were busy as asked, in part with nodefall's unit, while the unit was active."""
+    step = within_duration(step)
+    active = holds_until(_FILLER, lambda value: value == "active", "the unit that uses CPUs runs").check(timeline, step)
+    if active.status is not ProofStatus.PROVEN:
+        return active
+    readings = [r for r in readings_after(timeline, step, _TIME) if isinstance(r.value, dict)]
+    first = next((r for r in readings if r.t >= (step.returned or step.begin)), None)
+    if first is None or readings[-1].t < first.t + _MIN_SPAN:
+        return no_proof(f"the CPU time of {step.node} was not measured after the step")
+    last = readings[-1]
+    wanted = _share(first.value, dict(step.params))
+    busy, ours = _busy(first, last)
+    text = f"the CPUs of {step.node} were busy for {busy:.0%} of {last.t - first.t:.1f} s{_before(timeline, step)}"
+    because = f"{text}, {ours:.0%} with the step's load"
+    if busy < _ENOUGH * wanted or ours < _OURS * wanted:
+        return no_proof(f"{because}: less than the {wanted:.0%} that were asked for")
+    return ProofResult(ProofStatus.PROVEN, because, (*active.evidence, first.seq, last.seq))
+
+
+def _before(timeline: Timeline, step: StepRun) -> str:
+    """How busy the CPUs were before the step, in words; "" if that was not measured."""
+    earlier = [r for r in timeline.readings(step.node, _TIME) if r.t <= step.begin and isinstance(r.value, dict)]
+    if len(earlier) < 2 or earlier[-1].t < earlier[0].t + _MIN_SPAN:
+        return ""
+    return f", before it for {_busy(earlier[0], earlier[-1])[0]:.0%}"
+
+
+class CpuStress(Action[Params, CpuState]):
+    """A unit of PID 1 runs an endless loop for each worker; nothing needs to be installed.
+
+    The kernel divides CPU time by weight: the unit is in system.slice, beside sshd, the container runtime and the
+    kubelet (CPUWeight), which is beside that of the pods. What needs little CPU gets it; pods get less than before.
+    """
+
+    name = "cpu-stress"
+    summary = "keep the host's CPUs busy"
+    example = "{name: stress, action: cpu-stress, target: victim, with: {duration: 5m}}"
+    params = Params
+    state = CpuState
+    undo_kind = UndoKind.RESTORES
+    keeps_pods_running = True
+    proofs = (Proof("busy", _check_busy),)
+    proof_facts = (_TIME, _FILLER)
+    facts = ("shared-kernel", "cgroup-version", _TIME, _FILLER)
+
+    def prepare(self, target: Target, params: Params) -> CpuState:
+        require_own_kernel(target)
+        if target.require_fact("cgroup-version", "the proof reads cpu.stat") != 2:
+            raise Unsupported(
+                f"{target.node} has cgroup v1, where the unit's CPU time is not read",
+                hint="use a host with cgroup v2",
+            )
+        cpus = int(target.require_fact(_TIME, "there is one worker for each CPU")["cpus"])
+        workers = params.workers or cpus
+        remaining = max(0, round(cpus * 100 - workers * params.percent))
+        seconds = filler_seconds(target, params)
+        return CpuState(seconds, target.tag, remaining, workers, params.percent, params.weight)
+
+    def preconditions(self, state: CpuState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
+        return (FactCheck(_FILLER, "inactive"),)
+
+    def inject(self, state: CpuState) -> tuple[Command, ...]:
+        quota = f"CPUQuota={state.workers * state.percent:g}%"
+        limits = (quota, f"CPUWeight={state.weight}", f"TasksMax={state.workers + 8}")
+        return (start_filler(state, "cpu", _SCRIPT, (str(state.workers),), limits),)
+
+    def failsafe_timer(self, state: CpuState) -> FailsafeTimer:
+        return filler_failsafe(state, "cpu")
+
+    def undo(self, state: CpuState) -> Undo:
+        return stop_filler(state, "cpu")
+
+
+ACTION = CpuStress()

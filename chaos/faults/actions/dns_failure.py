@@ -1,0 +1,187 @@
+"""A node on which names are not resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.core.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
+from chaos.core.api_fact import pods_path
+from chaos.core.document import DurationText, Model
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import last_reading_before, no_proof, readings_after, within_duration
+from chaos.core.fact import FactRef
+from chaos.core.field_types import DnsName
+from chaos.core.state_types import LookupName
+from chaos.core.timeline import Timeline
+from chaos.faults.actions._packetfilter import TABLE, filter_chain, parse_network
+from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._peers import NODES, own_node, pod_networks
+from chaos.faults.actions._table import TableAction, TableState, caught_packets, require_clean_table
+
+_NAME = "kubernetes.io"
+_POD_INTERFACES = 'meta iifkind { "veth", "bridge" }'  # of pods, if the Node does not say which addresses they have
+_ROUTES, _EARLY_REJECT = "peer-routes", "nft-early-reject"
+_EARLY = -150  # before destination NAT: the DNS of a cluster may listen on another port behind its Service
+
+
+class Params(Model):
+    """Whose lookups fail, and how."""
+
+    name: DnsName = Field(_NAME, description="a name that the node's DNS server knows; looking it up proves the fault")
+    how: Literal["drop", "reject"] = Field("drop", description="lookups time out, or fail at once")
+    traffic: Literal["host", "pods", "all"] = Field("all", description="whose lookups")
+    duration: DurationText | None = Field(
+        None, description="when the node removes the rules by itself; default: maxDuration"
+    )
+
+
+def _lookup(name: str) -> str:
+    return str(FactRef("dns-lookup", {"name": name}))
+
+
+def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Of the host by a lookup that fails, after one that did not; of both by packets that the rules caught."""
+    step = within_duration(step)
+    begin = step.returned or step.begin
+    for reading in readings_after(timeline, step, "nft-rules"):
+        if reading.value is False and reading.began >= begin:
+            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+    if step.params.get("traffic") == "pods":
+        return _check_caught(timeline, step)
+    name = str(step.params.get("name", _NAME))
+    before = last_reading_before(timeline, step, _lookup(name))
+    for reading in (r for r in readings_after(timeline, step, _lookup(name)) if r.began >= begin):
+        if reading.value:
+            because = f"{step.node} looked up {name} {reading.t - step.begin:.1f} s after the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+        if before and before.value and caught_packets(timeline, step):
+            return ProofResult(ProofStatus.PROVEN, f"{step.node} could no longer look up {name}", (reading.seq,))
+    return no_proof(f"{step.node} was not seen to look up {name} before the step and to be stopped by its rules after")
+
+
+def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
+    for reading in readings_after(timeline, step, "nft-rules"):
+        if packets := reading.value.get("packets", 0) if isinstance(reading.value, dict) else 0:
+            because = f"{packets} packets of pods of {step.node} to port 53 were caught"
+            return ProofResult(ProofStatus.PROVEN, because, (reading.seq,))
+    return no_proof(f"no pod of {step.node} was seen to look up a name")
+
+
+class LookupState(TableState, frozen=True):
+    """Besides: the name that is looked up, or ""."""
+
+    name: LookupName = ""
+
+
+class DnsFailure(TableAction[Params, LookupState]):
+    """Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
+
+    Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
+    are those that a program remembers, and those asked over TLS or HTTPS.
+
+    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
+    Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
+    address management do not use them), by the kind of the interface that their packets come from, veth or bridge,
+    but for those through which the node reaches other nodes.
+
+    ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
+    /etc/hosts.
+    """
+
+    name = "dns-failure"
+    summary = "make lookups of names fail on a node and in its pods"
+    example = "{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}"
+    params = Params
+    state = LookupState
+    proofs = (Proof("lookups-fail", _check_lookups_fail),)
+
+    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
+        return (NODES, pods_path(node))
+
+    def facts_for(self, params: Params) -> tuple[str, ...]:
+        early = (_EARLY_REJECT,) if params.how == "reject" and params.traffic != "host" else ()
+        return (*self.facts, _lookup(params.name), _ROUTES, *early)
+
+    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
+        return ("nft-rules", _lookup(params.name))
+
+    def prepare(self, target: Target, params: Params) -> LookupState:
+        require_clean_table(target)
+        _require_early_reject(target, params)
+        lookup = _lookup(params.name)
+        if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
+            why = f"{target.node} cannot look up {params.name} now"
+            raise Unsupported(why, hint="set name: to one that its DNS server knows")
+        return LookupState(
+            rules=_rules(target, params),
+            tag=target.tag,
+            seconds=timer_seconds(target, params.duration),
+            peer=target.require_fact("ssh-peer", "a saved plan is run from where it was made"),
+            name="" if params.traffic == "pods" else params.name,
+        )
+
+    def restored(self, state: LookupState) -> tuple[FactCheck, ...]:
+        return (FactCheck(_lookup(state.name), True),) if state.name else ()
+
+
+def _rules(target: Target, params: Params) -> str:
+    """nft rules. Raises Unsupported for a podCIDR that is none."""
+    verdicts = {"drop": ("drop", "drop"), "reject": ("reject", "reject with tcp reset")}[params.how]
+    rules = [
+        f"{protocol} dport 53 counter {verdict}" for protocol, verdict in zip(("udp", "tcp"), verdicts, strict=True)
+    ]
+    chains = []
+    if params.traffic != "pods":
+        chains.append(filter_chain("out", "output", rules, _EARLY))
+    if params.traffic != "host":
+        chains.append(filter_chain("pods", "prerouting", _of_pods(target, rules), _EARLY))
+    return f"table {TABLE} {{\n{''.join(chains)}}}\n"
+
+
+def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
+    try:
+        networks = [parse_network(text) for text in pod_networks(own_node(target))]
+        outside = [text for text in _pod_addresses(target) if not any(_is_in(text, network) for network in networks)]
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no rules can be made of its podCIDRs: {error}") from error
+    if outside or not networks:
+        return [f"{_of_interfaces(target)} {rule}" for rule in rules]
+    families = {4: "ip", 6: "ip6"}
+    return [f"{families[network.version]} saddr {network} {rule}" for network in networks for rule in rules]
+
+
+def _of_interfaces(target: Target) -> str:
+    """Of pods by kind, without those to other nodes: in a container that is veth too, and bridge on some machines."""
+    routes = target.require_fact(_ROUTES, "its interfaces to other nodes must be known")
+    links = ", ".join(f'"{name}"' for name in sorted(set(routes.values())))
+    return f"iifname != {{ {links} }} {_POD_INTERFACES}" if links else _POD_INTERFACES
+
+
+def _require_early_reject(target: Target, params: Params) -> None:
+    """Raises Unsupported where packets of pods cannot be rejected."""
+    if params.how == "reject" and params.traffic != "host":
+        why = "packets of pods are rejected before they are routed"
+        if not target.require_fact(_EARLY_REJECT, why):
+            raise Unsupported(
+                f"{target.node}: {why}, which its kernel cannot do (Linux 5.9 and later can)",
+                hint="use how: drop, or traffic: host",
+            )
+
+
+def _pod_addresses(target: Target) -> list[str]:
+    """Those of pods with a network of their own."""
+    found = (target.objects.get(pods_path(target.node)) or {}).get("items") or []
+    pods = [pod for pod in found if not pod["spec"].get("hostNetwork")]
+    return [each["ip"] for pod in pods for each in pod.get("status", {}).get("podIPs") or []]
+
+
+def _is_in(address: str, network: IPv4Network | IPv6Network) -> bool:
+    return ip_address(address) in network
+
+
+ACTION = DnsFailure()

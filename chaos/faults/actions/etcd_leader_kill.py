@@ -1,0 +1,235 @@
+"""An etcd member that is killed while it is the leader, and does not come back for a while."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from pydantic import Field, field_validator
+
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    FailsafeTimer,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_unit,
+)
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.document import DurationText, Model
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import holds_until, last_reading_before, no_proof, readings_after, within_duration
+from chaos.core.state_types import NodeName, Sha256, Tag
+from chaos.core.timeline import Timeline
+from chaos.faults.actions._params import timer_seconds
+from chaos.faults.readings.containers import CLIENT_PATHS, SOCKETS
+from chaos.faults.readings.etcd import CONTAINER, CRICTL, MANIFEST, NAMESPACE
+
+_MANIFEST_FACT, _MEMBERS, _HEALTH, _CONTAINERS = "etcd-manifest", "etcd-members", "etcd-health", "containers"
+_SHORTEST = 60.0  # seconds: the kubelet lets go of the pod within 20 s, and takes as long to start it again
+_TIMEOUT = 60.0
+_SHOW = ("umount", "--lazy", MANIFEST)  # at once, though a program has it open, as one that compares files
+_OF_POD = f'--label io.kubernetes.pod.namespace={NAMESPACE} --label "io.kubernetes.pod.name={CONTAINER}-$4"'
+# SIGKILL, as a leader that gets SIGTERM hands over. The kubelet starts the container again until it lists the manifests
+# (fileCheckFrequency, 20 s), so it is killed again. The loop ends with the mount at the latest.
+_KILL_SCRIPT = (
+    'mount --bind /dev/null "$3" && '
+    f'while test -c "$3" && pod=$({CRICTL} pods --quiet --state Ready {_OF_POD}) && '
+    'test -n "$pod"; do '
+    f"id=$({CRICTL} ps --quiet --state Running {_OF_POD}); "
+    f'test -z "$id" || {CRICTL} stop --timeout 0 $id; sleep 0.2; done'
+)
+
+
+def _one_of(paths: Iterable[str]) -> str:
+    return rf"\A(?:{'|'.join(map(re.escape, paths))})\Z"
+
+
+_Client = Annotated[str, Meta(pattern=_one_of(path for path in CLIENT_PATHS if path.endswith("/crictl")))]
+_Socket = Annotated[str, Meta(pattern=_one_of(SOCKETS))]
+
+
+class Params(Model):
+    """For how long."""
+
+    duration: DurationText | None = Field(
+        None,
+        description="when it ends by itself, from 1m; at the latest when maxDuration is over, which is the default",
+    )
+
+    @field_validator("duration")
+    @classmethod
+    def _validate_duration(cls, value: str | None) -> str | None:
+        if value and parse_duration(value) < _SHORTEST:
+            raise ValueError("duration is at least 1m: the kubelet lets go of the pod within 20 s")
+        return value
+
+
+class LeaderState(Struct, frozen=True):
+    """Node, and so member; digest of its manifest; voters, and the healthy ones; client and socket of the runtime."""
+
+    node: NodeName
+    sha256: Sha256
+    voters: tuple[str, ...]
+    healthy: tuple[str, ...]
+    client: _Client
+    socket: _Socket
+    tag: Tag
+    seconds: float
+
+
+def _former(state: LeaderState) -> FactCheck:
+    return FactCheck(_MANIFEST_FACT, {"sha256": state.sha256, "mounted": False})
+
+
+def _is_mounted(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("mounted") is True
+
+
+def _is_leader(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.get("leader")) and value.get("leader") == value.get("member")
+
+
+def _etcd_ids(value: Any) -> set[str] | None:
+    """IDs of the running containers of etcd; None for what is no reading."""
+    if not isinstance(value, dict) or not isinstance(value.get("running"), list):
+        return None
+    return {
+        str(item.get("id"))
+        for item in value["running"]
+        if item.get("namespace") == NAMESPACE and item.get("container") == CONTAINER
+    }
+
+
+def _check_ended(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by the leader's container, which ran before the step, and by no other one since the step returned."""
+    step = within_duration(step)
+    hidden = holds_until(_MANIFEST_FACT, _is_mounted, "the kubelet does not see the manifest").check(timeline, step)
+    if hidden.status is not ProofStatus.PROVEN:
+        return hidden
+    led, before = (last_reading_before(timeline, step, fact) for fact in (_MEMBERS, _CONTAINERS))
+    if led is None or not _is_leader(led.value):
+        return no_proof(f"{step.node} was not seen to be the leader of etcd before the step")
+    if before is None or not _etcd_ids(before.value):
+        return no_proof(f"etcd was not seen to run on {step.node} before the step")
+    ended = _ended(timeline, step)
+    evidence = (*hidden.evidence, led.seq, before.seq, *ended.evidence)
+    because = f"{ended.because}, and {hidden.because}" if ended.status is ProofStatus.PROVEN else ended.because
+    return ProofResult(ended.status, because, evidence)
+
+
+def _ended(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Whether no container of etcd was seen since the step returned."""
+    readings = readings_after(timeline, step, _CONTAINERS) if step.returned is not None else []
+    later = [reading for reading in readings if reading.began >= (step.returned or step.begin)]
+    known = [(reading, ids) for reading in later if (ids := _etcd_ids(reading.value)) is not None]
+    if not known:
+        return no_proof(f"the containers of {step.node} were not read after the step")
+    if running := next((reading for reading, ids in known if ids), None):
+        because = f"etcd ran on {step.node} {running.t - step.begin:.1f} s after the step"
+        return ProofResult(ProofStatus.DISPROVEN, because, (running.seq,))
+    because = f"etcd of {step.node}, the leader before, has ended"
+    return ProofResult(ProofStatus.PROVEN, because, (known[0][0].seq,))
+
+
+class EtcdLeaderKill(Action[Params, LeaderState]):
+    """Kill kubeadm's etcd member on a node that is the leader, and keep the kubelet from starting it again.
+
+    /dev/null is mounted over the manifest of the static pod, which no kubelet takes for one (pkg/kubelet/config/file.go
+    extractFromDir), and the container is killed until the kubelet, which lists manifests every 20 s, has let go of it.
+    With SIGKILL: a leader that is asked to end hands over before (etcd, EtcdServer.Stop). The file is neither moved nor
+    written, and a boot ends the fault. Undo removes the mount; the kubelet starts etcd within 20 s.
+
+    Who leads is known only when the run is planned: name the node in the target. It is refused on a node that is not
+    the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
+    external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
+    the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
+    (ControlPlaneKubeletLocalMode). A load balancer sends its clients to others only if it checks a path that fails
+    without etcd, as /livez does (apiserver, addEtcdHealthEndpoint); else their Nodes become Unknown. Proven is that
+    the member has ended; that another one leads is for the experiment to find.
+    """
+
+    name = "etcd-leader-kill"
+    summary = "kill the etcd member that is the leader, and keep it from starting for a while"
+    example = "{name: leader-lost, action: etcd-leader-kill, target: victim, with: {duration: 90s}}"
+    params = Params
+    state = LeaderState
+    undo_kind = UndoKind.RESTORES
+    stops_exec = True  # pods are reached through an API server, which may be the one that has only this etcd
+    proofs = (Proof("member-ended", _check_ended),)
+    proof_facts = (_MANIFEST_FACT, _MEMBERS, _CONTAINERS)
+    facts = (_MANIFEST_FACT, _MEMBERS, "runtime-client", "runtime-socket")
+
+    def prepare(self, target: Target, params: Params) -> LeaderState:
+        manifest = target.require_fact(_MANIFEST_FACT, "the step hides the manifest of kubeadm's etcd")
+        if manifest["mounted"]:
+            raise Unsupported(
+                f"{target.node}: something is mounted over {MANIFEST} already",
+                hint="find the run with `nodefall undo --list` and undo it",
+            )
+        members = target.require_fact(_MEMBERS, "the member must be the leader, and a majority must remain")
+        _require_leader(target.node, members)
+        _require_majority(target.node, members)
+        return LeaderState(
+            node=target.node,
+            sha256=manifest["sha256"],
+            voters=tuple(members["voters"]),
+            healthy=tuple(members["healthy"]),
+            client=target.require_fact("runtime-client", "it kills the container"),
+            socket=target.require_fact("runtime-socket", "it kills the container"),
+            tag=target.tag,
+            seconds=timer_seconds(target, params.duration),
+        )
+
+    def preconditions(self, state: LeaderState) -> tuple[FactCheck, ...]:
+        known = {"voters": list(state.voters), "healthy": list(state.healthy)}
+        members = {"member": state.node, "leader": state.node, **known}
+        return (_former(state), FactCheck(_MEMBERS, members))
+
+    def inject(self, state: LeaderState) -> tuple[Command, ...]:
+        shell = ("sh", "-c", _KILL_SCRIPT, "nodefall")
+        return (HostCommand((*shell, state.client, state.socket, MANIFEST, state.node), timeout=_TIMEOUT),)
+
+    def failsafe_timer(self, state: LeaderState) -> FailsafeTimer:
+        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _SHOW)
+
+    def undo(self, state: LeaderState) -> Undo:
+        former = _former(state)
+        step = UndoStep(HostCommand(_SHOW), unless=former)
+        proof = (former, FactCheck(_HEALTH, True), FactCheck(PseudoFact.NODE_READY, True))
+        return Undo((step,), proof, disarm=failsafe_unit(state.tag))
+
+
+def _require_leader(node: str, members: dict[str, Any]) -> None:
+    """Raises Unsupported where another member leads, or none does."""
+    leader, member = members["leader"], members["member"]
+    if member != node:
+        raise Unsupported(f"{node}: its etcd member has another name, {member}", hint="name members after their nodes")
+    if not leader:
+        raise Unsupported(f"{node}: etcd has no leader now", hint="see `etcdctl endpoint status --cluster`")
+    if leader != node:
+        raise Unsupported(f"{node} is not the leader of etcd: {leader} is", hint=f"target {leader}")
+
+
+def _require_majority(node: str, members: dict[str, Any]) -> None:
+    """Raises Unsupported where too few voting members would be left."""
+    count, left = len(members["voters"]), len(set(members["healthy"]) - {node})
+    if left <= count // 2:
+        raise Unsupported(
+            f"{node}: without it only {left} of {count} voting members of etcd would be healthy, and it needs "
+            f"{count // 2 + 1}: the cluster would reject all writes, those of undo included",
+            hint="choose a cluster with at least 3 members that are all healthy",
+        )
+
+
+ACTION = EtcdLeaderKill()

@@ -1,0 +1,86 @@
+"""Power on through the power control: restores a machine that is off."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from chaos.core.action import Action, FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, PowerCommand, PowerVerb
+from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, boot_changed, is_number, no_proof, readings_after
+from chaos.core.timeline import Timeline
+from chaos.faults.actions._machine import NO_SHUTDOWN_IN_PROGRESS, can_read_power_state, require_power_control
+from chaos.faults.actions._params import NoParams
+
+
+def _check_machine_on(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven when the power control reports on after off, or PID 1 is younger than the step."""
+    after = readings_after(timeline, step, PseudoFact.MACHINE)
+    before = [r for r in all_readings(timeline, step.node, PseudoFact.MACHINE) if r.t <= step.begin][-1:]
+    off = next((r for r in reversed([*before, *after]) if r.value == "off"), None)
+    last = after[-1] if after else None
+    if last and off and last.value == "on":
+        because = f"{step.node} was off, and on {last.t - step.begin:.1f} s after the step"
+        return ProofResult(ProofStatus.PROVEN, because, (off.seq, last.seq))
+    for start in readings_after(timeline, step, "pid1-start"):
+        if is_number(start.value) and start.value >= step.begin - SAME_BOOT_SECONDS:
+            return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started after the step", (start.seq,))
+    if last is None:
+        return no_proof(f"no reading showed that {step.node} is on")
+    if last.value == "off":
+        because = f"{step.node} was still off {last.t - step.begin:.1f} s after the step"
+        return ProofResult(ProofStatus.DISPROVEN, because, (last.seq,))
+    if before:
+        because = f"{step.node} was on before the step, and was not seen off"
+        return ProofResult(ProofStatus.DISPROVEN, because, (before[0].seq, last.seq))
+    return no_proof(
+        f"{step.node} was on {last.t - step.begin:.1f} s after the step, but no reading shows it off before"
+    )
+
+
+def _check_boot_id(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by another boot ID than before the step, where no PID 1 is read, as on Windows."""
+    if timeline.readings(step.node, "pid1-start"):
+        return no_proof("the start of PID 1 is read")
+    return boot_changed(timeline, step)
+
+
+class PowerOnState(Struct, frozen=True):
+    """Whether the power control can read if the machine is on."""
+
+    can_read_power: bool = True  # not in states of 0.1.0
+
+
+class PowerOn(Action[NoParams, PowerOnState]):
+    """The power control's ``on``; no command is sent to the host, which cannot respond.
+
+    A machine that is still going down ignores it, so the step waits until the machine is off, or up without a shutdown.
+    """
+
+    name = "power-on"
+    summary = "power the machine on with its power control"
+    example = "{name: power-on, action: power-on, target: victim, after: power-off + 90s}"
+    params = NoParams
+    state = PowerOnState
+    systems = frozenset({"linux", "windows"})  # no command goes to the host
+    undo_kind = UndoKind.RESTORES
+    powers_on = True
+    keeps_pods_running = True
+    proofs = (Proof("machine-on", _check_machine_on), Proof("boot-identity", _check_boot_id))
+    proof_facts = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
+
+    def prepare(self, target: Target, params: NoParams) -> PowerOnState:  # noqa: ARG002 - no parameters
+        require_power_control(target, "has no power control to power it on with")
+        return PowerOnState(can_read_power_state(target))
+
+    def awaits(self, state: PowerOnState) -> tuple[FactCheck, ...]:
+        return (FactCheck(PseudoFact.MACHINE, "off"), NO_SHUTDOWN_IN_PROGRESS) if state.can_read_power else ()
+
+    def inject(self, state: PowerOnState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
+        return (PowerCommand(PowerVerb.ON),)
+
+    def undo(self, state: PowerOnState) -> Undo:  # noqa: ARG002 - a running machine needs no undo
+        return Undo()
+
+
+ACTION = PowerOn()

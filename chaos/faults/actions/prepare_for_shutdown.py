@@ -1,0 +1,140 @@
+"""logind's signal PrepareForShutdown without a shutdown: the kubelet terminates its pods, the machine stays up.
+
+The kubelet does not check the sender (kubernetes pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go); the upstream
+end-to-end test emits it in the same way.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from pydantic import Field
+
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+)
+from chaos.core.api_fact import PseudoFact
+from chaos.core.command import Command, HostCommand
+from chaos.core.document import Model
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import EXIT_CODE_ZERO, no_proof
+from chaos.core.kube import node_condition
+from chaos.core.state_types import NodeUnit
+from chaos.core.timeline import Timeline
+
+_LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes its lock again
+
+
+class Params(Model):
+    """The signal's boolean."""
+
+    active: bool = Field(description="true announces a shutdown, false cancels it")
+
+
+def _emit(active: bool) -> HostCommand:
+    value = "true" if active else "false"
+    return HostCommand(
+        (
+            "busctl",
+            "emit",
+            "/org/freedesktop/login1",
+            "org.freedesktop.login1.Manager",
+            "PrepareForShutdown",
+            "b",
+            value,
+        )
+    )
+
+
+def _check_kubelet_event(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by the kubelet's event about the signal. Events are best effort, so a missing event disproves nothing."""
+    wanted = "detected shutdown event" if step.params.get("active") else "detected shutdown cancellation"
+    for entry, event in timeline.events.about(step.node):
+        about = event.involved_object
+        if entry.type == "LIST" or not step.begin <= entry.t <= step.until or about is None:
+            continue
+        if about.kind == "Node" and wanted in (event.message or ""):
+            return ProofResult(ProofStatus.PROVEN, f"the kubelet of {step.node} reported: {wanted}", (entry.seq,))
+    return no_proof(f"the kubelet of {step.node} reported no signal")
+
+
+def _check_kubelet_condition(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven, for an announcement, by the message of the Ready condition."""
+    history = timeline.nodes.get(step.node)
+    for version in (history or ()) if step.params.get("active") else ():
+        ready = node_condition(version.object, "Ready")
+        if step.begin <= version.t <= step.until and ready and "node is shutting down" in (ready.message or ""):
+            return ProofResult(
+                ProofStatus.PROVEN, f"the kubelet of {step.node} reports that the node shuts down", (version.seq,)
+            )
+    return no_proof(f"the kubelet of {step.node} does not report that the node shuts down")
+
+
+class SignalState(Struct, frozen=True):
+    """The signal's boolean; the kubelet's unit, whether it held its lock, and how long it may take to hold it again."""
+
+    active: bool
+    had_inhibitor: bool
+    unit: NodeUnit
+    grace_seconds: float
+
+
+class PrepareForShutdown(Action[Params, SignalState]):
+    """Refused on nodes with static pods: once terminated they do not start again until the kubelet restarts."""
+
+    name = "prepare-for-shutdown"
+    summary = "send the kubelet logind's signal that a shutdown begins (active: true) or is cancelled (false)"
+    example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
+    params = Params
+    state = SignalState
+    no_windows_reason = "Windows has no logind"
+    undo_kind = UndoKind.RESTORES
+    stops_exec = True
+    requires_logind = True
+    proofs = (
+        Proof("kubelet-event", _check_kubelet_event),
+        Proof("kubelet-condition", _check_kubelet_condition),
+        EXIT_CODE_ZERO,
+    )
+    proof_facts = ("inhibitor-locks", "inhibitor-kubelet", "kubelet-unit", "pid1-start")
+
+    def prepare(self, target: Target, params: Params) -> SignalState:
+        if target.static_pods:
+            raise Unsupported(
+                f"{target.node} runs static pods ({', '.join(target.static_pods)}) that would not start again",
+                hint="choose a node without static pods",
+            )
+        grace = (target.facts.get("configz") or {}).get("shutdownGracePeriod", "0s")
+        return SignalState(
+            params.active,
+            bool(target.facts.get("inhibitor-kubelet")),
+            target.facts.get("kubelet-unit") or "kubelet.service",
+            parse_duration(grace) + _LOCK_GRACE_SECONDS,
+        )
+
+    def inject(self, state: SignalState) -> tuple[Command, ...]:
+        return (_emit(state.active),)
+
+    def undo(self, state: SignalState) -> Undo:
+        """A Ready node has received the cancellation; a restart of the kubelet restores a lost lock."""
+        ready = FactCheck(PseudoFact.NODE_READY, True)
+        steps = [UndoStep(_emit(False), unless=ready)]
+        proof = [ready]
+        if state.had_inhibitor:
+            lock = FactCheck("inhibitor-kubelet", True)
+            restart = HostCommand(("systemctl", "restart", state.unit))
+            steps.append(UndoStep(restart, unless=lock, grace_seconds=state.grace_seconds))
+            proof.append(lock)
+        return Undo(tuple(steps), tuple(proof))
+
+
+ACTION = PrepareForShutdown()

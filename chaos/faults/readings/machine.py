@@ -1,0 +1,157 @@
+"""Memory, CPUs, process IDs and parameters of the kernel."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from chaos.core.command import HostCommand
+from chaos.core.document import Model
+from chaos.core.fact import host_fact
+
+
+@host_fact("memory", "memory of the host, and the available part", HostCommand(("cat", "/proc/meminfo"), sudo=False))
+def memory(stdout: str, exit_code: int) -> dict[str, int]:
+    """Mapping ``{"total": BYTES, "available": BYTES}``; available by the kubelet's count: free, inactive file cache."""
+    values = {name: int(kib) * 1024 for name, kib in re.findall(r"^(\S+):\s+(\d+) kB$", stdout, re.MULTILINE)}
+    if exit_code or not {"MemTotal", "MemFree", "Inactive(file)"} <= values.keys():
+        raise ValueError("/proc/meminfo is not understood")
+    return {"total": values["MemTotal"], "available": values["MemFree"] + values["Inactive(file)"]}
+
+
+@host_fact("swap", "swap of the host, in bytes", HostCommand(("cat", "/proc/swaps"), sudo=False))
+def swap(stdout: str, exit_code: int) -> int:
+    """Whole number: bytes, 0 if swap is off."""
+    head, *rows = stdout.splitlines() or [""]
+    if exit_code or not head.startswith("Filename"):
+        raise ValueError("/proc/swaps is not understood")
+    return sum(int(row.split()[2]) * 1024 for row in rows)
+
+
+@host_fact(
+    "pids",
+    "limit of process IDs, and those in use",
+    HostCommand(("cat", "/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/proc/loadavg"), sudo=False),
+)
+def pids(stdout: str, exit_code: int) -> dict[str, int]:
+    """Mapping ``{"max": 32768, "running": 412}``: threads at most and at present, as counted by the kubelet."""
+    words = stdout.split()
+    if exit_code or len(words) != 7 or "/" not in words[5]:
+        raise ValueError("the limits in /proc are not understood")
+    return {"max": min(int(words[0]), int(words[1])), "running": int(words[5].partition("/")[2])}
+
+
+_USER_HZ = 100  # units of /proc/stat a second, on every architecture with systemd: include/asm-generic/param.h
+_CPU_STAT = "/sys/fs/cgroup/system.slice/nodefall-cpu-filler.service/cpu.stat"
+_TOTAL = re.compile(r"^cpu +((?:\d+ ?){8,10})$", re.MULTILINE)
+_CPU = re.compile(r"^cpu\d+ ", re.MULTILINE)
+_USED = re.compile(r"^usage_usec (\d+)$", re.MULTILINE)  # Documentation/admin-guide/cgroup-v2.rst, cpu.stat
+
+
+@host_fact(
+    "cpu-time",
+    "seconds for which the host's CPUs were busy and idle, and those of nodefall's unit",
+    HostCommand(("cat", "/proc/stat", _CPU_STAT), accept=(0, 1), sudo=False),
+)
+def cpu_time(stdout: str, exit_code: int) -> dict[str, float]:
+    """Mapping ``{"cpus": 2, "busy": 812.4, "idle": 9020.1, "filler": 0.0}``: seconds since the boot, over all CPUs.
+
+    ``idle`` includes the wait for disks. ``filler``: CPU seconds of nodefall's unit, 0.0 while it is not loaded.
+    """
+    total, cpus = _TOTAL.search(stdout), len(_CPU.findall(stdout))
+    if exit_code not in (0, 1) or not total or not cpus:
+        raise ValueError("/proc/stat is not understood")
+    user, nice, system, idle, iowait, irq, softirq, steal = map(int, total[1].split()[:8])  # proc_stat(5)
+    busy, waiting = user + nice + system + irq + softirq + steal, idle + iowait
+    used = _USED.search(stdout)
+    return {
+        "cpus": cpus,
+        "busy": busy / _USER_HZ,
+        "idle": waiting / _USER_HZ,
+        "filler": int(used[1]) / 1e6 if used else 0.0,
+    }
+
+
+_CGROUP_VERSIONS = {"cgroup2fs": 2, "tmpfs": 1}
+
+
+@host_fact(
+    "cgroup-version",
+    "version of the control groups",
+    HostCommand(("stat", "--file-system", "--format=%T", "/sys/fs/cgroup"), sudo=False),
+)
+def cgroup_version(stdout: str, exit_code: int) -> int:
+    """Whole number: 2 or 1; hybrid counts as 1."""
+    if exit_code or stdout.strip() not in _CGROUP_VERSIONS:
+        raise ValueError("/sys/fs/cgroup is of an unknown type")
+    return _CGROUP_VERSIONS[stdout.strip()]
+
+
+@host_fact(
+    "panic-timeout",
+    "kernel.panic, the seconds from a panic to the next boot (0: never)",
+    HostCommand(("cat", "/proc/sys/kernel/panic"), sudo=False),
+)
+def panic_timeout(stdout: str, exit_code: int) -> int:
+    """Whole number, kernel.panic: seconds until a reboot; 0: never, negative: at once."""
+    if exit_code:
+        raise ValueError("there is no /proc/sys/kernel/panic")
+    return int(stdout)
+
+
+_SWAP = str.maketrans("./", "/.")
+
+
+def _key(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_:@-]+)+", text):
+        raise ValueError(f"{text!r} is no kernel parameter; write vm.swappiness")
+    return text
+
+
+class SysctlParams(Model):
+    key: Annotated[str, AfterValidator(_key)] = Field(description="name of the parameter, as vm.swappiness")
+
+
+def sysctl_path(key: str) -> str:
+    """File of a parameter. As in sysctl(8), the first separator decides which of ``.`` and ``/`` separates."""
+    dotted = re.search(r"[./]", key)
+    return f"/proc/sys/{key.translate(_SWAP) if dotted and dotted[0] == '.' else key}"
+
+
+@host_fact(
+    "sysctl",
+    "value of a kernel parameter",
+    lambda _, options: HostCommand(("cat", sysctl_path(options.key))),
+    params=SysctlParams,
+)
+def sysctl(stdout: str, exit_code: int, options: SysctlParams) -> str:
+    """Text: value of the parameter ``key``, a text for numbers too; several numbers are separated by one space."""
+    if exit_code:
+        raise ValueError(f"there is no kernel parameter {options.key} on the host")
+    return " ".join(stdout.split())
+
+
+def _require_words(text: str) -> str:
+    if not shlex.split(text):
+        raise ValueError("argv is empty")
+    return text
+
+
+class CommandExitParams(Model):
+    argv: Annotated[str, AfterValidator(_require_words)] = Field(
+        description="the program and its arguments, quoted as for a shell; no shell runs it"
+    )
+
+
+@host_fact(
+    "command-exit",
+    "exit code of a read-only program",
+    lambda _, options: HostCommand(tuple(shlex.split(options.argv)), timeout=10.0),
+    params=CommandExitParams,
+)
+def command_exit(_stdout: str, exit_code: int, _options: CommandExitParams) -> int:  # only the exit code counts
+    """Whole number: exit code of ``argv``, run as root without a shell; 127 for a program that does not exist."""
+    return exit_code

@@ -1,0 +1,155 @@
+"""Units of systemd: those of the kubelet, the container runtime and the time synchronisation, and nodefall's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from pydantic import Field
+
+from chaos.core.command import HostCommand
+from chaos.core.document import Model
+from chaos.core.fact import HostFact, host_fact
+
+
+def show_command(units: Sequence[str]) -> HostCommand:
+    """Command whose output :func:`parse_unit` understands."""
+    properties = "--property=Id,ActiveState,LoadState,UnitFileState"
+    return HostCommand(("systemctl", "show", properties, *units), sudo=False)
+
+
+def parse_unit(stdout: str, exit_code: int, names: Sequence[str]) -> str:
+    """Name of the loaded unit in the output of ``systemctl show``, an active one first. Raises ValueError.
+
+    If all are stopped, a unit that starts at boot: rke2 installs the units of servers and of agents everywhere.
+    """
+    units = []
+    for block in stdout.split("\n\n"):
+        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if fields.get("LoadState") == "loaded":
+            idle = fields.get("ActiveState") in ("inactive", "failed", None)
+            enabled = fields.get("UnitFileState", "").startswith("enabled")
+            units.append((fields.get("ActiveState") != "active", idle, not enabled, fields.get("Id", "")))
+    if exit_code or not units:
+        raise ValueError("none of " + ", ".join(names) + " is loaded")
+    return min(units)[-1]
+
+
+def parse_active_state(stdout: str, exit_code: int) -> str:
+    """ActiveState in the output of ``systemctl show``. Raises ValueError."""
+    state = stdout.strip().partition("ActiveState=")[2]
+    if exit_code or not state:
+        raise ValueError("systemd did not answer")
+    return state
+
+
+def show_active_state(unit: str) -> HostCommand:
+    """Command whose output :func:`parse_active_state` understands."""
+    return HostCommand(("systemctl", "show", "--property=ActiveState", unit), sudo=False)
+
+
+def _unit(name: str, summary: str, units: Sequence[str], value: str) -> HostFact:
+    """A fact that names the one of ``units`` that the host uses."""
+    return host_fact(name, summary, show_command(units), value=value)(partial(parse_unit, names=units))
+
+
+def _state(name: str, summary: str, unit: str) -> HostFact:
+    """The fact in which state a unit is; ``unit``: the fact that names it."""
+    value = "Text: systemd's ActiveState: active, inactive, failed, activating, deactivating."
+    command = host_fact(name, summary, lambda known: show_active_state(str(known[unit])), needs=(unit,), value=value)
+    return command(parse_active_state)
+
+
+def _filler(name: str, summary: str) -> HostFact:
+    """The fact in which state one of nodefall's own units is."""
+    value = "Text: systemd's ActiveState, as ``active``; ``inactive`` if the unit is not loaded."
+    return host_fact(name, summary, show_active_state(f"nodefall-{name}.service"), value=value)(parse_active_state)
+
+
+class UnitStateParams(Model):
+    unit: str = Field(pattern=r"^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*$", description="name of a unit, as cron.service")
+
+
+@host_fact(
+    "unit-state",
+    "systemd's ActiveState of a unit",
+    lambda _, options: show_active_state(options.unit),
+    params=UnitStateParams,
+)
+def unit_state(stdout: str, exit_code: int, _options: UnitStateParams) -> str:
+    """Text: active, inactive, failed, activating or deactivating; inactive for a ``unit`` that is not loaded."""
+    return parse_active_state(stdout, exit_code)
+
+
+# Their names depend on the distribution.
+KUBELET_UNITS = (
+    "kubelet.service",
+    "k3s.service",
+    "k3s-agent.service",
+    "rke2-server.service",
+    "rke2-agent.service",
+    "snap.microk8s.daemon-kubelite.service",
+    "snap.microk8s.daemon-kubelet.service",
+    "snap.kubelet.daemon.service",
+)
+RUNTIME_UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.service", "docker.service")
+TIME_SYNC_UNITS = (
+    "chronyd.service",
+    "chrony.service",
+    "systemd-timesyncd.service",
+    "ntpsec.service",
+    "ntpd.service",
+    "ntp.service",
+    "openntpd.service",
+)
+kubelet_unit = _unit(
+    "kubelet-unit",
+    "systemd unit of the kubelet",
+    KUBELET_UNITS,
+    "Text: name of the loaded unit, as ``kubelet.service``; an active one before one that starts at boot.",
+)
+kubelet_state = _state("kubelet-state", "systemd's ActiveState of the kubelet's unit", "kubelet-unit")
+runtime_unit = _unit(
+    "runtime-unit",
+    "systemd unit of the container runtime",
+    RUNTIME_UNITS,
+    "Text: name of the loaded unit, an active one first. In k3s and rke2 that of the kubelet contains the runtime.",
+)
+runtime_state = _state("runtime-state", "systemd's ActiveState of the container runtime's unit", "runtime-unit")
+time_sync_unit = _unit(
+    "time-sync-unit",
+    "systemd unit of the time synchronisation",
+    TIME_SYNC_UNITS,
+    "Text: name of the loaded unit, an active one first.",
+)
+time_sync_state = _state("time-sync-state", "state of the time synchronisation's unit", "time-sync-unit")
+
+cpu_filler = _filler("cpu-filler", "state of the unit by which nodefall keeps CPUs busy")
+disk_filler = _filler("disk-filler", "state of the unit by which nodefall fills disk space")
+memory_filler = _filler("memory-filler", "state of the unit by which nodefall fills memory")
+pid_filler = _filler("pid-filler", "state of the unit by which nodefall fills process IDs")
+
+
+@host_fact(
+    "failsafe-timers",
+    "timers of nodefall that are still loaded",
+    HostCommand(
+        ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=timer", "nodefall-*"), sudo=False
+    ),
+)
+def failsafe_timers(stdout: str, exit_code: int) -> list[str]:
+    """Sorted list of unit names, as ``["nodefall-run-1a2b3c-stop.timer"]``."""
+    if exit_code:
+        raise ValueError("systemd did not answer")
+    return sorted(line.split()[0] for line in stdout.splitlines() if line.strip())
+
+
+# Version of systemd, on which the effect of cancelling a shutdown depends.
+@host_fact("systemd-version", "version of systemd", HostCommand(("systemctl", "--version"), sudo=False))
+def systemd_version(stdout: str, exit_code: int) -> int:
+    """Whole number, as 252."""
+    match = re.match(r"systemd (\d+)", stdout)
+    if exit_code or not match:
+        raise ValueError("no systemd")
+    return int(match[1])

@@ -1,1 +1,0 @@
-"""Machines behind the nodes: transports, power control, inspection."""

@@ -1,0 +1,150 @@
+"""Power of a virtual machine of Proxmox VE; needs the extra ``proxmox``.
+
+Calls and states: Proxmox VE API viewer (``/nodes/{node}/qemu/{vmid}/status``, ``/config``, ``/cluster/resources``). A
+machine is bound by the UUID in its SMBIOS, which its configuration has (``smbios1``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from pydantic import Field, StrictInt
+
+from chaos.core.command import PowerState
+from chaos.core.driver import FilePath, PowerSettings
+from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.field_types import HostAddress, Secret
+from chaos.core.ports import ALL_CAPABILITIES
+from chaos.core.power_identity import PowerIdentity
+from chaos.core.power_risk import PowerRisk
+from chaos.machines.driver import HostContext, PowerDriver
+from chaos.machines.power.cloud import READ_TIMEOUT, load_sdk, maybe_carried_out, not_carried_out
+from chaos.machines.power.secrets import read_secret
+
+_STATES = {"running": PowerState.ON, "stopped": PowerState.OFF}  # a paused one is running, with another qmpstatus
+
+
+class ProxmoxPower(PowerSettings):
+    kind: Literal["proxmox"]
+    address: HostAddress = Field(description="of a node of Proxmox VE")
+    port: StrictInt = Field(8006, ge=1, le=65535)
+    vmid: StrictInt = Field(ge=100)
+    user: str = Field(description="with its realm, as ops@pve")
+    token: str = Field(description="name of the user's API token")
+    secret: Secret = Field(description="of the API token")
+    ca_file: FilePath | None = Field(None, alias="caFile")
+
+
+def make_proxmox_control(power: ProxmoxPower, host: HostContext) -> ProxmoxControl:
+    """Power control of one machine. Raises Refused without the SDK, or for a secret that cannot be read."""
+    sdk = load_sdk("proxmoxer", "proxmox")
+    api = sdk.ProxmoxAPI(
+        power.address,
+        port=power.port,
+        user=power.user,
+        token_name=power.token,
+        token_value=read_secret(power.secret, host.secrets),
+        verify_ssl=str(host.secrets.path(power.ca_file)) if power.ca_file else True,
+        timeout=READ_TIMEOUT,
+    )
+    return ProxmoxControl(api, sdk.core.ResourceException, power)
+
+
+class ProxmoxControl:
+    """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
+
+    capabilities = ALL_CAPABILITIES
+
+    def __init__(self, api: Any, rejected: type[Exception], power: ProxmoxPower) -> None:
+        self._api, self._rejected, self._power = api, rejected, power
+
+    def state(self) -> PowerState:
+        """``on`` or ``off``; ``on`` while it is paused."""
+        return self._state(self._status())
+
+    def identity(self) -> PowerIdentity:
+        """The UUID in the SMBIOS of the machine, unknown where its configuration has none."""
+        with self._calls("reading its configuration"):
+            fields = str(self._machine().config.get().get("smbios1", "")).split(",")
+        values = dict(each.split("=", 1) for each in fields if "=" in each)
+        return PowerIdentity(system_uuid=values.get("uuid", ""))
+
+    def on(self) -> None:
+        """Start, or resume where it is paused; returns when the task has been made."""
+        status = self._status()
+        if self._state(status) is PowerState.OFF:
+            with self._calls("start", changes=True):
+                self._machine().status.start.post()
+        elif status.get("qmpstatus") == "paused":
+            with self._calls("resume", changes=True):
+                self._machine().status.resume.post()
+
+    def off(self) -> None:
+        """Stop, as Proxmox VE calls a power cut; returns when the task has been made."""
+        if self.state() is PowerState.ON:
+            with self._calls("stop", changes=True):
+                self._machine().status.stop.post()
+
+    def soft_off(self) -> None:
+        """Shut down, never by force: by the agent of the guest where the configuration has one, else by ACPI."""
+        with self._calls("shutdown", changes=True):
+            self._machine().status.shutdown.post(forceStop=0)
+
+    def risks(self) -> tuple[PowerRisk, ...]:
+        """A machine that is locked, or that the HA manager starts again."""
+        status = self._status()
+        found = []
+        if lock := status.get("lock"):
+            found.append(
+                PowerRisk(f"it is locked ({lock}), and can be neither stopped nor started", "wait for its end")
+            )
+        if (status.get("ha") or {}).get("managed"):
+            hint = f"during the run set it to ignored: ha-manager set vm:{self._power.vmid} --state ignored"
+            found.append(PowerRisk("the HA manager starts it again, or on another node", hint))
+        return tuple(found)
+
+    @property
+    def _label(self) -> str:
+        return f"machine {self._power.vmid} of Proxmox VE at {self._power.address}"
+
+    def _status(self) -> Mapping[str, Any]:
+        with self._calls("reading its status"):
+            found: Mapping[str, Any] = self._machine().status.current.get()
+            return found
+
+    def _state(self, status: Mapping[str, Any]) -> PowerState:
+        name = str(status.get("status"))
+        if name not in _STATES:
+            raise NodefallError(f"{self._label} has no power state: it is {name}", hint="check it in Proxmox VE")
+        return _STATES[name]
+
+    def _machine(self) -> Any:
+        """The machine on the node where it is now. Raises Refused."""
+        vmid = self._power.vmid
+        machines = self._api.cluster.resources.get(type="vm")
+        nodes = [each["node"] for each in machines if each.get("vmid") == vmid and each.get("type") == "qemu"]
+        if len(nodes) != 1:
+            raise Refused(f"{self._label} is not found", hint="correct vmid in power; its token needs VM.Audit")
+        return self._api.nodes(nodes[0]).qemu(vmid)
+
+    @contextmanager
+    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
+        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
+        import requests  # noqa: PLC0415 - drivers are loaded to check an inventory, too
+
+        what = f"{self._label}: {what} failed"
+        try:
+            yield
+        except self._rejected as error:
+            if 400 <= getattr(error, "status_code", 0) < 500:
+                raise not_carried_out(what, error, "check user, token and the rights of the token in power") from error
+            raise maybe_carried_out(what, error) from error
+        except requests.RequestException as error:
+            if changes:
+                raise maybe_carried_out(what, error) from error
+            raise Unreachable(f"{what}: {error}", hint="check address and caFile of power") from error
+
+
+DRIVER = PowerDriver("proxmox", ProxmoxPower, make_proxmox_control)

@@ -1,0 +1,155 @@
+"""Power of a virtual machine of vSphere, by vCenter Server or one ESXi host; needs the extra ``vsphere``.
+
+Calls and states: vSphere Web Services API (VirtualMachine, SearchIndex). A machine is bound by its BIOS UUID
+(``config.uuid``), which cloud-provider-vsphere writes into provider IDs. Its guest may report that UUID with the first
+three fields in the other byte order, from hardware version 13 on (kubernetes/kubernetes#59519).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, StrictInt
+
+from chaos.core.command import PowerState
+from chaos.core.driver import FilePath, PowerSettings
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.field_types import HostAddress, Secret
+from chaos.core.identity import is_uuid, swap_uuid
+from chaos.core.ports import ALL_CAPABILITIES
+from chaos.core.power_identity import PowerIdentity
+from chaos.core.power_risk import PowerRisk
+from chaos.core.provider_id import provider_parts
+from chaos.machines.driver import HostContext, PowerDriver
+from chaos.machines.power.cloud import machine_parts
+from chaos.machines.power.secrets import read_secret
+from chaos.machines.power.tls import client_context
+from chaos.machines.power.vsphere_risks import cluster_risks, machine_risks, missing_privileges
+from chaos.machines.power.vsphere_session import Login, VsphereSession, load_vsphere
+
+# A suspended machine keeps its memory: it is on, as a paused one.
+_STATES = {"poweredOn": PowerState.ON, "suspended": PowerState.ON, "poweredOff": PowerState.OFF}
+
+
+class VspherePower(PowerSettings):
+    kind: Literal["vsphere"]
+    address: HostAddress = Field(description="of the vCenter Server, or of an ESXi host")
+    port: StrictInt = Field(443, ge=1, le=65535)
+    user: str = Field(description="as ops@vsphere.local")
+    password: Secret
+    vm: str | None = Field(
+        None, description="inventory path, as DC0/vm/worker-1, or UUID; default: the UUID in the Node's provider ID"
+    )
+    ca_file: FilePath | None = Field(None, alias="caFile")
+
+    @property
+    def names_machine(self) -> bool:
+        return bool(self.vm or self.identity)
+
+
+def make_vsphere_control(power: VspherePower, host: HostContext) -> VsphereControl:
+    """Power control of one machine. Raises Refused without the SDK or a machine, or for an unusable secret or file."""
+    sdk = load_vsphere()
+    provided = provider_parts(host.find_provider_id(), "vsphere")
+    name = power.vm or machine_parts(host, "vsphere", "vsphere")[-1]
+    tls, password = client_context(power.ca_file, host.secrets), read_secret(power.password, host.secrets)
+    login = Login(power.address, power.port, power.user, password, tls)
+    key = ("vsphere", power.address, power.port, power.user, password, power.ca_file)
+    session = host.shared.get(key, lambda: VsphereSession(sdk, login))
+    return VsphereControl(session, name, is_by_provider=bool(provided))
+
+
+class VsphereControl:
+    """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports.
+
+    ``is_by_provider``: its Node has a provider ID of vSphere, which must be that of the machine.
+    """
+
+    capabilities = ALL_CAPABILITIES
+
+    def __init__(self, session: VsphereSession, name: str, *, is_by_provider: bool) -> None:
+        self._session, self._name, self._is_by_provider = session, name, is_by_provider
+
+    def state(self) -> PowerState:
+        """``on`` or ``off``; ``on`` while it is suspended."""
+        return self._state(self._summary(self._machine()))
+
+    def identity(self) -> PowerIdentity:
+        """The BIOS UUID, and the provider ID that follows from it."""
+        uuid = str(self._summary(self._machine()).config.uuid or "").lower()
+        return PowerIdentity(system_uuid=uuid, provider_id=f"vsphere://{uuid}" if uuid and self._is_by_provider else "")
+
+    def on(self) -> None:
+        """Power on, or resume where it is suspended; returns when vCenter has done it."""
+        machine = self._machine()
+        summary = self._summary(machine)
+        self._state(summary)
+        if summary.runtime.powerState != "poweredOn":
+            self._change("powering it on", machine.PowerOnVM_Task)
+
+    def off(self) -> None:
+        """Power off, as vSphere calls a power cut; returns when vCenter has done it."""
+        machine = self._machine()
+        if self._state(self._summary(machine)) is PowerState.ON:
+            self._change("powering it off", machine.PowerOffVM_Task)
+
+    def soft_off(self) -> None:
+        """Let VMware Tools shut the guest down; returns when the request is issued. Refused where none runs."""
+        machine = self._machine()
+        with self._session.calls(f"{self._label}: shutting its guest down failed", changes=True):
+            machine.ShutdownGuest()
+
+    def risks(self) -> tuple[PowerRisk, ...]:
+        """What vSphere HA, Fault Tolerance or an extension would do with it, and missing privileges."""
+        machine = self._machine()
+        with self._session.calls(f"{self._label}: reading what may start it again failed"):
+            summary, owner = machine.summary, machine.resourcePool.owner if machine.resourcePool else None
+            found = list(machine_risks(summary, summary.config.name, machine.disabledMethod))
+            if hasattr(getattr(owner, "configurationEx", None), "dasConfig"):  # a cluster, not a single host
+                found += cluster_risks(owner, machine, summary.config.name)
+            missing = missing_privileges(self._session.content(), machine)
+        found += [PowerRisk(f"the user has not the privilege {each}", f"grant {each} on it") for each in missing]
+        return tuple(found)
+
+    @property
+    def _label(self) -> str:
+        return f"machine {self._name} of {self._session.label}"
+
+    def _state(self, summary: Any) -> PowerState:
+        """Raises NodefallError while the server has no contact with the host that runs it: the state is an old one."""
+        runtime = summary.runtime
+        if runtime.connectionState != "connected":
+            why = f"its host or its files are {runtime.connectionState}"
+            raise NodefallError(f"{self._label} has no power state: {why}", hint="check it in vCenter")
+        return _STATES[runtime.powerState]
+
+    def _summary(self, machine: Any) -> Any:
+        with self._session.calls(f"{self._label}: reading it failed"):
+            return machine.summary
+
+    def _change(self, what: str, start: Any) -> None:
+        what = f"{self._label}: {what} failed"
+        with self._session.calls(what, changes=True):
+            task = start()
+        with self._session.calls(what, changes=True, has_begun=True):
+            fault = self._session.wait(task)
+        with self._session.calls(what, changes=True):
+            if fault:
+                raise fault
+
+    def _machine(self) -> Any:
+        """The machine of that UUID, in either byte order, or at that path. Raises Refused."""
+        index = self._session.content().searchIndex
+        with self._session.calls(f"{self._label}: looking it up failed"):
+            if is_uuid(self._name):
+                uuids = dict.fromkeys((self._name.lower(), swap_uuid(self._name)))
+                found = [each for uuid in uuids for each in index.FindAllByUuid(None, uuid, True, False)]
+            else:
+                found = [each for each in [index.FindByInventoryPath(self._name)] if hasattr(each, "PowerOffVM_Task")]
+        if len(found) == 1:
+            return found[0]
+        why = f"is not the only one with this UUID: {len(found)} are" if found else "is not found"
+        raise Refused(f"{self._label} {why}", hint="correct vm in power; its user needs System.View on the machine")
+
+
+DRIVER = PowerDriver("vsphere", VspherePower, make_vsphere_control)

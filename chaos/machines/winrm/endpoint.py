@@ -1,0 +1,82 @@
+"""Where and how to log in to the WinRM service of one host."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from chaos.core.errors import Refused
+
+Authentication = Literal["ntlm", "kerberos", "credssp", "certificate", "basic"]
+Scheme = Literal["https", "http"]
+PORTS = {"https": 5986, "http": 5985}
+ENCRYPTING: tuple[Authentication, ...] = ("ntlm", "kerberos", "credssp")  # these encrypt messages without TLS
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The service of one host. ``hostname``: the name in its certificate and its Kerberos principal, "": the address.
+
+    ``fingerprint``: SHA-256 of the certificate as 64 hexadecimal digits; it is then trusted by that alone.
+    """
+
+    name: str
+    address: str
+    port: int
+    auth: Authentication
+    user: str = ""
+    password: str = field(default="", repr=False)
+    scheme: Scheme = "https"
+    hostname: str = ""
+    ca_file: Path | None = None
+    fingerprint: str = ""
+    certificate: Path | None = None
+    key: Path | None = None
+    connect_timeout: float = 10.0  # seconds of wall time
+
+    @property
+    def label(self) -> str:
+        """Name, login and address, for messages."""
+        login = f"{self.user}@" if self.user else ""
+        return f"{self.name} ({login}{self._host}:{self.port})"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self._host}:{self.port}/wsman"
+
+    @property
+    def _host(self) -> str:
+        return f"[{self.address}]" if ":" in self.address else self.address
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Verifies the service, and has the client's certificate. Raises Refused for files that cannot be used."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise Refused(
+                f"caFile {self.ca_file} of {self.name} cannot be used: {error.strerror or 'it has no certificate'}",
+                hint="it must be a PEM file with the certificates of the authorities",
+            ) from error
+        if self.fingerprint:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE  # the fingerprint is compared instead, before anything is sent
+        if self.certificate:
+            self._load_certificate(context, self.certificate)
+        return context
+
+    def _load_certificate(self, context: ssl.SSLContext, path: Path) -> None:
+        try:
+            # An encrypted key would make OpenSSL ask on the terminal.
+            context.load_cert_chain(path, self.key, password=lambda: b"")
+        except (OSError, ssl.SSLError) as error:
+            raise Refused(
+                f"certificate {path} and key {self.key} of {self.name} cannot be used: {error.strerror or error}",
+                hint="they must be PEM files, the key without a passphrase",
+            ) from error
+
+
+def certificate_key(fingerprint: str) -> str:
+    """A certificate as host keys are written: ``certificate SHA256:`` and hexadecimal digits."""
+    return f"certificate SHA256:{fingerprint}"

@@ -1,1 +1,0 @@
-"""Records and ports that every other package shares; imports nothing else of ``chaos``."""

@@ -1,0 +1,104 @@
+"""A new simulated cluster in this process, and the connection to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from chaos.app.connect import POD, ClusterConnection
+from chaos.app.registry import load_facts, load_windows_facts
+from chaos.cluster.cluster_info import cluster_uid, server_version
+from chaos.core.inventory import Inventory
+from chaos.core.labels import LOCK_NAMESPACE
+from chaos.core.ports import PowerControl, Session
+from chaos.lab.facade import DirectLab, LabSpec
+from chaos.machines.driver import SharedObjects
+from chaos.machines.host_key_pin import HostKeyPins
+from chaos.machines.pod.helpers import HelperPods
+from chaos.machines.pod.manifest import PodOptions
+from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pool import Hosts, WindowsFacts
+from chaos.machines.power.docker import DockerControl
+from chaos.machines.transports.retry import RetryingSession
+from chaos.rehearsal.clock import RehearsalClock
+from chaos.rehearsal.containers import DirectContainer, DirectContainerSession
+from chaos.rehearsal.hosts import DirectPower, DirectSession
+from chaos.rehearsal.inventory import DOCKER, lab_inventory
+from chaos.rehearsal.kube import DirectKube
+from chaos.rehearsal.pods import DirectPodSession
+
+Populate = Callable[[DirectLab], None]
+
+
+def leave_empty(_: DirectLab) -> None:
+    """Create nothing."""
+
+
+def _crash_tool(_: str) -> str:
+    from chaos.lab.facade import CRASH_TOOL  # noqa: PLC0415 - it imports all of Windows
+
+    return CRASH_TOOL
+
+
+@dataclass(frozen=True, slots=True)
+class DirectConnection:
+    """The lab, which is still to be observed, and the ports to it."""
+
+    lab: DirectLab
+    ports: ClusterConnection
+
+
+@contextmanager
+def connect_directly(
+    spec: LabSpec, settings: Inventory | None, populate: Populate = leave_empty
+) -> Iterator[DirectConnection]:
+    """Start a lab for the block.
+
+    ``settings``: the inventory whose limits and protected nodes apply. ``populate`` creates what runs on the cluster.
+    """
+    lab = DirectLab(spec)
+    lab.start()
+    populate(lab)
+    with connect_to(lab, settings) as connection:
+        yield connection
+
+
+@contextmanager
+def connect_to(lab: DirectLab, settings: Inventory | None) -> Iterator[DirectConnection]:
+    """Connect to a lab that has started, for the block; ``settings`` as of :func:`connect_directly`."""
+    spec, clock = lab.cluster.spec, RehearsalClock(lab.sim)
+    try:
+        turns, pins = clock.threads, HostKeyPins()
+        kube = DirectKube(lab, turns)
+
+        inventory, uid = lab_inventory(spec, settings), cluster_uid(kube)
+        helpers, slots = HelperPods(kube, clock, LOCK_NAMESPACE), SharedObjects()
+
+        def open_session(node: str) -> Session:
+            host, pin = lab.hosts[node], pins.of(node)
+            if inventory.defaults.transport != POD or is_windows(node):
+                kind = DirectContainerSession if is_container(node) else DirectSession
+                session = kind(host, pin, turns, clock.now)
+                session.connect()
+                return RetryingSession(session, clock)
+            options = PodOptions.model_validate(inventory.defaults.options)
+            slot = slots.get(node, lambda: HelperSlot(node, helpers, options))
+            return RetryingSession(DirectPodSession(lab, slot, pin, turns, clock.now), clock)
+
+        def is_windows(node: str) -> bool:
+            return inventory.host_of(node)[1].os == "windows"
+
+        def is_container(node: str) -> bool:
+            return inventory.defaults.transport == DOCKER and not is_windows(node)
+
+        def open_power(node: str) -> PowerControl:
+            return DockerControl(DirectContainer(lab, node)) if is_container(node) else DirectPower(lab, node)
+
+        windows = WindowsFacts(is_windows, load_windows_facts, _crash_tool)
+        hosts = Hosts(open_session, open_power, kube, load_facts(), clock, pins, windows)
+        yield DirectConnection(
+            lab, ClusterConnection(inventory, clock, kube, hosts, uid, server_version(kube), None, helpers)
+        )
+    finally:
+        clock.close()

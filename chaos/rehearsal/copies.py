@@ -1,0 +1,133 @@
+"""What is rehearsed on: the copy of a cluster from a snapshot, or the simulated cluster of an inventory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chaos.app.lab_spec import lab_spec
+from chaos.cluster.snapshot.contents import Contents, name_of
+from chaos.cluster.snapshot.whatif.change import ChangeError
+from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_change
+from chaos.core.errors import UsageError, bad_input
+from chaos.core.inventory import Lab
+from chaos.core.missing_file import missing_file_hint
+from chaos.core.resources import RESOURCES
+from chaos.lab.facade import Copy, DirectLab, LabSpec, Snapshot, SnapshotError, read_snapshot
+
+_START = 1_795_000_000.0  # of a lab without a snapshot: the same seed gives the same bytes
+_SETTLE = 120.0  # simulated seconds in which controllers and kubelets do what follows from changes
+_HINT = "take it again with nodefall snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class LabCopy:
+    """A lab that has not started; ``start`` is called once. Complete after it: ``not_modelled``, one line each."""
+
+    spec: LabSpec
+    start: Callable[[DirectLab], None]
+    not_modelled: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``make`` gives a new lab each time.
+
+    ``name``: for people. ``digest``: SHA-256 of the snapshot, "" without one. ``missing``: what the snapshot lacks, and
+    ``changes``: what differs from it, one line each.
+    """
+
+    name: str
+    digest: str
+    kubernetes: str
+    make: Callable[[], LabCopy]
+    missing: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+
+def lab_source(lab: Lab, name: str) -> Source:
+    """The simulated cluster of an inventory, without workloads."""
+    document = lab_spec(lab, lab.seed, _START)
+
+    def make() -> LabCopy:
+        return LabCopy(msgspec.convert(document, LabSpec), DirectLab.start, tuple)
+
+    return Source(name, "", lab.kubernetes, make)
+
+
+def snapshot_source(path: Path, changes: Sequence[Change] = ()) -> Source:
+    """The copy of a cluster, after ``changes``. Raises BadInput, UsageError."""
+    snapshot = _read(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    missing = [f"{item['what']}: {item['why']}" for item in snapshot.header.get("missing", ())]
+    _check(snapshot, path)
+    contents = _contents_of(snapshot)
+    try:
+        applied = apply_changes(contents, changes)
+    except ChangeError as error:
+        raise UsageError(f"--what-if {error}", hint=error.hint) from error
+    for plural, objects in contents.objects.items():
+        snapshot.replace(plural, objects)
+    make = partial(_copy, snapshot, path, bool(changes))
+    return Source(path.name, digest, make().spec.kubernetes, make, tuple(missing), tuple(applied))
+
+
+def read_contents(path: Path) -> Contents:
+    """What a snapshot has in it. Raises BadInput."""
+    return _contents_of(_read(path))
+
+
+def parse_changes(texts: Sequence[str]) -> tuple[Change, ...]:
+    """Changes of ``--what-if``. Raises UsageError."""
+    try:
+        return tuple(parse_change(text) for text in texts)
+    except ChangeError as error:
+        raise UsageError(f"--what-if: {error}", hint=error.hint) from error
+
+
+def _read(path: Path) -> Snapshot:
+    try:
+        return read_snapshot(path)
+    except SnapshotError as error:
+        hint = missing_file_hint(path) if not path.exists() else _HINT
+        raise bad_input(str(path), str(error).removeprefix(f"{path}: "), hint) from error
+
+
+def _check(snapshot: Snapshot, path: Path) -> None:
+    """Raises BadInput for an object that the API server would not have."""
+    for plural, resource in RESOURCES.items():
+        for obj in snapshot.objects(plural) if plural in snapshot.recording.observations else ():
+            try:
+                msgspec.convert(obj, resource.type)
+            except msgspec.ValidationError as error:
+                raise bad_input(str(path), f"{plural} {name_of(obj)}: {error}", _HINT) from error
+
+
+def _contents_of(snapshot: Snapshot) -> Contents:
+    objects = {plural: snapshot.objects(plural) for plural in snapshot.recording.observations}
+    return Contents(snapshot.header, objects, snapshot.recording.configs, snapshot.hosts)
+
+
+def _copy(snapshot: Snapshot, path: Path, is_changed: bool) -> LabCopy:
+    """A lab of the snapshot. Raises BadInput for one that has no lab."""
+    settings: Mapping[str, Any] = {"start": float(snapshot.header["taken"])}
+    try:
+        copy = Copy(snapshot, settings)
+    except SnapshotError as error:
+        raise bad_input(str(path), str(error), _HINT) from error
+
+    def start(lab: DirectLab) -> None:
+        try:
+            lab.start(copy.start)
+        except SnapshotError as error:
+            raise bad_input(str(path), str(error), _HINT) from error
+        if is_changed:
+            lab.sim.run_until(lab.sim.now + _SETTLE)
+
+    return LabCopy(copy.spec, start, lambda: copy.not_modelled)

@@ -1,0 +1,63 @@
+"""What the lab predicts for a recorded cluster, from the first lists of the recording alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from chaos.core.recording import RecordingEntry
+from chaos.core.resources import RESOURCES
+from chaos.core.timeline import Entry, Timeline
+from chaos.lab.facade import Observation, forecast, parse
+from chaos.reports.comparison.side import Expected, Side
+from chaos.verdicts.outcome.bands import bands
+from chaos.verdicts.outcome.measure import Outcome
+from chaos.verdicts.outcome.outcome import outcome_of
+
+_KINDS = ("persistentvolumeclaims", "nodes", "volumeattachments", "pods")
+_ALL = 1 << 60  # entries: none is packed
+
+
+def raw_entries(entries: Iterable[RecordingEntry]) -> list[dict[str, Any]]:
+    """The entries as JSON has them, for the lab's replay."""
+    return [msgspec.json.decode(msgspec.json.encode(entry)) for entry in entries]
+
+
+def expected_of_recording(side: Side, entries: Iterable[RecordingEntry], seeds: Sequence[int]) -> Expected:
+    """What the lab predicts from the first lists of ``entries``, which are those of ``side``. Raises ReplayError."""
+    raw = raw_entries(entries)
+    findings: dict[str, None] = {}
+    outcomes = [_outcome(raw, seed, side, findings) for seed in seeds]
+    return Expected(
+        name=f"the first lists of {side.name}",
+        simulated=True,
+        experiment=side.experiment,
+        experiment_hash=side.experiment_hash,
+        targets=side.targets,
+        actions=side.actions,
+        outcomes=len(outcomes),
+        horizon=min(outcome.observed for outcome in outcomes),
+        measures=bands(outcomes),
+        notes=tuple(f"not predicted: {text}" for text in findings),
+    )
+
+
+def _outcome(raw: list[dict[str, Any]], seed: int, side: Side, findings: dict[str, None]) -> Outcome:
+    recording = parse(raw)
+    observations = forecast(recording, seed)
+    findings |= dict.fromkeys(recording.findings)
+    meta = raw[0]["object"] if raw[0]["kind"] == "meta" else {}
+    return outcome_of(timeline_of(observations, meta), side.fault)
+
+
+def timeline_of(observations: Mapping[str, Sequence[Observation]], meta: Mapping[str, Any]) -> Timeline:
+    """A timeline of the lab's observations."""
+    timeline = Timeline(few=_ALL)
+    timeline.meta.update(meta)
+    changes = [(item.t, place, item) for place, kind in enumerate(_KINDS) for item in observations[kind]]
+    for seq, (t, place, item) in enumerate(sorted(changes, key=lambda change: change[:2])):
+        kind = _KINDS[place]
+        timeline.add(Entry(seq, t, kind, item.type, msgspec.convert(item.object, RESOURCES[kind].type)))
+    return timeline

@@ -1,0 +1,146 @@
+"""Many runs of one experiment on copies of one cluster: over seeds, or over victims."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import random
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from chaos.app.load import LoadedExperiment
+from chaos.core.errors import Exit, NodefallError, Refused
+from chaos.core.inventory import Inventory, Limits
+from chaos.core.registry import PluginRegistry
+from chaos.core.result import REFUSED, RunResult
+from chaos.lab.facade import DirectLab
+from chaos.rehearsal.connection import connect_to
+from chaos.rehearsal.copies import LabCopy, Source
+from chaos.rehearsal.downtime import Downtime
+from chaos.rehearsal.forecast.finding import Case
+from chaos.rehearsal.forecast.findings.all import findings_of
+from chaos.rehearsal.forecast.sample import Sample
+from chaos.rehearsal.forecast.serving import outages
+from chaos.rehearsal.garbage import rare_collections
+from chaos.rehearsal.processes import run_forked
+from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
+from chaos.rehearsal.victims import victim_target, with_targets
+from chaos.verdicts.outcome.outcome import fault_time, outcome_of
+
+_ALL = Limits.model_validate({"maxNodes": 1_000_000, "minReadyNodes": 0, "budgets": "ignore"})
+_PERIOD = 20.0  # seconds; the longest period of a controller that matters, pod garbage collection
+Report = Callable[[Sample], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsals:
+    """What is run. ``settings``: the inventory whose limits and protected nodes apply; without one, all is allowed.
+
+    ``jobs``: processes at a time. ``report`` is called with each sample as it ends.
+    """
+
+    loaded: LoadedExperiment
+    registry: PluginRegistry
+    source: Source
+    jobs: int
+    settings: Inventory | None = None
+    report: Report = lambda _: None
+
+    def over_seeds(self, seeds: Sequence[int], targets: Mapping[str, Sequence[str]] | None = None) -> list[Sample]:
+        """One run for each seed, in their order; ``targets``: nodes instead of those that each seed selects.
+
+        Raises NodefallError for what no run can do.
+        """
+        refuse_outside_world(self.loaded)
+        work = partial(self._run_seed, with_targets(self.loaded, targets or {}))
+        return self._collect(run_forked(seeds, work, self.jobs), len(seeds))
+
+    def over_victims(self, victims: Mapping[str, tuple[str, ...]], seed: int) -> list[Sample]:
+        """One run for each victim, nodes by name, in their order, all on one lab that has started once."""
+        refuse_outside_world(self.loaded)
+        with rare_collections():
+            copy = self.source.make()
+            lab = _started(copy, seed)
+            gc.collect()
+            gc.freeze()  # what all processes share stays shared
+            try:
+                work = partial(self._run_victim, lab, copy, seed)
+                return self._collect(run_forked(list(victims.items()), work, self.jobs), len(victims))
+            finally:
+                gc.unfreeze()
+
+    def run_seed(self, seed: int) -> bytes:
+        """The pickled sample of one run, which may be a refusal."""
+        try:
+            refuse_outside_world(self.loaded)
+        except Refused as error:
+            return pickle.dumps(_refusal(seed, "", error, ()))
+        return self._run_seed(self.loaded, seed)
+
+    def _collect(self, results: Generator[tuple[int, bytes], None, None], count: int) -> list[Sample]:
+        samples: list[Sample | None] = [None] * count
+        with closing(results):
+            for index, text in results:
+                samples[index] = sample = pickle.loads(text)  # noqa: S301 - of our own process
+                self.report(sample)
+        return [sample for sample in samples if sample is not None]
+
+    def _run_seed(self, loaded: LoadedExperiment, seed: int) -> bytes:
+        with rare_collections():
+            copy = self.source.make()
+            try:
+                lab = _started(copy, seed)
+            except NodefallError as error:
+                return pickle.dumps(_refusal(seed, "", error, ()))
+            return pickle.dumps(self._run(lab, copy, loaded, seed, ""))
+
+    def _run_victim(self, lab: DirectLab, copy: LabCopy, seed: int, victim: tuple[str, tuple[str, ...]]) -> bytes:
+        name, nodes = victim
+        loaded = with_targets(self.loaded, {victim_target(self.loaded): nodes})
+        return pickle.dumps(self._run(lab, copy, loaded, seed, name))
+
+    def _run(self, lab: DirectLab, copy: LabCopy, loaded: LoadedExperiment, seed: int, victim: str) -> Sample:
+        options, left_out = RehearsalOptions(self.settings or _without_limits()), tuple(copy.not_modelled())
+        try:
+            with connect_to(lab, options.settings) as connection:
+                downtime = Downtime(lab)
+                done = rehearse_on(connection, loaded, self.registry, seed, options)
+        except NodefallError as error:
+            if error.code not in (Exit.REFUSED, Exit.INCONCLUSIVE):
+                raise
+            return _refusal(seed, victim, error, left_out)
+        fault = fault_time(done.timeline)
+        if fault is None:
+            return Sample(seed, victim, done.result, not_modelled=left_out, refused=_why_no_fault(done.result))
+        case = Case(done.timeline, fault, downtime.windows())
+        outcome = outcome_of(done.timeline, fault)
+        return Sample(seed, victim, done.result, findings_of(case), tuple(outages(case)), left_out, "", outcome)
+
+
+def _started(copy: LabCopy, seed: int) -> DirectLab:
+    """A lab of the copy, in which a seeded time has passed, so that periodic work is at another point in each."""
+    lab = DirectLab(msgspec.structs.replace(copy.spec, seed=seed))
+    copy.start(lab)
+    lab.sim.run_until(lab.sim.now + random.Random(seed).uniform(0.0, _PERIOD))  # noqa: S311 - repeatable on purpose
+    return lab
+
+
+def _refusal(seed: int, victim: str, error: NodefallError, left_out: tuple[str, ...]) -> Sample:
+    text = f"{error.message} ({error.hint})" if error.hint else error.message
+    return Sample(seed, victim, None, not_modelled=left_out, refused=text)
+
+
+def _why_no_fault(result: RunResult) -> str:
+    return result.headline.removeprefix(REFUSED) or f"no step was sent, and the run is {result.ending}"
+
+
+def _without_limits() -> Inventory:
+    """Settings under which every node may be a victim: nothing is hurt."""
+    document = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "rehearsal"}}
+    cluster = {"cluster": {"kubeconfig": "rehearsal", "simulated": True}}
+    inventory = Inventory.model_validate({**document, **cluster})
+    return inventory.model_copy(update={"limits": _ALL})

@@ -1,0 +1,61 @@
+"""``result.json``: the RunResult and the entries that its evidence numbers refer to.
+
+One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is RESULT_VERSION. Verdicts and
+steps hold evidence numbers, and ``resolved`` maps each of them to {seq, t, kind, node, what}. Decoding the text as
+RunResult gives the result back. Within a version keys are only added. Keys of 0.1.0 that have been renamed are written,
+too; they are deprecated. A verdict has ``limits`` only where an expectation limits a measured value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import to_builtins
+
+from chaos.core.legacy import PROOF_STATUSES, RESULT_KEYS, STEP_RESULT_KEYS, VERDICT_KEYS
+from chaos.core.result import RunResult
+from chaos.core.timeline import Timeline
+from chaos.reports.run.outline import evidence
+from chaos.reports.run.renderer import Renderer
+
+_FORMER_PROOF_STATUSES = {new: old for old, new in PROOF_STATUSES.items()}
+
+
+def render(result: RunResult, timeline: Timeline) -> str:
+    """Render the result as JSON, in ASCII, ending in a newline."""
+    document = to_builtins(result, str_keys=True)
+    document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
+    _settle_keys(document)
+    return to_text(document)
+
+
+def to_text(document: dict[str, Any]) -> str:
+    """JSON in ASCII, keys sorted, indented, ending in a newline.
+
+    Lone surrogates (bytes that were not UTF-8) become U+FFFD: strict JSON readers reject them.
+    """
+    plain = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    whole = plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return json.dumps(json.loads(whole), sort_keys=True, indent=2) + "\n"
+
+
+def _settle_keys(document: dict[str, Any]) -> None:
+    """Add the deprecated keys, and leave out ``limits`` without any."""
+    for step in document["steps"]:
+        _alias(step, STEP_RESULT_KEYS)
+        step["shown"] = _FORMER_PROOF_STATUSES.get(step["shown"], step["shown"])
+    for part in ("steady_state", "hypothesis", "abort", "recovery"):
+        for verdict in document[part]:
+            _alias(verdict, VERDICT_KEYS)
+            if not verdict["limits"]:
+                del verdict["limits"]
+    _alias(document, RESULT_KEYS)
+
+
+def _alias(document: dict[str, Any], keys: Mapping[str, str]) -> None:
+    document.update({old: document[new] for old, new in keys.items()})
+
+
+RENDERER = Renderer("json", "result.json", "the complete result, for programs", render)

@@ -1,0 +1,119 @@
+"""``metrics.txt``: verdict and times of a run as metrics, in the OpenMetrics text format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from chaos.core.history import History
+from chaos.core.kube import is_ready, pod_condition
+from chaos.core.metrics import END, Metric, Sample, exposition
+from chaos.core.result import RunResult
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status
+from chaos.reports.run.renderer import Renderer
+
+_VERDICTS = (Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE)
+
+
+def render(result: RunResult, timeline: Timeline) -> str:
+    """The OpenMetrics document."""
+    labels = {"experiment": result.experiment}
+    return exposition(metric.with_labels(labels) for metric in run_metrics(result, timeline)) + END
+
+
+def run_metrics(result: RunResult, timeline: Timeline) -> tuple[Metric, ...]:
+    """The metrics of a run, without labels that name it. Times that are unknown are left out."""
+    fault = _fault(result)
+    verdicts = tuple(Sample(float(result.status is status), {"verdict": str(status)}) for status in _VERDICTS)
+    return (
+        Metric("nodefall_run_verdict", "1 for the verdict of the last run.", verdicts),
+        Metric("nodefall_run_expectations", "Expectations of the last run, by verdict.", _expectations(result)),
+        _gauge("start_timestamp_seconds", "When the last run began, in seconds since the epoch.", result.started),
+        _gauge("duration_seconds", "Seconds from the begin of the last run to its end.", result.ended - result.started),
+        _gauge(
+            "detect_seconds",
+            "Seconds from the fault of the last run until a target was seen not to be Ready.",
+            _after(fault, _first_not_ready(result, timeline, fault)),
+        ),
+        _gauge(
+            "evict_seconds",
+            "Seconds from the fault of the last run until the first pod of a target was seen to be removed.",
+            _after(fault, _first_removal(result, timeline, fault)),
+        ),
+        _gauge(
+            "recover_seconds",
+            "Seconds from the end of the fault of the last run until the steady state held again.",
+            _recovery(result),
+        ),
+        _gauge("pending_undo", "Undo operations of the last run that are pending.", float(_pending(result))),
+    )
+
+
+def _gauge(name: str, text: str, value: float | None) -> Metric:
+    return Metric(f"nodefall_run_{name}", text, () if value is None else (Sample(round(value, 3)),))
+
+
+def _expectations(result: RunResult) -> tuple[Sample, ...]:
+    statuses = [verdict.status for verdict in (*result.hypothesis, *result.recovery)]
+    return tuple(Sample(float(statuses.count(status)), {"verdict": str(status)}) for status in _VERDICTS)
+
+
+def _fault(result: RunResult) -> float | None:
+    """When the first step was sent."""
+    sent = [step.begin if step.phases.fired is None else step.phases.fired for step in result.steps]
+    return min((t for t in sent if t is not None), default=None)
+
+
+def _after(fault: float | None, t: float | None) -> float | None:
+    return None if fault is None or t is None else max(t - fault, 0.0)
+
+
+def _first_not_ready(result: RunResult, timeline: Timeline, fault: float | None) -> float | None:
+    """When the first target that was Ready at the fault was seen not to be."""
+    nodes = {node for nodes in result.targets.values() for node in nodes}
+    found = (
+        _first_change(timeline.nodes[node], fault, lambda node: not is_ready(node))
+        for node in nodes & timeline.nodes.keys()
+    )
+    return min((t for t in found if t is not None), default=None)
+
+
+def _first_removal(result: RunResult, timeline: Timeline, fault: float | None) -> float | None:
+    """When the first pod of a target was seen to be deleted, or about to be disrupted."""
+    nodes = {node for nodes in result.targets.values() for node in nodes}
+    found = (_first_change(history, fault, _is_removed) for history in timeline.pods.on_nodes(nodes))
+    return min((t for t in found if t is not None), default=None)
+
+
+def _is_removed(pod: Any) -> bool:
+    condition = pod_condition(pod, "DisruptionTarget")
+    return pod.metadata.deletion_timestamp is not None or bool(condition and condition.status == "True")
+
+
+def _first_change(history: History[Any], since: float | None, is_changed: Any) -> float | None:
+    """When an object that was not changed at ``since`` was first seen to be; a deletion is a change."""
+    before = history.at(since) if since is not None else None
+    if since is None or before is None or before.is_deleted or is_changed(before.object):
+        return None
+    later = (version for version in history if version.t > since)
+    return next((version.t for version in later if version.is_deleted or is_changed(version.object)), None)
+
+
+def _recovery(result: RunResult) -> float | None:
+    """None unless all of the steady state held again."""
+    times = list(_recovery_times(result))
+    return max(times) if times and len(times) == len(result.recovery) else None
+
+
+def _recovery_times(result: RunResult) -> Iterator[float]:
+    for verdict in result.recovery:
+        if verdict.status is Status.HELD and verdict.at is not None and verdict.start is not None:
+            yield max(verdict.at - verdict.start, 0.0)
+
+
+def _pending(result: RunResult) -> int:
+    return sum(not undo.proven for undo in result.undo)
+
+
+RENDERER = Renderer("openmetrics", "metrics.txt", "verdict and times as metrics, in OpenMetrics text", render)

@@ -1,0 +1,234 @@
+"""The data contract between the report and its script, version 2.
+
+The page holds one JSON object, packed by :func:`chaos.reports.run.page.columns.pack`. Times are whole milliseconds after the
+first step (after the start of a run without steps). *S* is an index into ``strings``, *seq* the number of an entry,
+*lane* an index into the lanes, -1 for none. A table is an object of equally long columns::
+
+    version       2
+    origin        epoch seconds of time 0
+    window        [begin, end] of the observed time
+    namespace     the namespace that short names leave out
+    states        names of the states; spans hold an index into them
+    strings       every text of the tables below
+    lanes         table: kind (0 node, 1 pod), name S, short S, owner S, node (lane), flags (1 target, 2 changed,
+                  4 affected), spans, taints, marks (how many rows of these tables, in the order of the lanes)
+    spans         table: start, end, state, text S, seq
+    taints        table: start, end, text S, seq
+    marks         table: at, kind (0 disruption, 1 deleted), text S, seq
+    observations  table: seq, at, kind S, lane, text S, isFirst (1: there is no previous version of an object),
+                  changes (how many rows of that table)
+    omitted       how many further changes the recording has
+    changes       table: path S, before S, after S: the fields that differ from the previous version of the object
+    steps         objects: name, action, count, proven, begin, end, items [{node, status, text, command, delivery,
+                  evidence [seq]}]: equal steps of one moment are one
+    undo          objects: step, node, begin, end
+    verdicts      objects, worst first: id, name, part, status, symbol, because, expected, observed, start, deadline,
+                  at, evidence [seq], decided (seq or null)
+    blinds        objects: kind, node, start, end, text
+    charts        objects: name, unit, step (bool), at [], value [], bounds [[label, value]]
+
+``start``, ``deadline`` and ``at`` of verdicts may be null. A reader must reject a version that it does not know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.core.recording import ActionPhase
+from chaos.core.result import RunResult
+from chaos.core.text import printable
+from chaos.core.timeline import Timeline
+from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import SYMBOLS
+from chaos.reports.run.describe import describe
+from chaos.reports.run.outline import cited_seqs, origin, value_limits
+from chaos.reports.run.page.affected import affected_lanes
+from chaos.reports.run.page.charts import charts
+from chaos.reports.run.page.columns import Columns, StringTable
+from chaos.reports.run.page.lane_names import own_namespace, short_names
+from chaos.reports.run.page.object_diff import object_diff
+from chaos.reports.run.page.observations import observations
+from chaos.reports.run.page.own_names import without_namespace
+from chaos.reports.run.page.ranking import deciding_entry, ranked
+from chaos.reports.run.page.step_groups import step_groups
+from chaos.reports.run.page.timeline_lanes import Lane, lane_of
+
+VERSION = 2
+STATES = ("ready", "running", "pending", "notready", "unknown", "terminating", "succeeded", "failed")
+_TARGET, _CHANGED, _AFFECTED = 1, 2, 4
+MAX_OBSERVATIONS = 3000
+
+
+def page_data(result: RunResult, timeline: Timeline, lanes: list[Lane]) -> dict[str, Any]:
+    """The data of a page, in the shape that the module describes."""
+    begin, end = window(result, timeline)
+    clock, strings = PageClock(origin(result)), StringTable()
+    namespace = own_namespace(timeline.meta, lanes)
+    result = without_namespace(result, namespace)
+    return {
+        "version": VERSION,
+        "origin": clock.origin,
+        "window": [clock.at(begin), clock.at(end)],
+        "namespace": printable(namespace),
+        "states": STATES,
+        **_lane_tables(result, timeline, lanes, short_names(lanes, namespace), clock, strings),
+        **_observation_tables(result, timeline, lanes, clock, strings),
+        "strings": strings.strings,
+        "steps": step_groups(result, clock.at),
+        "undo": undo_objects(timeline, clock, timeline.end),
+        "verdicts": verdict_objects(result, timeline, clock),
+        "blinds": blind_objects(timeline, clock, end),
+        "charts": chart_objects(timeline, clock, namespace, value_limits(result)),
+    }
+
+
+def window(result: RunResult, timeline: Timeline) -> tuple[float, float]:
+    """Return begin and end of the chart: of the timeline, or of the run if the timeline is empty. At least 1 s long."""
+    begin, end = (timeline.start, timeline.end) if timeline.entries else (result.started, result.ended)
+    return begin, max(end, begin + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PageClock:
+    """Epoch seconds as milliseconds after ``origin``; the infinite time of what still lasts has no number."""
+
+    origin: float
+
+    def at(self, t: float) -> int:
+        return round((t - self.origin) * 1000)
+
+    def or_none(self, t: float | None) -> int | None:
+        return None if t is None or math.isinf(t) else self.at(t)
+
+
+def _lane_tables(
+    result: RunResult,
+    timeline: Timeline,
+    lanes: list[Lane],
+    short: Sequence[str],
+    clock: PageClock,
+    strings: StringTable,
+) -> dict[str, Columns]:
+    targets = {node for nodes in result.targets.values() for node in nodes}
+    affected = affected_lanes(lanes, targets, cited_lanes(cited_seqs(result), timeline), clock.origin)
+    node_index = {lane.key: index for index, lane in enumerate(lanes) if lane.kind == "node"}
+    table = Columns("kind", "name", "short", "owner", "node", "flags", "spans", "taints", "marks")
+    spans, taints = Columns("start", "end", "state", "text", "seq"), Columns("start", "end", "text", "seq")
+    marks = Columns("at", "kind", "text", "seq")
+    for lane, name, is_affected in zip(lanes, short, affected, strict=True):
+        is_node = lane.kind == "node"
+        flags = lane_flags(lane, targets, is_affected=is_affected)
+        texts = (strings.add(lane.name), strings.add(name), strings.add(lane.owner))
+        counts = (len(lane.spans), len(lane.taints), len(lane.marks))
+        table.append(0 if is_node else 1, *texts, node_index.get(lane.group, -1), flags, *counts)
+        for s in lane.spans:
+            spans.append(clock.at(s.start), clock.at(s.end), STATES.index(s.state), strings.add(s.text), s.seq)
+        for s in lane.taints:
+            taints.append(clock.at(s.start), clock.at(s.end), strings.add(s.text), s.seq)
+        for mark in lane.marks:
+            marks.append(clock.at(mark.t), 1 if mark.kind == "gone" else 0, strings.add(mark.text), mark.seq)
+    return {"lanes": table, "spans": spans, "taints": taints, "marks": marks}
+
+
+def lane_flags(lane: Lane, targets: Container[str], *, is_affected: bool) -> int:
+    """The flags of a lane, as the table of lanes has them."""
+    is_target = lane.kind == "node" and lane.key in targets
+    return _TARGET * is_target + _CHANGED * lane.has_changes + _AFFECTED * is_affected
+
+
+def cited_lanes(cited: Collection[int], timeline: Timeline) -> set[str]:
+    """Keys of the lanes whose entries verdicts and proofs cite."""
+    return {lane_of(entry, timeline) for entry in timeline.entries.select(cited)} - {""}
+
+
+def _observation_tables(
+    result: RunResult, timeline: Timeline, lanes: list[Lane], clock: PageClock, strings: StringTable
+) -> dict[str, Any]:
+    """Observed changes, with every cited entry, every action, and the differences to the version before."""
+    rows, omitted = observations(timeline, set(cited_seqs(result)), MAX_OBSERVATIONS)
+    lane_index = {lane.key: index for index, lane in enumerate(lanes)}
+    table = Columns("seq", "at", "kind", "lane", "text", "isFirst", "changes")
+    changes = Columns("path", "before", "after")
+    for entry, before in rows:
+        found = [] if before is None else object_diff(before, entry.object)
+        lane = lane_index.get(lane_of(entry, timeline), -1)
+        texts = (strings.add(entry.kind), lane, strings.add(describe(entry)))
+        table.append(entry.seq, clock.at(entry.t), *texts, int(before is None), len(found))
+        for change in found:
+            changes.append(*map(strings.add, change))
+    return {"observations": table, "changes": changes, "omitted": omitted}
+
+
+def undo_objects(timeline: Timeline, clock: PageClock, until: float) -> list[dict[str, Any]]:
+    """Undos from their begin to their proof; one without proof lasts ``until``."""
+    ended = {(e.node, r.step): e.t for e, r in timeline.actions if r.phase == ActionPhase.UNDONE}
+    return [
+        {
+            "step": printable(record.step),
+            "node": printable(entry.node),
+            "begin": clock.at(entry.t),
+            "end": clock.or_none(ended.get((entry.node, record.step), until)),
+        }
+        for entry, record in timeline.actions
+        if record.phase == ActionPhase.UNDO
+    ]
+
+
+def verdict_objects(result: RunResult, timeline: Timeline, clock: PageClock) -> list[dict[str, Any]]:
+    """All verdicts, worst first."""
+    times = {entry.seq: entry.t for entry in timeline.entries.select(cited_seqs(result))}
+    return [
+        {
+            "id": row.key,
+            "part": row.part,
+            "name": printable(row.label),
+            "status": str(row.verdict.status),
+            "symbol": SYMBOLS[row.verdict.status],
+            "because": printable(row.verdict.because),
+            "expected": printable(row.verdict.expected),
+            "observed": printable(row.verdict.observed),
+            "start": clock.or_none(row.verdict.start),
+            "deadline": clock.or_none(row.verdict.deadline),
+            "at": clock.or_none(row.verdict.at),
+            "evidence": list(row.verdict.evidence),
+            "decided": deciding_entry(row.verdict, times),
+        }
+        for row in ranked(result)
+    ]
+
+
+def blind_objects(timeline: Timeline, clock: PageClock, end: float) -> list[dict[str, Any]]:
+    """Blind windows, and times whose changes came late, so that their order is uncertain.
+
+    ``kind`` nodes or pods hatches those lanes, recording all lanes, ``node`` one lane. ``end``: of what still lasts.
+    """
+    found = []
+    late = [window for source in ("nodes", "pods") for window in timeline.currency.late_windows(source)]
+    windows = [(blind, "{} could not be observed: {}") for blind in timeline.blind_windows]
+    for blind, words in (*windows, *((blind, "the order of changes of {} is uncertain: {}") for blind in late)):
+        kind, _, node = blind.source.partition("@")
+        until = end if blind.end is None else blind.end
+        text = printable(words.format(blind.source, blind.reason))
+        times = {"start": clock.at(blind.start), "end": clock.or_none(until)}
+        found.append({"kind": printable(kind), "node": printable(node), **times, "text": text})
+    return found
+
+
+def chart_objects(
+    timeline: Timeline, clock: PageClock, namespace: str, limits: Sequence[ValueLimit]
+) -> list[dict[str, Any]]:
+    """All charts, the name of ``namespace`` left out of theirs."""
+    return [
+        {
+            "name": printable(chart.name.removeprefix(f"{namespace}/")),
+            "unit": chart.unit,
+            "step": chart.is_step,
+            "at": [clock.at(t) for t, _ in chart.points],
+            "value": [value for _, value in chart.points],
+            "bounds": [[printable(label), value] for label, value in chart.bounds],
+        }
+        for chart in charts(timeline, clock.origin, limits)
+    ]

@@ -1,0 +1,1 @@
+"""Questions about a recording, and how they are answered over time."""

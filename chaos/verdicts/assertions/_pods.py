@@ -1,0 +1,244 @@
+"""The assertion ``pods`` and its aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from msgspec import structs
+from pydantic import model_validator
+
+from chaos.core.assertion import NothingToJudge, View
+from chaos.core.claim import Claim, Names
+from chaos.core.duration import parse_duration
+from chaos.core.kube import Pod, full_name
+from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
+from chaos.core.timeline import History, Version
+from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim
+from chaos.verdicts.judge.census import Census
+from chaos.verdicts.judge.pod_filter import Count, Filter, pod_signal, unseen_pod
+from chaos.verdicts.judge.pods import pod_facts
+from chaos.verdicts.judge.quantifiers import combine
+from chaos.verdicts.judge.rates import Order, Rate, first_matches, order_signal, rate_signal
+from chaos.verdicts.judge.replacements import Replacement, Replacements
+from chaos.verdicts.judge.selection import PodSetParams, Selection
+from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods
+
+_NOTHING = Signal(())
+_QUESTIONS = ("each", "none", "any", "count", "rate", "order")
+
+
+class QuantifiedFilter(Filter):
+    """Filter of pods in a frozen set."""
+
+    replaced: Replacement | None = None
+
+    def describe(self) -> str:
+        fields = self.replaced.model_dump(exclude_none=True) if self.replaced else {}
+        conditions = ", ".join(f"{key} {str(value).lower()}" for key, value in fields.items())
+        replacement = [f"a replacement with {conditions}"] if fields else []
+        own = [super().describe()] if self.model_fields_set & Filter.model_fields.keys() else []
+        return ", ".join([*own, *replacement])
+
+
+class Quantity(Count, QuantifiedFilter):
+    """Filter, and the number of pods that match it."""
+
+    def range(self) -> SubjectSet:
+        """What is expected of the number, without the pods."""
+        expected = f"{self.format_range()} pods with {self.describe()}"
+        return SubjectSet(expected, (), Quantifier.COUNT, self.least, self.most)
+
+
+class Params(PodSetParams):
+    """Selection of pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
+
+    each: QuantifiedFilter | None = None
+    none: QuantifiedFilter | None = None
+    any: QuantifiedFilter | None = None
+    count: Quantity | None = None
+    rate: Rate | None = None
+    order: Order | None = None
+
+    @model_validator(mode="after")
+    def _check_exactly_one(self) -> Self:
+        if sum(getattr(self, question) is not None for question in _QUESTIONS) != 1:
+            raise ValueError(f"give exactly one of {', '.join(_QUESTIONS)}")
+        if self.count is not None and self.count.replaced is not None and self.at is None:
+            raise ValueError("replaced needs a frozen set: with count, give the step at which it is frozen (at)")
+        return self
+
+    def quantifier_and_filter(self) -> tuple[Quantifier, QuantifiedFilter]:
+        """Quantifier of a question about single pods, and its filter."""
+        filters: dict[Quantifier, QuantifiedFilter | None] = {q: getattr(self, q.value) for q in Quantifier}
+        return next((quantifier, pod_filter) for quantifier, pod_filter in filters.items() if pod_filter is not None)
+
+
+class Pods:
+    """A set of pods, frozen at a moment, of which each, any, none or a number match a filter.
+
+    Pods are identified by UID. A deleted pod keeps its last state, and the reason of its disruption is the one with
+    which it ended, even if later clean-up writes another. If its last state was not observed (the pod vanished in a
+    blind window), the result is unknown. ``count`` without ``at`` counts, at every moment, the pods that belong to the
+    set then. ``replaced``: another pod of the same controller replaces each pod. ``rate``: the number of pods, or of
+    nodes with such a pod, that begin to match in any window; ``order``: pods begin to match one after the other.
+    """
+
+    name = "pods"
+    summary = "each, any, none or a number of a set of pods have a phase, reason, disruption, readiness, replacement..."
+    example = (
+        "{assert: pods, with: {node: victim, at: power-off, except: [daemonset, finished, terminating], "
+        "each: {disruption: TerminationByKubelet, phase: [Succeeded, Failed]}}, "
+        "within: kubelet.shutdownGracePeriod + 10s}"
+    )
+    needs = "the pods, watched without a gap since before the set is frozen"
+    params: type[Params] = Params
+    node_fields = ("node",)
+    moment_fields = ("at",)
+    sources = ("pods",)
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        pods = PodSubject(params, names)
+        if series := params.rate or params.order:
+            return question_claim(series, None, None, pods)
+        quantifier, pod_filter = params.quantifier_and_filter()
+        return question_claim(pod_filter, quantifier, pod_filter.replaced, pods)
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        selection = Selection(params, view)
+        series = params.rate or params.order
+        if series:
+            return _series(series, selection)
+        quantifier, pod_filter = params.quantifier_and_filter()
+        if isinstance(pod_filter, Quantity) and params.at is None:
+            return _counted(view, pod_filter, selection)
+        frozen = selection.freeze()
+        if not frozen:
+            raise NothingToJudge(selection.empty_reason)
+        replacements = Replacements(view, frozen, selection.moment)
+        subjects = [
+            structs.replace(_named(view, h), signal=_match_and_replacement_signal(view, h, pod_filter, replacements))
+            for h in frozen
+        ]
+        if isinstance(pod_filter, Quantity):
+            return replace(pod_filter.range(), subjects=tuple(subjects))
+        expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {pod_filter.describe()}"
+        return SubjectSet(expected, tuple(subjects), quantifier)
+
+
+def _match_signal(view: View, history: History[Pod], pod_filter: Filter) -> Signal:
+    timeline = view.timeline
+
+    def make() -> tuple[Signal, str]:
+        uid = history.last.object.metadata.uid
+        return mask_unseen_pods(pod_signal(history, pod_filter, None), timeline, uid), uid
+
+    signal, uid = view.memo("match").recall(timeline, history, make)
+    return mask_unproven(signal, timeline, "pods", uid=uid)
+
+
+def _counted(view: View, quantity: Quantity, selection: Selection) -> SubjectSet:
+    """The subjects of a set that changes."""
+    unseen = unseen_pod(view)
+
+    def make(history: History[Pod]) -> Subject:
+        versions = history.peek()  # of each of many pods once, and again after a change
+        signal = pod_signal(versions, quantity, selection)
+        latest = next((version for version in reversed(versions) if version.t <= view.anchor), versions[0])
+        metadata = versions[-1].object.metadata
+        return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
+
+    census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
+    return census.subjects(view.timeline, unseen, selection.is_candidate, make)
+
+
+def _match_and_replacement_signal(
+    view: View, history: History[Pod], pod_filter: QuantifiedFilter, replacements: Replacements
+) -> Signal:
+    """Signal of whether the pod matches the filter and, if the filter has ``replaced``, is replaced."""
+    signals = (
+        [_match_signal(view, history, pod_filter)]
+        if pod_filter.model_fields_set - {"replaced", "least", "most"}
+        else []
+    )
+    if pod_filter.replaced is not None:
+        signals.append(mask_unproven(replacements.signal(history, pod_filter.replaced), view.timeline, "pods"))
+    if len(signals) == 1:
+        return signals[0]
+    return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
+
+
+def _named(view: View, history: History[Pod]) -> Subject:
+    """A pod without its signal."""
+
+    def make() -> Subject:
+        return _subject(history.at(view.anchor) or history.first, _NOTHING)
+
+    return view.memo("subject").recall(view.timeline, history, make)
+
+
+def _subject(latest: Version[Pod], signal: Signal) -> Subject:
+    """A pod with a signal; ``latest``: its last version at the anchor, or its first."""
+    return Subject(full_name(latest.object.metadata), signal, pod_facts(latest.object))
+
+
+def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
+    """Subject set with a single subject: all pods together."""
+    timeline, anchor, frozen = selection.view.timeline, selection.view.anchor, selection.params.at is not None
+    pods = selection.freeze() if frozen else selection.candidates()
+    if not (pods if frozen else timeline.pods):
+        raise NothingToJudge(selection.empty_reason)
+    matches = first_matches(pods, pod_filter, anchor, None if frozen else selection)
+    blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
+    if isinstance(pod_filter, Order):
+        # Changes observed after a blind window may have happened in any order during it.
+        signal = order_signal(matches, pod_filter).mask(structs.replace(b, end=None) for b in blinds)
+        expected = f"pods begin to have {pod_filter.describe()} one after the other, by {pod_filter.by}"
+    else:
+        # Changes observed at once after a blind window may have happened slowly during it.
+        over = parse_duration(pod_filter.over)
+        hidden = (b if b.end is None else structs.replace(b, end=b.end + over) for b in blinds)
+        signal = rate_signal(matches, pod_filter).mask(hidden)
+        bounds = f"{pod_filter.format_bounds()} {pod_filter.per}s"
+        expected = f"{bounds} begin to have {pod_filter.describe()}, over {pod_filter.over}"
+    return SubjectSet(expected, (Subject("", mask_pods(signal, timeline)),))
+
+
+class PodsAlias(Pods):
+    """Alias of ``pods`` with the preset question ``preset``, in its YAML form.
+
+    The experiment may override parts of it, or use another of each, none, any and count with the same filter.
+    """
+
+    def __init__(self, name: str, summary: str, preset: dict[str, dict[str, Any]], example: str) -> None:
+        self.name, self.summary, self.example = name, summary, example
+        self.expands_to = f"pods with {_flow_yaml(preset)}"
+        self.params = _params_with_preset(preset)
+
+
+def _params_with_preset(preset: dict[str, dict[str, Any]]) -> type[Params]:
+    ((question, defaults),) = preset.items()
+    filter_defaults = {key: value for key, value in defaults.items() if key in QuantifiedFilter.model_fields}
+
+    class PresetParams(Params):
+        @model_validator(mode="before")
+        @classmethod
+        def _expand(cls, data: Any) -> Any:
+            if not isinstance(data, Mapping):
+                return data
+            key = next((name for name in _QUESTIONS if name in data), question)
+            own = {} if data.get(key) is None else data[key]
+            if not isinstance(own, Mapping):
+                return data
+            return {**data, key: {**(defaults if key == question else filter_defaults), **own}}
+
+    PresetParams.__name__, PresetParams.__doc__ = Params.__name__, Params.__doc__
+    return PresetParams
+
+
+def _flow_yaml(value: Any) -> str:
+    """Format a value as YAML in flow style."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow_yaml(item)}" for key, item in value.items()) + "}"
+    return str(value).lower() if isinstance(value, bool) else str(value)

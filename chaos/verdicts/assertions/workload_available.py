@@ -1,0 +1,108 @@
+"""Assertion ``workload-available``: all pods of workloads are available."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import itemgetter
+from typing import Literal
+
+from pydantic import Field
+
+from chaos.core.assertion import Undecidable, View
+from chaos.core.claim import Claim, Names, Noun, namespace_text
+from chaos.core.document import Model
+from chaos.core.kube import Workload
+from chaos.core.signal import SubjectSet
+from chaos.core.timeline import Version
+from chaos.verdicts.judge.membership import require_complete
+from chaos.verdicts.judge.present import Present, at
+from chaos.verdicts.judge.roster import Member, Roster
+from chaos.verdicts.judge.signals import Observation
+from chaos.verdicts.judge.workloads import KINDS, counts
+
+WorkloadKey = tuple[str, str, str]  # plural, namespace, name
+
+
+class Params(Model):
+    """Workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
+
+    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
+    names: list[str] | None = Field(None, min_length=1)
+    kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
+        ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
+    )
+
+
+_KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
+
+
+def availability(plural: str, workload: Workload) -> Observation:
+    """Whether the workload has all desired pods, with a description."""
+    status = workload.status
+    if status is None:
+        return False, "no status"
+    ready, desired = counts(plural, workload)
+    if (status.observed_generation or 0) < (workload.metadata.generation or 0):
+        return False, "its controller has not observed its newest generation yet"
+    return ready >= desired, f"{ready} of {desired} pods are available"
+
+
+def _version_availability(plural: str, version: Version[Workload]) -> Observation:
+    return (False, "deleted") if version.is_deleted else availability(plural, version.object)
+
+
+class WorkloadAvailable:
+    """All desired pods are available (StatefulSet: ready), and the controller has observed the newest generation.
+
+    The set of workloads is frozen when judging starts; a workload that is deleted later is not available.
+    """
+
+    name = "workload-available"
+    summary = "Deployments, StatefulSets and DaemonSets have all their pods available"
+    example = "{assert: workload-available, with: {namespace: workload}}"
+    needs = "the workload objects, watched without a gap"
+    params = Params
+    node_fields = ()
+    moment_fields = ()
+    sources = ("deployments", "statefulsets", "daemonsets")
+
+    def claim(self, params: Params, names: Names) -> Claim:
+        affected = names.one_affected()
+        if affected:
+            kind, _, name = affected.partition(" ")
+            return Noun(f"{_KIND_OF[kind]} {name}").is_("available")
+        if params.names and len(params.names) == 1:
+            return Noun(f"workload {params.names[0]}").is_("available")
+        if params.namespace == "workload":
+            return Noun("the workload").is_("available")
+        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_("available")
+
+    def subjects(self, params: Params, view: View) -> SubjectSet:
+        namespace = view.namespace(params.namespace)
+        plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
+        for plural in plurals:
+            require_complete(view, plural, view.anchor)
+        workloads = view.timeline.workloads
+
+        def includes(key: WorkloadKey) -> bool:
+            is_named = params.names is None or key[2] in params.names
+            return key[0] in plurals and key[1] == namespace and is_named
+
+        present = view.memo(namespace).keep(lambda: Present[WorkloadKey](at(view.anchor), itemgetter(0), includes))
+        keys = present.keys(workloads)
+        found = {name for _, _, name in keys}
+        missing = [name for name in params.names or () if name not in found]
+        if missing:
+            raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")
+        expected = f"every workload of {namespace} is available"
+
+        def member(key: WorkloadKey) -> Member:
+            plural, _, name = key
+            observe = partial(_version_availability, plural)
+            return Member(f"{plural.removesuffix('s')} {name}", plural, workloads[key], observe)
+
+        subjects = view.memo().keep(Roster).subjects(view.timeline, keys, member)
+        return SubjectSet(expected, subjects, empty_reason=f"no workload was observed in namespace {namespace}")
+
+
+ASSERTION = WorkloadAvailable()

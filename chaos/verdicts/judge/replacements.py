@@ -1,0 +1,130 @@
+"""Replacement of pods by as many others of the same controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Literal
+
+from msgspec import structs
+from pydantic import Field
+
+from chaos.core.assertion import View
+from chaos.core.document import Model
+from chaos.core.indexes import controller_key
+from chaos.core.kube import Pod, controller_of, full_name, is_finished, pod_condition
+from chaos.core.labels import ZONE_LABEL
+from chaos.core.memo import Memo
+from chaos.core.recording import USUAL_LAG
+from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
+from chaos.core.timeline import History, Version
+from chaos.verdicts.judge.pods import node_of
+from chaos.verdicts.judge.quantifiers import combine
+from chaos.verdicts.judge.sequence import changes
+from chaos.verdicts.judge.signals import Observation, from_history, mask_unseen_pods
+
+_NOT_REPLACED = "not replaced"
+
+
+class Replacement(Model):
+    """Conditions on the pod that replaces another."""
+
+    ready: bool = True
+    node: Literal["same", "other"] | None = Field(None, description="the node of the pod that it replaces, or another")
+    zone: str | None = Field(None, description="a zone's name; same or other, as the pod that it replaces")
+
+
+class Replacements:
+    """Pods created after the set was frozen, each of which replaces one pod of the set.
+
+    A pod of a StatefulSet is replaced by one of the same name, any other pod by one of the same controller.
+    """
+
+    def __init__(self, view: View, frozen: Iterable[History[Pod]], moment: float) -> None:
+        self.view, self.timeline = view, view.timeline
+        self.moment = moment
+        self.frozen = set(frozen)
+        self.ranks: dict[tuple[str, str], int] = {}
+
+    def signal(self, history: History[Pod], replacement: Replacement) -> Signal:
+        """Signal of whether the pod is replaced; the n-th pod of a controller needs the n-th replacement.
+
+        It takes everything as received.
+        """
+        key = _controller_key(history.last.object)
+        if key is None:
+            alone = Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
+            return mask_unseen_pods(alone, self.timeline)
+        rank = self.ranks[key] = self.ranks.get(key, 0) + 1
+        new = list(self._candidates(key, node_of(history.last.object), replacement))
+        memo = self.view.memo("replaced", self.moment)
+        make = partial(_count, new, rank)
+        return memo.recall(self.timeline, history, lambda: mask_unseen_pods(make(), self.timeline), rank, new)
+
+    def _candidates(self, key: tuple[str, str], before: str, replacement: Replacement) -> Iterator[Subject]:
+        """The pods that may replace one that was on the node ``before``."""
+        memo = Memo() if replacement.zone else self.view.memo("replaces", before, self.moment)  # zones are of nodes
+        for history in self.timeline.pods.of_controller(key[0]):
+            if history not in self.frozen and history.first_time > self.moment:
+                make = partial(self._candidate, history, before, replacement)
+                its_key, subject = memo.recall(self.timeline, history, make)
+                if its_key == key:
+                    yield subject
+
+    def _candidate(
+        self, history: History[Pod], before: str, replacement: Replacement
+    ) -> tuple[tuple[str, str] | None, Subject]:
+        pod = history.peek_last().object  # of each of many pods once, and again after a change
+        subject = Subject(full_name(pod.metadata), self._candidate_signal(history, before, replacement))
+        return _controller_key(pod), subject
+
+    def _candidate_signal(self, history: History[Pod], before: str, replacement: Replacement) -> Signal:
+        def observe(version: Version[Pod]) -> Observation:
+            pod, node = version.object, node_of(version.object)
+            ready = pod_condition(pod, "Ready")
+            exists = not version.is_deleted and pod.metadata.deletion_timestamp is None and not is_finished(pod)
+            is_ready = ready is not None and ready.status == "True"
+            matches = (
+                exists
+                and (is_ready or not replacement.ready)
+                and (replacement.node is None or (bool(node) and (node == before) is (replacement.node == "same")))
+                and (replacement.zone is None or self._in_zone(node, before, replacement.zone))
+            )
+            return matches, f"its replacement is {'' if is_ready and exists else 'not '}ready on {node or 'no node'}"
+
+        first = Sample(float("-inf"), False, None, _NOT_REPLACED)
+        signal = Signal(tuple(changes((first, *from_history(history.peek(), observe).samples))))
+        created = history.first
+        if created.earliest < self.moment and created.t - created.earliest > USUAL_LAG:  # it may be from before
+            text = "a pod that may be its replacement was received late"
+            unsure = (structs.replace(s, value=None, observation=text) if s.value else s for s in signal.samples)
+            return Signal(tuple(unsure))
+        return signal
+
+    def _in_zone(self, node: str, before: str, zone: str) -> bool:
+        new, old = self._zone(node), self._zone(before)
+        if zone in ("same", "other"):
+            return bool(new and old) and (new == old) is (zone == "same")
+        return new == zone
+
+    def _zone(self, node: str) -> str:
+        history = self.timeline.nodes.get(node)
+        return (history.last.object.metadata.labels or {}).get(ZONE_LABEL, "") if history else ""
+
+
+def _count(new: Iterable[Subject], rank: int) -> Signal:
+    """Signal of whether there are ``rank`` of the new pods."""
+    none = Subject("", Signal((Sample(float("-inf"), False, None, _NOT_REPLACED),)))
+    count = combine(SubjectSet("", (none, *new), Quantifier.COUNT, rank))
+    described = (
+        structs.replace(s, observation=_NOT_REPLACED if s.value is False else s.observation) for s in count.samples
+    )
+    return Signal(tuple(described)).without_repetitions()
+
+
+def _controller_key(pod: Pod) -> tuple[str, str] | None:
+    """Key that a pod shares with its replacement: the controller, and in a StatefulSet the name."""
+    owner = controller_of(pod)
+    if owner is None:
+        return None
+    return controller_key(pod), pod.metadata.name if owner.kind == "StatefulSet" else ""

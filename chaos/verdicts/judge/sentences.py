@@ -1,0 +1,168 @@
+"""Sentences for people about verdicts: who, what, and within which time, in at most 15 words."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from chaos.core.assertion import ClaimAssertion
+from chaos.core.bound import parse_bound
+from chaos.core.claim import Claim, Names, format_seconds
+from chaos.core.experiment import Expectation, Until
+from chaos.core.registry import PluginRegistry
+from chaos.core.verdict import Status, Verdict
+from chaos.verdicts.judge.context import JudgeContext
+
+MAX_WORDS = 15
+_log = logging.getLogger(__name__)
+_AT_ONCE = 0.05  # seconds
+_DECIDED = (Status.HELD, Status.VIOLATED)
+
+
+class Part(Enum):
+    """Part of the experiment that an expectation is in: it decides the words for the time."""
+
+    STEADY = "steady"
+    METHOD = "method"
+    RECOVERY = "recovery"
+
+
+def with_sentences(
+    context: JudgeContext, expectations: Sequence[Expectation], verdicts: Sequence[Verdict], part: Part
+) -> tuple[Verdict, ...]:
+    """The verdicts on the expectations, in the same order, each with its sentence."""
+    targets = dict.fromkeys(context.experiment.spec.targets, ()) | dict(context.match_result.targets)
+    pairs = zip(expectations, verdicts, strict=True) if verdicts else ()
+    return tuple(
+        replace(verdict, sentence=sentence(expectation, verdict, context.registry, targets, part))
+        for expectation, verdict in pairs
+    )
+
+
+def sentence(
+    expectation: Expectation,
+    verdict: Verdict,
+    registry: PluginRegistry,
+    targets: Mapping[str, Sequence[str]],
+    part: Part = Part.METHOD,
+) -> str:
+    """The sentence for a verdict, without a full stop; from the expectation's name if the assertion has no words."""
+    names = Names(targets, verdict.subjects if verdict.status is Status.VIOLATED else (), expectation.name or "")
+    clause, statement = _clause(expectation, verdict, registry, names)
+    prefix = "" if verdict.status in _DECIDED else "unknown whether "
+    times = _times(expectation, verdict, part)
+    candidates = [f"{prefix}{clause}{time}" for time in (*times, "")]
+    if statement:
+        candidates = [f"{text}: {statement}" for text in candidates]
+    return shorten(next((text for text in candidates if len(text.split()) <= MAX_WORDS), candidates[-1]))
+
+
+def shorten(text: str) -> str:
+    """``text`` as a sentence: on one line, beginning with a capital, cut to 15 words, without a full stop."""
+    words = text.split()
+    cut = f"{' '.join(words[:MAX_WORDS])}…" if len(words) > MAX_WORDS else " ".join(words)
+    return f"{cut[:1].upper()}{cut[1:]}".rstrip(".")
+
+
+def _clause(expectation: Expectation, verdict: Verdict, registry: PluginRegistry, names: Names) -> tuple[str, str]:
+    """The clause without its time, and the statement that follows it if the clause does not have it."""
+    claim, is_inverted, statement = _claim(expectation, registry, names), expectation.never is not None, ""
+    if claim is None:
+        claim, is_inverted = _generic_claim(names), False
+        statement = _statement(expectation, registry)
+    elif expectation.order:
+        is_inverted = False
+    is_failure = (verdict.status is Status.VIOLATED) is not (is_inverted and verdict.status in _DECIDED)
+    return claim.fails if is_failure else claim.holds, statement
+
+
+def _claim(expectation: Expectation, registry: PluginRegistry, names: Names) -> Claim | None:
+    if expectation.order:
+        number = f"{len(expectation.order)} expectations"
+        return Claim(f"{number} came true in their order", f"{number} did not come true in their order")
+    assertion = registry.assertions.get(expectation.assert_ or "")
+    if not isinstance(assertion, ClaimAssertion):
+        return None
+    try:
+        return assertion.claim(assertion.params.model_validate(expectation.with_), names)
+    except Exception:  # noqa: BLE001 - a bug in words must not end the run
+        _log.exception("describing %r failed", expectation.title)
+        return None
+
+
+def _generic_claim(names: Names) -> Claim:
+    where = f" on {names.one_affected()}" if names.one_affected() else ""
+    return Claim(f"as expected{where}", f"not as expected{where}")
+
+
+def _statement(expectation: Expectation, registry: PluginRegistry) -> str:
+    """The name of the expectation; without one, what the assertion is about."""
+    if expectation.name:
+        return expectation.name
+    assertion = registry.assertions.get(expectation.assert_ or "")
+    summary = assertion.summary if assertion else f"assertion {expectation.assert_}"
+    return f"never: {summary}" if expectation.never is not None else summary
+
+
+def _times(expectation: Expectation, verdict: Verdict, part: Part) -> Iterator[str]:
+    """Words for the time, each after a space or a comma, the most complete first."""
+    if part is Part.STEADY:
+        yield " before the first step"
+    elif part is Part.RECOVERY:
+        yield f" again within {format_seconds(verdict.bound)}" if verdict.bound is not None else " again"
+    elif expectation.within is not None:
+        hold = _written(expectation.for_)
+        hold_text = "" if hold is None else f", for {format_seconds(hold)}"
+        bound = verdict.bound if verdict.bound is not None else _written(expectation.within)
+        within = " in time" if bound is None else f" within {format_seconds(bound)}"
+        yield f"{within}{hold_text}"
+        yield within
+    else:
+        yield from _throughout_times(expectation, verdict)
+
+
+def _throughout_times(expectation: Expectation, verdict: Verdict) -> Iterator[str]:
+    until = expectation.never or expectation.always  # neither, of an abort condition: always
+    if expectation.order:
+        return
+    end, is_open = "", verdict.status not in _DECIDED
+    if isinstance(until, Until) and until.until:
+        moment = _moment(until.until)
+        end = f" before {moment}" if is_open or verdict.status is Status.VIOLATED else f" until {moment}"
+    elif isinstance(until, Until):
+        seconds = verdict.bound if verdict.bound is not None else _written(until.for_)
+        word = "within" if is_open and expectation.never is not None else "for"
+        end = "" if seconds is None else f" {word} {format_seconds(seconds)}"
+    if verdict.status is not Status.VIOLATED:
+        yield end or " during the run"
+        return
+    yield from _violation_times(verdict, end)
+
+
+def _violation_times(verdict: Verdict, end: str) -> Iterator[str]:
+    """When it was violated, and until when it must not be."""
+    if verdict.at is None or verdict.start is None:
+        yield end
+        return
+    since = max(verdict.at - verdict.start, 0.0)
+    moment = "at once" if since < _AT_ONCE else f"after {format_seconds(since)}"
+    if end.startswith(" for "):
+        yield f" {moment} of {end.removeprefix(' for ')}"
+    elif end:
+        yield f"{end}, {moment}"
+    yield f" {moment}"
+
+
+def _moment(reference: str) -> str:
+    """``power-on``, ``the end of power-on``, or either with ``+ 90s``."""
+    head, plus, offset = reference.partition(" + ")
+    step = f"the end of {head[4:-1]}" if head.startswith("end(") and head.endswith(")") else head
+    return f"{step}{plus}{offset}"
+
+
+def _written(bound: str | None) -> float | None:
+    """Seconds of a bound without facts, None for any other."""
+    parsed = parse_bound(bound) if bound else None
+    return None if parsed is None or parsed.names else parsed.seconds(lambda _: None)

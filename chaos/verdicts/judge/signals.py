@@ -1,0 +1,109 @@
+"""Helpers of assertions: signals from histories and readings, text patterns, blind windows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from chaos.core.assertion import Undecidable
+from chaos.core.recording import BlindWindow
+from chaos.core.signal import Sample, Signal
+from chaos.core.timeline import History, Timeline, Version
+
+T = TypeVar("T")
+Observation = tuple[bool | None, str]
+
+
+def _check_pattern(text: str) -> str:
+    if len(text) > 1 and text.startswith("/") and text.endswith("/"):
+        try:
+            re.compile(text[1:-1])
+        except re.error as error:
+            raise ValueError(f"invalid regular expression {text!r}: {error}") from error
+    return text
+
+
+Pattern = Annotated[str, AfterValidator(_check_pattern), Field(description="a substring, or /a regular expression/")]
+
+
+def matches(pattern: str, text: str | None) -> bool:
+    """Whether the text contains the pattern: a substring, or between slashes a regular expression."""
+    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+        return re.search(pattern[1:-1], text or "") is not None
+    return pattern in (text or "")
+
+
+def version_sample(version: Version[Any], value: bool | None, text: str) -> Sample:
+    """The sample of a version: it happened after the last proof that its watch was current."""
+    return Sample(min(version.t, version.latest), value, version.seq, text, version.earliest, version.order)
+
+
+def from_history(history: Iterable[Version[T]], observe: Callable[[Version[T]], Observation]) -> Signal:
+    """Make a signal with one sample per version; a version whose state is unknown is unknown."""
+    samples = []
+    for version in history:
+        value, text = (None, "last state not observed") if version.final_state_unknown else observe(version)
+        samples.append(version_sample(version, value, text))
+    return Signal(tuple(samples))
+
+
+def mask(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
+    """Make the signal unknown where versions may be lost, in blind windows of the sources, and after their last proof.
+
+    ``uid``: of the only object that the signal is about.
+    """
+    return mask_unproven(mask_blind(signal, timeline, *sources, uid=uid), timeline, *sources, uid=uid)
+
+
+def mask_blind(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
+    """Make the signal unknown in blind windows of the sources."""
+    return signal.mask(b for b in timeline.blind_windows if b.hides(uid) and any(map(b.covers, sources)))
+
+
+def mask_unproven(signal: Signal, timeline: Timeline, *sources: str, uid: str = "") -> Signal:
+    """Make the signal unknown after the last proof of the sources, which each judgement finds later."""
+    until, source = min(((timeline.currency.until(s, uid), s) for s in sources), default=(math.inf, ""))
+    return signal.mask_lag(until, source)
+
+
+def mask_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
+    """Make the signal unknown in blind windows of pods, before the first observation of any pod, and after their proof.
+
+    Raises Undecidable without any observation: then the absence of pods is unknown, too.
+    """
+    return mask_unproven(mask_unseen_pods(signal, timeline, uid), timeline, "pods", uid=uid)
+
+
+def mask_unseen_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
+    """Make the signal unknown in blind windows of pods, and before the first observation of any pod.
+
+    Raises Undecidable without any observation.
+    """
+    if not timeline.pods:
+        raise Undecidable("no pods were observed")
+    first = next(iter(timeline.pods.values()))  # entries are in order of time
+    return mask_blind(_mask_unwatched(first.first_time, signal, "pods"), timeline, "pods", uid=uid)
+
+
+def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
+    """Make the signal unknown as ``mask`` does, and before ``first``, the first observation of the source."""
+    return mask(_mask_unwatched(first, signal, source), timeline, source)
+
+
+def _mask_unwatched(first: float, signal: Signal, source: str) -> Signal:
+    return signal.mask([BlindWindow(float("-inf"), first, "not watched yet", source)])
+
+
+def mask_late(signal: Signal, timeline: Timeline, *sources: str) -> Signal:
+    """Make the signal unknown where changes came late: for signals whose times are taken as exact."""
+    return signal.mask(b for source in sources for b in timeline.currency.late_windows(source))
+
+
+def uid_of(history: History[Any] | None) -> str:
+    """The uid of the object, "" if it had several, or was deleted: another of the same name may follow it."""
+    uids = {version.object.metadata.uid for version in history or ()}
+    return uids.pop() if history and len(uids) == 1 and not history.is_deleted else ""

@@ -1,0 +1,93 @@
+"""Observer plug-ins: what is built for which experiment, and plug-ins of other distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from chaos.app.observer_setup import observer_plugins
+from chaos.cluster.observers.plugin import ObserverContext
+from chaos.core import registry
+from chaos.core.errors import PluginError, Refused
+from chaos.core.ports import Observer
+from tests.kit.fakes import FakeClock
+
+
+class HeartbeatPlugin:
+    """A plug-in of another distribution."""
+
+    def __init__(self, name: str = "heartbeat") -> None:
+        self.name = name
+
+    def build(self, context: ObserverContext) -> Sequence[Observer]:
+        return []
+
+
+def context(**given: Any) -> ObserverContext:
+    """A context for plug-ins that build nothing, or refuse to."""
+    spec = SimpleNamespace(probes=[], queries=[])
+    values: dict[str, Any] = {
+        "api": SimpleNamespace(component=None),
+        "clock": FakeClock(),
+        "cluster": SimpleNamespace(nodes=SimpleNamespace(node=None), health=None),
+        "hosts": None,
+        "experiment": SimpleNamespace(spec=spec),
+        "inventory": SimpleNamespace(cluster=None, prometheus=None),
+        "plan": SimpleNamespace(namespace=""),
+        "nodes": ["n1"],
+        "reachable": ["n1"],
+        "facts": ["boot-id"],
+        "sources": frozenset(),
+        "read_secret": None,
+    }
+    return cast("ObserverContext", SimpleNamespace(**values | given))
+
+
+def external(monkeypatch: pytest.MonkeyPatch, plugin: HeartbeatPlugin) -> None:
+    monkeypatch.setattr(
+        registry, "_external", lambda group: [("x", plugin)] if group == registry.Group.OBSERVERS else []
+    )
+
+
+def test_every_run_has_observers_of_hosts_and_kubelets() -> None:
+    built = {
+        name: [observer.name for observer in plugin.build(context())] for name, plugin in observer_plugins().items()
+    }
+    assert built == {
+        "controller-manager": [],
+        "hosts": ["hosts"],
+        "kubelet-metrics": ["metrics"],
+        "probes": [],
+        "prometheus": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("controller-manager", {"sources": frozenset({"controller-manager"})}, "no controllerManager in the inventory"),
+        (
+            "prometheus",
+            {"experiment": SimpleNamespace(spec=SimpleNamespace(queries=["up"]))},
+            "no prometheus in the inventory",
+        ),
+    ],
+)
+def test_a_source_that_the_inventory_lacks_is_refused(name: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        observer_plugins()[name].build(context(**given))
+
+
+def test_a_plug_in_of_another_distribution_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    external(monkeypatch, HeartbeatPlugin())
+    assert "heartbeat" in observer_plugins()
+
+
+@pytest.mark.parametrize("name", ["hosts", "prometheus"])
+def test_a_plug_in_with_the_name_of_another_is_an_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    external(monkeypatch, HeartbeatPlugin(name))
+    with pytest.raises(PluginError, match=f"duplicate plug-in name '{name}'"):
+        observer_plugins()

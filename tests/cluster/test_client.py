@@ -1,0 +1,318 @@
+"""Access to an API server and kubelets over real TLS on loopback."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import re
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos.cluster import client
+from chaos.cluster.client import connect
+from chaos.cluster.cluster_info import cluster_uid, server_is_loopback, server_version
+from chaos.cluster.errors import KubeRejected, KubeUnreachable
+from chaos.core.errors import BadInput, Exit, NodefallError
+from tests.kit.misbehaving import KubeServer, kubeconfig, plain_api, serving
+from tests.kit.tls_authority import DAY, NOW, Authority
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path, "cluster")
+
+
+def test_requests_carry_the_token_and_return_every_status(tmp_path: Path, authority: Authority) -> None:
+    state = KubeServer()
+    state.answers["/version"] = (200, b'{"gitVersion":"v1.36.2"}')
+    state.answers["/api/v1/namespaces/kube-system"] = (200, b'{"metadata":{"uid":"6f0c"}}')
+    state.answers["/full"] = (503, b"busy")
+    with serving(state, authority.server()) as port:
+        file = kubeconfig(
+            tmp_path,
+            f"https://127.0.0.1:{port}",
+            {"token": "secret"},
+            **{"certificate-authority": str(authority.file)},
+        )
+        api = connect(str(file), "test")
+        assert (server_version(api), cluster_uid(api), server_is_loopback(api)) == ("v1.36.2", "6f0c", True)
+        assert api.request("GET", "/full", {"a": "x y"}).status == 503
+        assert api.request("POST", "/nowhere", body={"a": 1}, content_type="application/merge-patch+json").status == 404
+        assert api.request("POST", "/nowhere?force=true", body={"a": 1}).status == 404
+        state.answers["/readyz"] = (503, b"")
+        with pytest.raises(KubeRejected, match="503"):
+            api.probe(5)
+    assert all(headers["authorization"] == "Bearer secret" for headers in state.headers)
+    assert ("/full", {"a": "x y"}) in state.requests
+    assert ("/nowhere", {"fieldManager": "nodefall"}) in state.requests
+    assert ("/nowhere", {"force": "true", "fieldManager": "nodefall"}) in state.requests
+    assert state.headers[-3]["content-type"] == "application/merge-patch+json"
+
+
+@pytest.mark.parametrize(
+    ("ends", "address", "known", "kind", "part", "hint"),
+    [
+        (NOW - DAY, "127.0.0.1", True, "tls", "expired", "renew"),
+        (NOW + DAY, "127.0.0.9", True, "tls", "mismatch", "tls-server-name"),
+        (NOW + DAY, "127.0.0.1", False, "tls", "issuer", "certificate-authority"),
+    ],
+)
+def test_certificates_that_are_not_accepted(
+    tmp_path: Path,
+    authority: Authority,
+    ends: datetime.datetime,
+    address: str,
+    known: bool,
+    kind: str,
+    part: str,
+    hint: str,
+) -> None:
+    state = KubeServer()
+    trusted = authority if known else Authority(tmp_path, "stranger")
+    with serving(state, authority.server(ends, address)) as port:
+        file = kubeconfig(
+            tmp_path, f"https://127.0.0.1:{port}", {"token": "secret"}, **{"certificate-authority": str(trusted.file)}
+        )
+        with pytest.raises(KubeUnreachable, match=part) as caught:
+            connect(str(file)).request("GET", "/version")
+    assert (caught.value.kind, caught.value.sent, hint in caught.value.hint) == (kind, False, True)
+    assert state.headers == [], "nothing was sent to an unverified peer"
+
+
+def test_a_kubelet_must_prove_its_identity(tmp_path: Path, authority: Authority) -> None:
+    state = KubeServer()
+    state.answers["/metrics"] = (200, b"x 1\n")
+    own = Authority(tmp_path, "kubelet")
+    user = {"token": "secret"}
+    file = str(kubeconfig(tmp_path, "https://127.0.0.1:1", user, **{"certificate-authority": str(authority.file)}))
+    with serving(state, own.server()) as port:
+        with pytest.raises(KubeUnreachable) as caught:
+            connect(file).kubelet("127.0.0.1", port, "/metrics")
+        assert caught.value.kind == "tls"
+        assert state.headers == []
+        assert connect(file, kubelet_ca=str(own.file)).kubelet("127.0.0.1", port, "/metrics").body == b"x 1\n"
+        assert state.headers[0]["authorization"] == "Bearer secret"
+
+
+def test_a_component_must_prove_its_identity(tmp_path: Path, authority: Authority) -> None:
+    state = KubeServer()
+    state.answers["/metrics"] = (200, b"x 1\n")
+    own = Authority(tmp_path, "component")
+    trusted = {"certificate-authority": str(authority.file)}
+    file = str(kubeconfig(tmp_path, "https://127.0.0.1:1", {"token": "secret"}, **trusted))
+    with serving(state, own.server()) as port:
+        url = f"https://127.0.0.1:{port}/metrics"
+        with pytest.raises(KubeUnreachable) as caught:
+            connect(file).component(url)
+        assert caught.value.kind == "tls"
+        assert "controllerManager.ca" in caught.value.hint
+        assert state.headers == []
+        assert connect(file, component_ca=str(own.file)).component(url).body == b"x 1\n"
+        assert state.headers[0]["authorization"] == "Bearer secret"
+    with serving(state, authority.server()) as port:
+        assert connect(file).component(f"https://127.0.0.1:{port}/metrics").status == 200
+
+
+def test_a_self_signed_kubelet_certificate_is_verified_by_its_host(tmp_path: Path, authority: Authority) -> None:
+    """As kind's: the certificate names the host, and not the address that it is reached at."""
+    state = KubeServer()
+    state.answers["/configz"] = (200, b"{}")
+    own, other = Authority(tmp_path, "kubelet"), Authority(tmp_path, "other")
+    certificates: list[str | NodefallError] = [
+        NodefallError("no session"),
+        other.file.read_text(),
+        own.file.read_text(),
+    ]
+    requested: list[str] = []
+
+    def certificate(address: str) -> str:
+        requested.append(address)
+        answer = certificates.pop(0)
+        if isinstance(answer, NodefallError):
+            raise answer
+        return answer
+
+    user = {"token": "secret"}
+    file = str(kubeconfig(tmp_path, "https://127.0.0.1:1", user, **{"certificate-authority": str(authority.file)}))
+    with serving(state, own.server(address="192.0.2.7")) as port:
+        api = connect(file)
+        api.set_kubelet_certificate_source(certificate)
+        for why in ("cannot be read on its host: no session", "certificate is not accepted"):
+            with pytest.raises(KubeUnreachable, match=why) as caught:
+                api.kubelet("127.0.0.1", port, "/configz")
+            assert (caught.value.kind, state.headers) == ("tls", [])
+        for _ in range(2):
+            assert api.kubelet("127.0.0.1", port, "/configz").body == b"{}"
+    assert (requested, certificates) == (["127.0.0.1"] * 3, []), "a known certificate is not read again"
+    assert state.headers[0]["authorization"] == "Bearer secret"
+
+
+def test_causes_of_no_response(tmp_path: Path) -> None:
+    state = KubeServer()
+    with serving(state) as port:
+        api = plain_api(tmp_path, port)
+        state.closing = True
+        with pytest.raises(KubeUnreachable) as reset:
+            api.request("POST", "/x", body={})
+        state.closing = False
+        state.flowing.clear()
+        with pytest.raises(KubeUnreachable) as late:
+            api.request("GET", "/x", timeout=0.2)
+    with pytest.raises(KubeUnreachable) as refused:
+        plain_api(tmp_path, port).request("GET", "/x")
+    with pytest.raises(KubeUnreachable) as dns:
+        connect(str(kubeconfig(tmp_path, "http://nowhere.invalid:1"))).request("GET", "/x")
+    found = [(e.value.kind, e.value.sent) for e in (reset, late, refused, dns)]
+    assert found == [("reset", True), ("timeout", True), ("refused", False), ("dns", False)]
+    assert [path for path, _ in state.requests].count("/x") == 2, "a write is never sent twice"
+
+
+def test_a_port_that_does_not_speak_tls(tmp_path: Path) -> None:
+    with serving(KubeServer()) as port:
+        api = connect(str(kubeconfig(tmp_path, f"https://127.0.0.1:{port}", {"token": "x"})))
+        with pytest.raises(KubeUnreachable) as caught:
+            api.request("GET", "/version")
+    assert caught.value.kind == "tls"
+    assert "port serves https" in caught.value.hint
+
+
+def test_a_401_reloads_the_token_file(tmp_path: Path) -> None:
+    state = KubeServer()
+    token = tmp_path / "token"
+    token.write_text("old")
+    with serving(state) as port:
+        api = connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", {"tokenFile": str(token)})))
+        state.answers["/x"] = (401, b"{}")
+        token.write_text("new")
+        api._loaded_at = float("-inf")  # as if it had been read long ago
+        assert api.request("GET", "/x").status == 401
+        api.request("GET", "/x")
+    assert [h["authorization"] for h in state.headers] == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
+    state = KubeServer()
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "fresh"},
+    }
+    plugin = tmp_path / "plugin"
+    plugin.write_text(f"#!{sys.executable}\nprint({json.dumps(json.dumps(credential))})\n")
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    user = {"exec": {"apiVersion": credential["apiVersion"], "command": str(plugin), "interactiveMode": "Never"}}
+    with serving(state) as port:
+        connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", user))).request("GET", "/readyz")
+    assert state.headers[0]["authorization"] == "Bearer fresh"
+
+
+def test_a_token_that_expires_is_renewed_but_not_checked_for_each_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plug-in counts its calls; its tokens expire soon, so that the client runs it whenever it looks."""
+    state = KubeServer()
+    expires = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    version = "client.authentication.k8s.io/v1"
+    status = f'{{"token": "t%d", "expirationTimestamp": "{expires}"}}'
+    answer = f'{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {status}}}'
+    count, plugin = tmp_path / "count", tmp_path / "plugin"
+    program = "count.write_text(count.read_text() + '.') if count.exists() else count.write_text('.')"
+    imports = f"import pathlib; count = pathlib.Path({str(count)!r})"
+    plugin.write_text(f"#!{sys.executable}\n{imports}\n{program}\nprint({answer!r} % len(count.read_text()))\n")
+    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
+    monkeypatch.setattr(client, "_CREDENTIALS_PERIOD", 60.0)
+    with serving(state) as port:
+        api = connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", user)))
+        for _ in range(3):
+            api.request("GET", "/readyz")
+        monkeypatch.setattr(client, "_CREDENTIALS_PERIOD", 0.0)
+        api.request("GET", "/readyz")
+    tokens = [headers["authorization"] for headers in state.headers]
+    assert len(set(tokens[:3])) == 1
+    assert tokens[3] != tokens[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "part"),
+    [
+        ("", None, "empty"),
+        ("[1, 2", None, "cannot be read as a kubeconfig"),
+        ("just text", None, "cannot be read as a kubeconfig"),
+        ("clusters: []\ncontexts: []\n", None, "current-context"),
+        (None, "tost", "did you mean 'test'"),
+        (None, "quite-another", "it has test"),
+    ],
+)
+def test_bad_kubeconfigs(tmp_path: Path, text: str | None, context: str | None, part: str) -> None:
+    file = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        connect(str(file), context)
+    assert caught.value.code is Exit.USAGE
+    assert part in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_files_that_are_missing(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such kubeconfig"):
+        connect(str(tmp_path / "none"))
+    file = kubeconfig(tmp_path, "https://127.0.0.1:1", {"token": "x"}, **{"certificate-authority": "gone.crt"})
+    with pytest.raises(BadInput, match=r"gone\.crt"):
+        connect(str(file))
+    with pytest.raises(BadInput, match="no such file"):
+        connect(str(kubeconfig(tmp_path, "http://127.0.0.1:1")), kubelet_ca=str(tmp_path / "none.crt"))
+    with pytest.raises(BadInput, match="there is no such file"):
+        connect(str(kubeconfig(tmp_path, "http://127.0.0.1:1")), component_ca=str(tmp_path / "none.crt"))
+
+
+def test_a_user_without_credentials(tmp_path: Path) -> None:
+    with pytest.raises(NodefallError, match="no credentials"):
+        connect(str(kubeconfig(tmp_path, "https://127.0.0.1:1")))
+
+
+def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
+    state = KubeServer()
+    state.answers["/version"] = (200, b"<html>")
+    state.answers["/api/v1/namespaces/kube-system"] = (403, b'{"message":"not you"}')
+    with serving(state) as port:
+        api = plain_api(tmp_path, port)
+        with pytest.raises(NodefallError, match="invalid response"):
+            server_version(api)
+        with pytest.raises(KubeRejected, match="403 not you") as caught:
+            cluster_uid(api)
+    assert "rbac" in caught.value.hint
+
+
+def test_an_endless_response_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.cluster.pools._MAX_BODY_BYTES", 1 << 20)
+    state = KubeServer()
+    state.answers["/version"] = (200, b" " * (3 << 20))
+    with serving(state) as port, pytest.raises(KubeRejected, match="longer than 1 MiB"):
+        server_version(plain_api(tmp_path, port))
+
+
+def test_what_is_not_loopback(tmp_path: Path) -> None:
+    for server in ("http://192.0.2.1:6443", "http://nowhere.invalid"):
+        assert not server_is_loopback(connect(str(kubeconfig(tmp_path, server))))
+    file = kubeconfig(tmp_path, "http://127.0.0.1:1", None, **{"proxy-url": "http://192.0.2.1:3128"})
+    assert not server_is_loopback(connect(str(file)))
+
+
+def test_every_request_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    state = KubeServer()
+    state.answers["/version"] = (200, b"{}")
+    caplog.set_level(logging.DEBUG, "chaos.cluster")
+    with serving(state) as port:
+        api = plain_api(tmp_path, port)
+        api.request("GET", "/version")
+        with pytest.raises(KubeUnreachable):
+            plain_api(tmp_path, 1).request("GET", "/version")
+    good, bad = [record.getMessage() for record in caplog.records if record.name == "chaos.cluster.pools"]
+    assert re.fullmatch(rf"GET http://127.0.0.1:{port}/version: 200 in \d\.\d+ s", good)
+    assert re.fullmatch(r"GET http://127.0.0.1:1/version failed after \d\.\d+ s: .*connection refused", bad)

@@ -1,0 +1,61 @@
+"""Factors of deadlines, and the bounds that they extend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaos.core.bound import parse_bound
+from chaos.core.factor import parse_factor
+
+
+@pytest.mark.parametrize(
+    ("text", "factor"), [(1, 1.0), (2, 2.0), (1.5, 1.5), ("3x", 3.0), ("1.5x", 1.5), ("2", 2.0), ("100x", 100.0)]
+)
+def test_factors(text: Any, factor: float) -> None:
+    assert parse_factor(text) == factor
+
+
+@pytest.mark.parametrize(
+    "text", [0, 0.5, -2, "0.9x", "-2x", "x", "", "3 x", "x3", "3xx", "1e3", "nan", "inf", 101, True, None, [], "٣x"]
+)
+def test_no_factors(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"is not a factor from 1 to 100; write it like 2 or 1\.5x"):
+        parse_factor(text)
+
+
+FACTS = {"controller.nodeMonitorGracePeriod": 50.0, "toleration(unreachable)": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("bound", "scaled"),
+    [
+        ("10s", 20.0),
+        ("1m30s", 180.0),
+        ("controller.nodeMonitorGracePeriod", 50.0),
+        ("controller.nodeMonitorGracePeriod + 15s", 80.0),
+        ("15s + toleration(unreachable)", 330.0),
+        ("controller.nodeMonitorGracePeriod - 11s + 40s", 119.0),
+        ("20s - 5s", 35.0),
+    ],
+)
+def test_only_durations_that_are_added_are_scaled(bound: str, scaled: float) -> None:
+    assert parse_bound(bound).scaled(2).seconds(FACTS.get) == scaled
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("+-"), st.sampled_from(["5s", "250ms", *FACTS])), max_size=5),
+    st.floats(1, 100),
+    st.floats(1, 100),
+)
+def test_a_larger_factor_never_gives_an_earlier_deadline(terms: list[tuple[str, str]], one: float, two: float) -> None:
+    bound = parse_bound("10s" + "".join(f" {sign} {term}" for sign, term in terms))
+    small, large = (bound.scaled(factor).seconds(FACTS.get) for factor in sorted((one, two)))
+    written = bound.seconds(FACTS.get)
+    assert written is not None
+    assert small is not None
+    assert large is not None
+    assert written <= small <= large

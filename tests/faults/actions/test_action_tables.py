@@ -1,0 +1,170 @@
+"""Commands, refusals and undo of each action, and the contract of all actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import ValidationError
+
+from chaos.core.action import Target, Undo
+from chaos.core.errors import Unsupported
+from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, describe, prepare
+from tools.action_pages import prepare_example
+
+UP = "preparing-for-shutdown is b false"
+
+# action, with, node -> commands
+SENT = [
+    ("poweroff", {}, NODE, ["systemctl poweroff"]),
+    ("poweroff", {"force": True}, NODE, ["systemctl poweroff --force --force"]),
+    ("reboot", {}, BARE, ["systemctl reboot"]),
+    ("power-cut", {}, NODE, ["power off"]),
+    ("power-on", {}, NODE, ["power on"]),
+    ("cancel-shutdown", {}, BARE, ["shutdown -c"]),
+    (
+        "schedule-shutdown",
+        {"in": "2m"},
+        BARE,
+        ["shutdown -P +2"],
+    ),
+    ("schedule-shutdown", {"fires": True}, NODE, ["shutdown -P +1"]),
+    (
+        "prepare-for-shutdown",
+        {"active": True},
+        NODE,
+        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b true"],
+    ),
+    (
+        "prepare-for-shutdown",
+        {"active": False},
+        BARE,
+        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"],
+    ),
+]
+# action, with, node -> part of the refusal
+REFUSED = [
+    ("poweroff", {}, BARE, "could not be powered on again"),
+    ("power-cut", {}, BARE, "no power control"),
+    ("power-on", {}, BARE, "no power control"),
+    ("schedule-shutdown", {"fires": True}, BARE, "could not be powered on again"),
+    ("prepare-for-shutdown", {"active": True}, STATIC, "static pods (etcd-n1)"),
+]
+INVALID = [
+    ("poweroff", {"now": True}),
+    ("schedule-shutdown", {"in": "90s"}),
+    ("schedule-shutdown", {"in": "0s"}),
+    ("schedule-shutdown", {"in": "soon"}),
+    ("prepare-for-shutdown", {}),
+    ("prepare-for-shutdown", {"active": "perhaps"}),
+    ("partition", {"from": "the-moon"}),
+]
+# action, with, node -> undo steps as "command unless check", proofs
+UNDONE = [
+    (
+        "poweroff",
+        {},
+        NODE,
+        ["power on unless machine is on"],
+        ["machine is on", UP, "node-ready is True"],
+    ),
+    ("reboot", {}, BARE, [], [UP, "node-ready is True"]),
+    ("power-on", {}, NODE, [], []),
+    (
+        "prepare-for-shutdown",
+        {"active": True},
+        NODE,
+        [
+            (
+                "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false "
+                "unless node-ready is True"
+            ),
+            "systemctl restart k3s.service unless inhibitor-kubelet is True",
+        ],
+        ["node-ready is True", "inhibitor-kubelet is True"],
+    ),
+    (
+        "schedule-shutdown",
+        {},
+        BARE,
+        ['shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615'],
+        [
+            'scheduled-shutdown is (st) "" 18446744073709551615',
+            "preparing-for-shutdown is b false",
+            "node-ready is True",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "node", "commands"), SENT)
+def test_commands(name: str, given: dict[str, Any], node: Target, commands: list[str]) -> None:
+    assert [str(c) for c in ACTIONS[name].inject(prepare(name, given, node))] == commands
+
+
+@pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
+def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> None:
+    with pytest.raises(Unsupported) as refused:
+        prepare(name, given, node)
+    assert why in refused.value.message
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(("name", "given"), INVALID)
+def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ACTIONS[name].params.model_validate(given)
+
+
+@pytest.mark.parametrize(("name", "given", "node", "steps", "proof"), UNDONE)
+def test_undo(name: str, given: dict[str, Any], node: Target, steps: list[str], proof: list[str]) -> None:
+    undo = ACTIONS[name].undo(prepare(name, given, node))
+    assert [f"{s.command} unless {s.unless}" for s in undo.steps] == steps
+    assert [str(c) for c in undo.proof] == proof
+
+
+def test_a_failsafe_timer_cancels_a_scheduled_shutdown_unless_it_may_fire() -> None:
+    cancelled = describe("schedule-shutdown", {"in": "2m"}, BARE)
+    assert (cancelled.failsafe, cancelled.disarm) == ("nodefall-run-step after 115s: shutdown -c", "nodefall-run-step")
+    fires = describe("schedule-shutdown", {"fires": True}, NODE)
+    assert (fires.failsafe, fires.disarm) == ("", "")
+
+
+@pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
+def test_state_and_undo_survive_json(name: str, given: dict[str, Any], node: Target) -> None:
+    """Undo after a crash has only what was written down."""
+    action = ACTIONS[name]
+    state = prepare(name, given, node)
+    decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
+    assert decoded == state
+    undo = action.undo(state)
+    assert action.undo(decoded) == undo
+    assert msgspec.json.decode(msgspec.json.encode(undo), type=Undo) == undo
+
+
+@pytest.mark.parametrize("name", sorted(ACTIONS))
+def test_every_action_is_described(name: str) -> None:
+    action = ACTIONS[name]
+    assert action.summary
+    assert f"action: {name}" in action.example
+    assert action.proofs, "an action without proof could count as done without having happened"
+    assert not all(proof.weak for proof in action.proofs)
+
+
+@pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
+def test_every_undo_step_is_harmless_twice(name: str, given: dict[str, Any], node: Target) -> None:
+    """Each step has a check that makes it unnecessary, so that a second undo sends nothing."""
+    assert all(step.unless is not None for step in ACTIONS[name].undo(prepare(name, given, node)).steps)
+
+
+@pytest.mark.parametrize("name", sorted(ACTIONS))
+def test_the_state_of_every_example_is_a_frozen_record_that_survives_json(name: str) -> None:
+    action = ACTIONS[name]
+    state = prepare_example(action)
+    assert isinstance(state, action.state)
+    assert action.state.__struct_config__.frozen
+    decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
+    assert decoded == state
+    assert action.undo(decoded) == action.undo(state)
+    assert action.inject(decoded) == action.inject(state)

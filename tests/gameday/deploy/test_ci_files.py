@@ -1,0 +1,121 @@
+"""deploy/ci: what a CI service runs. Its syntax by the services' own schemas, and the commands by running them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from chaos.cli.kind.command import down_command, up_command
+from tests.kit.processes import plugin_options
+
+ROOT = Path(__file__).parents[3]
+CI = ROOT / "deploy" / "ci"
+GITHUB, GITLAB = CI / "github-actions.yaml", CI / "gitlab-ci.yml"
+SCHEMAS = [(GITHUB, ["vendor.github-workflows"]), (GITLAB, ["vendor.gitlab-ci", "--data-transform=gitlab-ci"])]
+
+
+class Loader(yaml.BaseLoader):
+    """All scalars are text, as ``on`` is a key; GitLab's tag is a tuple."""
+
+
+Loader.add_constructor("!reference", lambda loader, node: tuple(item.value for item in node.value))
+
+
+def read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader)  # noqa: S506 - makes text only
+    return document
+
+
+def scripts(path: Path) -> Iterator[str]:
+    """Every shell script, those of GitLab as a job has them: one line after the other."""
+    document = read(path)
+    if path == GITHUB:
+        yield from (step["run"] for step in document["jobs"]["experiments"]["steps"] if "run" in step)
+        return
+    for job in (value for value in document.values() if isinstance(value, dict)):
+        for part in ("before_script", "script", "after_script"):
+            if part in job:
+                yield "\n".join(line for line in job[part] if isinstance(line, str))
+
+
+@pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=["github", "gitlab"])
+def test_schema(path: Path, schema: list[str]) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_actionlint() -> None:
+    if not shutil.which("actionlint"):
+        pytest.skip("there is no program actionlint")
+    done = subprocess.run(["actionlint", str(GITHUB)], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
+def test_scripts_are_shell(path: Path) -> None:
+    for script in scripts(path):
+        done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, timeout=100, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), script
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
+def test_kind_is_called_as_it_is(path: Path) -> None:
+    lines = [line.split() for script in scripts(path) for line in script.splitlines() if "nodefall kind " in line]
+    for words in lines:
+        name, *arguments = words[words.index("kind") + 1 :]
+        {"up": up_command, "down": down_command}[name].make_context(name, [word.strip('"') for word in arguments])
+    assert {words[words.index("kind") + 1] for words in lines} == {"up", "down"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
+def test_the_lab_is_described_and_experiments_are_collected(tmp_path: Path, path: Path) -> None:
+    """The commands of the file, in a repository that has nothing but experiments."""
+    shutil.copytree(ROOT / "experiments" / "workloads", tmp_path / "experiments" / "workloads")
+    shutil.copy(ROOT / "experiments" / "cordon.yaml", tmp_path / "experiments")
+    wanted = [s for s in scripts(path) if "kind: Inventory" in s or "-m pytest" in s]
+    assert len(wanted) == 2
+    order = sorted(wanted, key=lambda script: "-m pytest" in script)
+    variables = {"EXPERIMENTS": "experiments", "CLUSTER": "lab"}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    options = " ".join(["--collect-only", "-qq", *plugin_options()])
+    bin_ = Path(sys.executable).parent
+    environment = {
+        **inherited,
+        **variables,
+        "PYTEST_ADDOPTS": options,
+        "PATH": f"{bin_}:{inherited['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        ["bash", "-e"],
+        input="\n".join(order),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "experiments/cordon.yaml::cordon" in done.stdout
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)
+def test_the_lab_is_the_default_and_artifacts_are_uploaded(path: Path) -> None:
+    document = read(path)
+    text = json.dumps(document)
+    chosen = document["on"]["workflow_dispatch"]["inputs"]["cluster"]["default"] if path == GITHUB else None
+    assert (chosen or document["variables"]["CLUSTER"]["value"]) == "lab"
+    for artifact in ("junit.xml", "reports/", "cache"):
+        assert artifact in text

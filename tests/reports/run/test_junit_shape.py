@@ -1,0 +1,104 @@
+"""JUnit report: the schema that CI systems accept, and the outcome of each verdict."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+from chaos.core.action import ProofStatus
+from chaos.core.result import RunResult, UndoResult
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
+from chaos.reports.run import junit
+
+Made = tuple[RunResult, Timeline]
+# Windyroad's JUnit.xsd: required attributes, allowed ones, and a pattern of the children, each followed by a space.
+SHAPE: dict[str, tuple[set[str], set[str], str]] = {
+    "testsuites": (set(), set(), "(testsuite )*"),
+    "testsuite": (
+        {"name", "timestamp", "hostname", "tests", "failures", "errors", "time", "package", "id"},
+        {"skipped"},
+        "properties (testcase )*system-out system-err ",
+    ),
+    "properties": (set(), set(), "(property )*"),
+    "property": ({"name", "value"}, set(), ""),
+    "testcase": ({"name", "classname", "time"}, set(), "((failure|error) )?"),
+    "failure": ({"type"}, {"message"}, ""),
+    "error": ({"type"}, {"message"}, ""),
+    "system-out": (set(), set(), ""),
+    "system-err": (set(), set(), ""),
+}
+
+
+def parse(made: Made) -> ET.Element:
+    return ET.fromstring(junit.render(*made))  # noqa: S314 (our own output)
+
+
+def outcome(case: ET.Element) -> str:
+    return " ".join(f"{child.tag}:{child.get('type')}" for child in case)
+
+
+def test_document_has_the_common_schema(recorded: Made) -> None:
+    for element in parse(recorded).iter():
+        required, allowed, children = SHAPE[element.tag]
+        assert required <= set(element.attrib) <= required | allowed
+        assert re.fullmatch(children, "".join(f"{child.tag} " for child in element)), element.tag
+
+
+def test_counts_and_times(recorded: Made) -> None:
+    suite = parse(recorded)[0]
+    cases = suite.findall("testcase")
+    assert suite.get("name") == "graceful-poweroff (simulated)"
+    assert suite.get("timestamp") == "2026-11-21T03:35:33"
+    assert int(suite.get("tests", "")) == len(cases) == 8
+    assert (suite.get("failures"), suite.get("errors")) == ("1", "1")
+    assert [c.get("classname") for c in cases][::3] == [
+        "nodefall.graceful-poweroff.steps",
+        "nodefall.graceful-poweroff.hypothesis",
+        "nodefall.graceful-poweroff.recovery",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (Status.HELD, ""),
+        (Status.VIOLATED, "failure:violated"),
+        (Status.INCONCLUSIVE, "error:inconclusive"),
+        (Status.PENDING, "error:inconclusive"),
+    ],
+)
+def test_verdicts(status: Status, expected: str, recorded: Made) -> None:
+    result, timeline = recorded
+    verdict = Verdict("pods end", "pods", status, "one did not", at=12.5, start=10.0)
+    changed = msgspec.structs.replace(result, steps=(), undo=(), steady_state=(), hypothesis=(verdict,), recovery=())
+    (case,) = parse((changed, timeline))[0].findall("testcase")
+    assert outcome(case) == expected
+    assert case.get("time") == "2.500"
+    if expected:
+        assert case[0].get("message") == "one did not"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(ProofStatus.PROVEN, ""), (ProofStatus.DISPROVEN, "error:unproven"), (ProofStatus.UNPROVEN, "error:unproven")],
+)
+def test_steps_must_be_proven(status: ProofStatus, expected: str, recorded: Made) -> None:
+    result, timeline = recorded
+    step = msgspec.structs.replace(result.steps[0], proof_status=status)
+    changed = msgspec.structs.replace(result, steps=(step,), undo=(), steady_state=(), hypothesis=(), recovery=())
+    (case,) = parse((changed, timeline))[0].findall("testcase")
+    assert case.get("name") == "power-off on ra-worker is proven"
+    assert outcome(case) == expected
+
+
+@pytest.mark.parametrize(("proven", "expected"), [(True, ""), (False, "error:undo pending")])
+def test_pending_undo_is_an_error(proven: bool, expected: str, recorded: Made) -> None:
+    result, timeline = recorded
+    undo = (UndoResult("cut", "partition", "ra-worker", proven, "no answer"),)
+    changed = msgspec.structs.replace(result, steps=(), undo=undo, steady_state=(), hypothesis=(), recovery=())
+    (case,) = parse((changed, timeline))[0].findall("testcase")
+    assert outcome(case) == expected

@@ -1,0 +1,168 @@
+"""workload-available, inhibitor-held, shutdown-metrics: a table of timelines each. A power-off of n1 begins at 10."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from chaos.core.experiment import Expectation
+from chaos.core.verdict import Status
+from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
+
+LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
+
+
+def web(ready: int = 3) -> Story:
+    return Story().node(0, "n1").workload(0, "web", ready)
+
+
+@pytest.mark.parametrize(
+    ("what", "filters", "story", "status"),
+    [
+        ("available", "", web(), HELD),
+        ("in time", "", web(2).workload(14, "web", 3), HELD),
+        ("too late", "", web(2).workload(16, "web", 3), VIOLATED),
+        ("too early", "", web(3).workload(9, "web", 2), VIOLATED),
+        ("never", "", web(2), VIOLATED),
+        ("one of two", "", web().workload(0, "db", 1, plural="statefulsets"), VIOLATED),
+        ("wrong object", "names: [web]", web(2).workload(14, "db", 3), VIOLATED),
+        ("only that name", "names: [web]", web().workload(0, "db", 1), HELD),
+        ("only that kind", "kinds: [Deployment]", web().workload(0, "db", 1, plural="statefulsets"), HELD),
+        ("a DaemonSet", "kinds: [DaemonSet]", web().workload(0, "agent", 2, plural="daemonsets"), VIOLATED),
+        ("another namespace", "", web().workload(0, "db", 1, namespace="other"), HELD),
+        ("old news", "", web(2).workload(0, "web", 3, generation=2, observed=1), VIOLATED),
+        ("deleted", "", web(2).workload(12, "web", 3, type_="DELETED"), VIOLATED),
+        ("scaled to nothing", "", Story().node(0, "n1").workload(0, "web", 0, wanted=0), HELD),
+        ("blind over the deadline", "", web(2).workload(16, "web", 3).blind(12, 16, "deployments"), INCONCLUSIVE),
+        ("blind of another kind", "", web(3).blind(0, 60, "statefulsets"), HELD),
+        ("empty set", "", Story().node(0, "n1"), INCONCLUSIVE),
+        ("a name that is not there", "names: [api]", web(), INCONCLUSIVE),
+    ],
+)
+def test_workload_available(what: str, filters: str, story: Story, status: Status) -> None:
+    verdict = ask(story, f"{{assert: workload-available, with: {{namespace: demo, {filters}}}, within: 5s}}")
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+def with_lock() -> Story:
+    return Story().node(0, "n1").host(5, "inhibitor-locks", LOCK)
+
+
+@pytest.mark.parametrize(
+    ("what", "story", "held", "status"),
+    [
+        ("in time", with_lock().host(14, "inhibitor-locks", LOCK), True, HELD),
+        ("too late", with_lock().host(10, "inhibitor-locks", []).host(16, "inhibitor-locks", LOCK), True, VIOLATED),
+        ("too early: read before the action", with_lock(), True, INCONCLUSIVE),
+        ("perhaps read before it", with_lock().host(14, "inhibitor-locks", LOCK, since=9.5), True, INCONCLUSIVE),
+        ("lost", with_lock().host(10.5, "inhibitor-locks", []), True, INCONCLUSIVE),  # unknown from 10 to 10.5
+        ("lock must be lost", with_lock().host(12, "inhibitor-locks", []), False, HELD),
+        ("another's lock", with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"who": "me"}]), True, VIOLATED),
+        (
+            "a lock on something else",
+            with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"what": "sleep"}]),
+            True,
+            VIOLATED,
+        ),
+        (
+            "a lock on several things",
+            with_lock().host(12, "inhibitor-locks", [LOCK[0] | {"what": "sleep:shutdown"}]),
+            True,
+            HELD,
+        ),
+        ("a lock that blocks", with_lock().host(10, "inhibitor-locks", [LOCK[0] | {"mode": "block"}]), True, VIOLATED),
+        ("another node's lock", with_lock().host(12, "inhibitor-locks", LOCK, node="n2"), True, INCONCLUSIVE),
+        (
+            "the next action",
+            with_lock().host(10, "inhibitor-locks", []).done(11, "poweroff", step="x"),
+            True,
+            INCONCLUSIVE,
+        ),
+        ("unknown format", with_lock().host(12, "inhibitor-locks", "kubelet"), True, INCONCLUSIVE),
+        ("blind", with_lock().host(12, "inhibitor-locks", LOCK).blind(10, 20, "host@n1"), True, INCONCLUSIVE),
+    ],
+)
+def test_inhibitor_held(what: str, story: Story, held: bool, status: Status) -> None:
+    story.done(10, "poweroff", step="stop")
+    story.lines.sort(key=lambda line: (line.t, line.kind == "host"))  # a reading at 10 comes after the begin at 10
+    expectation = f"{{assert: inhibitor-held, with: {{node: victim, held: {str(held).lower()}}}, within: 5s}}"
+    verdict = ask(story, expectation)
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+def test_lock_must_stay_between_readings() -> None:
+    expectation = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 10s}"
+    lost = with_lock().host(12, "inhibitor-locks", []).host(14, "inhibitor-locks", [])
+    assert ask(lost, expectation).status is VIOLATED
+    stale = with_lock().host(10.5, "inhibitor-locks", LOCK).host(12.5, "inhibitor-locks", [])
+    assert ask(stale, expectation).status is VIOLATED
+    assert (
+        ask(with_lock().host(12, "inhibitor-locks", LOCK).host(30, "inhibitor-locks", LOCK), expectation).status is HELD
+    )
+
+
+def test_last_reading_expires() -> None:
+    """A single reading, while the kubelet still holds the old lock."""
+    expectation = "{assert: inhibitor-held, with: {node: victim}, within: 5s, for: 20s}"
+    once = with_lock().done(10, "poweroff", step="stop").host(11, "inhibitor-locks", LOCK)
+    assert ask(once, expectation).status is INCONCLUSIVE
+    assert ask(once.host(40, "inhibitor-locks", LOCK), expectation).status is HELD
+
+
+def scraped() -> Story:
+    """An earlier shutdown from -500 to -490."""
+    return Story().node(0, "n1").metrics(5, -500, -490)
+
+
+BOTH = "started: true, ended: true"
+
+
+@pytest.mark.parametrize(
+    ("what", "filters", "story", "status"),
+    [
+        ("started", "started: true", scraped().metrics(12, 11, 0), HELD),
+        ("started and ended", BOTH, scraped().metrics(12, 11, 0).metrics(18, 11, 17), HELD),
+        ("started, not ended", BOTH, scraped().metrics(12, 11, 0), VIOLATED),
+        ("an earlier one does not count", BOTH, scraped().metrics(12, -500, -490), VIOLATED),
+        ("whole seconds", "started: true", scraped().metrics(12, 9.2, 0), HELD),
+        ("too late", "started: true", scraped().metrics(31, 11, 0), VIOLATED),
+        ("another node", "started: true", scraped().metrics(12, 11, 0, node="n2"), VIOLATED),
+        ("quick enough", "duration-at-most: 6s", scraped().metrics(18, 11, 17), HELD),
+        ("too slow", "duration-at-most: 6s", scraped().metrics(22, 11, 19), VIOLATED),
+        ("unreachable", BOTH, scraped().metrics(12, None, None, status="unreachable"), INCONCLUSIVE),
+        ("no such metric", BOTH, scraped().metrics(12, None, None), INCONCLUSIVE),
+        ("never started", "started: false", Story().node(0, "n1").metrics(5, 0), HELD),
+        ("never scraped", BOTH, Story().node(0, "n1"), INCONCLUSIVE),
+        ("blind", BOTH, scraped().blind(12, 40, "metrics@n1"), INCONCLUSIVE),
+    ],
+)
+def test_shutdown_metrics(what: str, filters: str, story: Story, status: Status) -> None:
+    verdict = ask(story, f"{{assert: shutdown-metrics, with: {{node: victim, {filters}}}, within: 20s}}")
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+def test_zeros_after_a_boot_are_unknown() -> None:
+    """Measured on v1.36.2: the first scrape after a boot has 0 for both gauges, the next one has the values."""
+    story = (
+        scraped().metrics(12, 11, 0).metrics(14, None, None, status="unreachable").metrics(40, 0).metrics(41, 11, 13)
+    )
+    expectation = (
+        f"{{assert: shutdown-metrics, with: {{node: victim, {BOTH}, since: stop}}, after: stop + 29s, within: 5s}}"
+    )
+    assert ask(story, expectation).status is HELD
+    never = expectation.replace("started: true, ended: true", "started: false").replace(
+        "within: 5s", "never: {for: 1s}"
+    )
+    assert ask(story, never).status is INCONCLUSIVE
+
+
+@pytest.mark.parametrize("name", sorted(plugin_registry().assertions))
+def test_examples_are_valid(name: str) -> None:
+    assertion = plugin_registry().assertions[name]
+    example = Expectation.model_validate(yaml.safe_load(assertion.example))
+    assert example.assert_ == name
+    params = assertion.params.model_validate(example.with_)
+    assert all(field in assertion.params.model_fields for field in (*assertion.node_fields, *assertion.moment_fields))
+    assert params
+    assert assertion.summary
+    assert assertion.__class__.__doc__
