@@ -28,13 +28,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background jo
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _DOCKER = re.compile(  # two daemons get in each other's way
-    r"tests/(realhosts/|hosts/power/test_power_contract|hosts/transports/test_(docker_session|session_contract))"
+    r"tests/(realhosts/|machines/power/test_power_contract|machines/transports/test_(docker_session|session_contract))"
 )
 # Ten seconds each, and many.
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
 _PARTS = 6
 # Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
-_CONNECTED = re.compile(r"tests/(?:cli|deploy|e2e|experiments|plugin|rehearse|sweep)/")
+_CONNECTED = re.compile(r"tests/(?:cli|gameday/deploy|e2e|experiments|plugin|rehearsal|sweep)/")
 _MACHINES = re.compile(r"tests/realhosts/")
 _APART = re.compile(r"tests/sweep/")  # minutes each
 
