@@ -186,7 +186,8 @@ def test_a_run_whose_lock_another_process_renews_undoes_nothing(inventory: Path,
     """The other may be undoing just that. Ended here after 3 s instead of 5 min; the undo is finished later."""
     patched = tmp_path / "patched.py"
     patched.write_text(
-        "import sys, chaos.cluster.lease_lock as lock\nlock.REGAIN_TIMEOUT = 3.0\nfrom chaos.cli import app\napp.run()\n"
+        "import sys, chaos.cluster.lease_lock as lock\nlock.REGAIN_TIMEOUT = 3.0\n"
+        "from chaos.cli import app\napp.run()\n"
     )
     command = [sys.executable, str(patched), "run", str(experiment(tmp_path)), "-i", str(inventory), "--plain"]
     run = subprocess.Popen(

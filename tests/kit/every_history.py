@@ -1,7 +1,7 @@
 """A naive judge of the readiness of two objects: it enumerates the histories that fit a recording, and judges each.
 
-It shares no code with :mod:`chaos.verdicts.judge`: what proofs and lists mean is written here once more. Times are in seconds
-after T0.
+It shares no code with :mod:`chaos.verdicts.judge`: what proofs and lists mean is written here once more. Times are in
+seconds after T0.
 """
 
 from __future__ import annotations

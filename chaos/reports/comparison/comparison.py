@@ -40,7 +40,7 @@ class ExpectationRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``side`` is what really happened, or the newer run. ``follows``: see :func:`chaos.reports.comparison.delays.followed`."""
+    """``side`` is what really happened, or the newer run. ``follows``: as :func:`~.delays.followed` returns it."""
 
     side: Side
     expected: Expected

@@ -132,7 +132,7 @@ def test_eviction_decrements_the_budget_sets_the_condition_and_deletes() -> None
 
 
 def test_a_terminating_pod_is_evicted_whatever_the_budget() -> None:
-    """As a real API server did (tests/verdicts/judge/test_real_runs.py): it gets the condition, and keeps its deletion time."""
+    """As a real API server did (test_real_runs.py): it gets the condition, and keeps its deletion time."""
     cluster = _demo(3, minAvailable=3)
     name, other, *_ = _pods(cluster)
     cluster.delete_object("pods", "demo", name)
