@@ -1,8 +1,8 @@
 """The data contract between the report and its script, version 2.
 
 The page holds one JSON object, packed by :func:`chaos.reports.run.page.columns.pack`. Times are whole milliseconds
-after the first step (after the start of a run without steps). *S* is an index into ``strings``, *seq* the number of an entry,
-*lane* an index into the lanes, -1 for none. A table is an object of equally long columns::
+after the first step (after the start of a run without steps). *S* is an index into ``strings``, *seq* the number of an
+entry, *lane* an index into the lanes, -1 for none. A table is an object of equally long columns::
 
     version       2
     origin        epoch seconds of time 0
