@@ -50,7 +50,7 @@ MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 40
 def test_rooms_import_only_what_they_may() -> None:
     """No room imports one above it, no two modules or packages each other; the lab is a stranger.
 
-    In a process of its own: import-linter disables the loggers of its process.
+    In a separate process: import-linter disables the loggers of its process.
     """
     code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True, no_logo=True))"
     done = subprocess.run([sys.executable, "-c", code], cwd=CONFIG.parent, capture_output=True, text=True, check=False)
