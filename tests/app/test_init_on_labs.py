@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from chaos.app.registry import load_registry
-from chaos.core.driver import power_drivers
+from chaos.core.installed_drivers import power_drivers
 from chaos.documents.inventory import load_inventory
 from chaos.documents.schema import json_schema
 from tests.kit import distributions

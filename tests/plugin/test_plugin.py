@@ -16,8 +16,8 @@ import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
 from chaos.app.registry import load_registry
 from chaos.app.run_files import Run
-from chaos.core.driver import power_drivers, transport_drivers
 from chaos.core.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
+from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status

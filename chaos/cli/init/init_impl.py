@@ -25,8 +25,8 @@ from chaos.cli.doctor.run import echo_report, report_document, run_doctor
 from chaos.cli.init import questions
 from chaos.cli.output import echo, write_trusted
 from chaos.cluster.client import connect
-from chaos.core.driver import power_drivers
 from chaos.core.errors import UsageError
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
 from chaos.machines.transports.settings import LocalUser
