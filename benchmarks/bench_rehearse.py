@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench_scale import PODS_PER_NODE, objects
 
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED

@@ -23,7 +23,6 @@ from judge_load import BEGIN, T0, VICTIM, Cluster
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.app.load import LoadedExperiment
 from chaos.app.run_setup import LiveJudge
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.core.decode import decode
@@ -33,6 +32,7 @@ from chaos.core.result import RunResult
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.documents.experiment import load_experiment
+from chaos.engine.load import LoadedExperiment
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge

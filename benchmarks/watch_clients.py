@@ -20,7 +20,6 @@ from typing import Any
 import msgspec
 
 from chaos.api import load
-from chaos.app.registry import load_registry
 from chaos.app.run_setup import LiveJudge
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cluster.client import connect
@@ -35,6 +34,7 @@ from chaos.core.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
 from chaos.core.redaction import register_secret
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.engine.recorder import Recorder
+from chaos.engine.registry import load_registry
 from chaos.verdicts.judge.context import Options
 
 EXPERIMENT = Path(__file__).parent.parent / "experiments" / "graceful-poweroff.yaml"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chaos.app.confirmation import ClusterInfo, Confirm
     from chaos.app.judge import JudgedRun
     from chaos.app.labs import RunningLab
-    from chaos.app.load import LoadedExperiment
+    from chaos.engine.load import LoadedExperiment
     from chaos.app.run_files import Run
     from chaos.reports.comparison.comparison import Comparison, ExpectationRow
     from chaos.reports.comparison.side import Expected, NotComparableError, Side
@@ -114,10 +114,9 @@ def __dir__() -> list[str]:
 
 def load(experiment: Path | str) -> LoadedExperiment:
     """Load and validate an experiment and the manifests of its workload. Raises BadInput with all problems."""
-    from chaos.app.load import load
-    from chaos.app.registry import load_registry
+    from chaos.engine.load import load
 
-    return load(Path(experiment), load_registry())
+    return load(Path(experiment))
 
 
 def plan(
@@ -134,10 +133,10 @@ def plan(
     overrides refusals of preflight that are not final; the run is then inconclusive at best. Raises BadInput, and
     Refused if the experiment cannot be run.
     """
-    from chaos.app.connect import connect_cluster, refuse_before_side_effects
+    from chaos.app.connect import connect_cluster
     from chaos.app.inventories import as_inventory
     from chaos.app.plan import new_run_id, plan
-    from chaos.app.registry import load_registry
+    from chaos.engine.connection import refuse_before_side_effects
 
     loaded, loaded_inventory = _as_loaded(experiment), as_inventory(inventory)
     with ExitStack() as stack:
@@ -145,7 +144,7 @@ def plan(
         connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
         stack.enter_context(connection.clock.participant())
         run_id = new_run_id(loaded)
-        return plan(loaded, connection, load_registry(), seed, run_id, reports=Path(reports), anyway=anyway)[0]
+        return plan(loaded, connection, seed, run_id, reports=Path(reports), anyway=anyway)[0]
 
 
 def run(  # noqa: PLR0913 - one per option
@@ -170,24 +169,23 @@ def run(  # noqa: PLR0913 - one per option
     BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
     """
     from chaos.app.confirmation import always_confirm, refuse_unconfirmed
-    from chaos.app.connect import connect_cluster, refuse_before_side_effects
+    from chaos.app.connect import connect_cluster
     from chaos.app.inventories import as_inventory
-    from chaos.app.null_progress import NullProgress, Unwatched
-    from chaos.app.registry import load_registry
-    from chaos.app.run import RunHooks, RunRequest, run
+    from chaos.app.run import RunRequest, run
     from chaos.core.plan import Plan
+    from chaos.engine.connection import refuse_before_side_effects
+    from chaos.engine.progress import NullProgress, Unwatched
 
     saved = experiment if isinstance(experiment, Plan) else None
     loaded = load(experiment.source) if isinstance(experiment, Plan) else _as_loaded(experiment)
     loaded_inventory = as_inventory(inventory)
     confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
     seed = saved.seed if saved else seed
-    hooks = RunHooks(watcher=watcher or Unwatched())
-    request = RunRequest(loaded, load_registry(), Path(reports), confirm, seed, record, saved, anyway, hooks)
+    request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway)
     with ExitStack() as stack:
         with refuse_before_side_effects():
             connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
-        return run(request, connection, progress or NullProgress())
+        return run(request, connection, progress or NullProgress(), watcher=watcher or Unwatched())
 
 
 def judge(
@@ -204,10 +202,9 @@ def judge(
     values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
     from chaos.app.judge import JudgeOverrides, judge_recording
-    from chaos.app.registry import load_registry
 
     overrides = JudgeOverrides(bind or {}, steps or {}, facts or {})
-    return judge_recording(Path(recording), _as_loaded(experiment), overrides, load_registry())
+    return judge_recording(Path(recording), _as_loaded(experiment), overrides)
 
 
 class Lab:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from chaos.app.connect import ClusterConnection
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.core.decode import decode
 from chaos.core.experiment import Expectation, Experiment
@@ -14,6 +13,7 @@ from chaos.core.ports import Observer
 from chaos.core.registry import PluginRegistry
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status, Verdict
+from chaos.engine.connection import ClusterConnection
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options, bind
 from chaos.verdicts.judge.currency_notes import relevant_resources

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from chaos.app.connect import ClusterConnection, local_machine_id, login
 from chaos.cluster.cluster_snapshot import list_nodes
 from chaos.core.action import FactCheck
 from chaos.core.api_fact import PseudoFact
@@ -15,6 +14,7 @@ from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.identity import bind
 from chaos.core.store.journal import Journal
 from chaos.core.store.journal_format import AcceptedMachine
+from chaos.engine.connection import ClusterConnection, local_machine_id, login
 from chaos.engine.planning.identity import HOST_FACTS, host_identity, node_identity
 from chaos.machines.pool import Hosts
 

@@ -8,14 +8,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from chaos.app.connect import ClusterConnection, login
 from chaos.cluster.lease import PROCESS
 from chaos.cluster.lease_lock import ClusterLock, Identity
 from chaos.core.clock import SystemClock
-from chaos.core.errors import UsageError
 from chaos.core.labels import LOCK_NAME, RUN_LABEL
 from chaos.core.store.process_identity import current_identity
 from chaos.core.store.process_lock import MachineLock, exclusive_lock
+from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace, login
 
 
 @contextmanager
@@ -50,23 +49,6 @@ def hold_lock(
 def hold_machine_lock(connection: ClusterConnection) -> AbstractContextManager[MachineLock]:
     """Hold this machine's lock on the cluster for the block. Raises Refused if another process has it."""
     return exclusive_lock(cluster_identity(connection))
-
-
-def cluster_identity(connection: ClusterConnection) -> str:
-    """What distinguishes the cluster from every other one: its UID, however its address is written.
-
-    Labs of one seed share a UID, but each has a separate certificate authority.
-    """
-    cluster = connection.inventory.cluster
-    lab = f"-{connection.kube.ca_digest[:16]}" if cluster and cluster.simulated else ""
-    return f"{connection.uid}{lab}"
-
-
-def lock_namespace(connection: ClusterConnection) -> str:
-    """The namespace of the lock's Lease and of the journals of runs. Raises UsageError."""
-    if connection.inventory.cluster is None:
-        raise UsageError("the inventory has no cluster")
-    return connection.inventory.cluster.namespace
 
 
 def own_identity(run: str) -> Identity:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chaos.app.connect import ClusterConnection
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
 
 
 @dataclass(frozen=True, slots=True)

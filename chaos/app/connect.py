@@ -3,71 +3,27 @@
 # ruff: noqa: PLC0415 - what is slow to import is imported where a cluster is really needed
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from chaos.core.errors import Exit, NodefallError, Refused, Unreachable, UsageError
+from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Clock, PowerControl, Session
+from chaos.engine.connection import POD, ClusterConnection, login
 
 if TYPE_CHECKING:
     from chaos.cluster.client import ApiClient
-    from chaos.cluster.cluster_api import ClusterApi
     from chaos.machines.pod.helpers import HelperPods
     from chaos.machines.pool import Hosts
 
 ENV_INVENTORY = "NODEFALL_INVENTORY"
-POD = "pod"  # the transport that a lab can have instead of SSH
-MACHINE_ID = Path("/etc/machine-id")
 _log = logging.getLogger(__name__)
-
-
-class ClusterClock(Clock, Protocol):
-    """The clock of a cluster, whose time may be a lab's."""
-
-    def participant(self) -> AbstractContextManager[None]:
-        """Hold simulated time still, in the block, whenever the calling thread does not sleep."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterConnection:
-    """An open connection to a cluster. ``lab_pid``: the process of the lab that was started for it.
-
-    ``helpers``: the pods that transport pod makes; they are removed when the connection is closed.
-    """
-
-    inventory: Inventory
-    clock: ClusterClock
-    kube: ClusterApi
-    hosts: Hosts
-    uid: str
-    version: str
-    lab_pid: int | None = None
-    helpers: HelperPods | None = None
-
-    def label_helpers(self, run: str) -> None:
-        """Label the pods that are made from now on with the run's ID, by which its undo finds them."""
-        if self.helpers:
-            self.helpers.run = run
-
-
-@contextmanager
-def refuse_before_side_effects() -> Iterator[None]:
-    """Turn inconclusive errors into Refused: in this block nothing has had a side effect yet."""
-    try:
-        yield
-    except NodefallError as error:
-        if error.code is not Exit.INCONCLUSIVE:
-            raise
-        raise Refused(error.message, hint=error.hint) from error
 
 
 @contextmanager
@@ -160,7 +116,7 @@ def _remove(helpers: HelperPods, clock: Clock) -> None:
 
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperPods | None = None) -> Hosts:
     from chaos.app.nodes import host_address, node_provider_id, with_move
-    from chaos.app.registry import load_facts, load_windows_facts
+    from chaos.engine.registry import load_facts, load_windows_facts
     from chaos.machines.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
     from chaos.machines.host_key_pin import HostKeyPins
     from chaos.machines.pool import Hosts, WindowsFacts
@@ -199,14 +155,6 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperP
     return Hosts(session, power, kube, load_facts(), clock, pins, windows)
 
 
-def login() -> str:
-    """The login user of this machine; the numeric user ID if it has no name, as in containers."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
 def inventory_path(option: str | None) -> Path:
     """The inventory of the option or the environment; there is no default. Raises UsageError."""
     name = option or os.environ.get(ENV_INVENTORY)
@@ -216,11 +164,3 @@ def inventory_path(option: str | None) -> Path:
             hint=f"or set {ENV_INVENTORY}; hosts/lab.yaml is a simulated cluster, and nodefall demo needs none",
         )
     return Path(name)
-
-
-def local_machine_id() -> str:
-    """The machine-id(5) of the machine that nodefall runs on, "" if it has none."""
-    try:
-        return MACHINE_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""

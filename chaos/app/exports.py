@@ -8,7 +8,7 @@ from typing import Any
 _NAMES = {
     "chaos.app.confirmation": "ClusterInfo Confirm",
     "chaos.app.judge": "JudgedRun",
-    "chaos.app.load": "LoadedExperiment",
+    "chaos.engine.load": "LoadedExperiment",
     "chaos.app.run_files": "Run",
     "chaos.reports.comparison.comparison": "Comparison ExpectationRow",
     "chaos.reports.comparison.side": "Expected NotComparableError Side",

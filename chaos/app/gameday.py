@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -13,9 +13,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from chaos.app.connect import ClusterConnection, connect_cluster, refuse_before_side_effects
+from chaos.app.connect import connect_cluster
 from chaos.app.inventories import as_inventory
-from chaos.app.load import LoadedExperiment
 from chaos.app.plan import new_run_id, plan
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError
@@ -24,6 +23,9 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents import gameday
 from chaos.documents.files import read_text
 from chaos.documents.manifests import load_manifests
+from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.registry import load_registry
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.document import GameDay, GameDayEntry
 from chaos.gameday.gates import ApprovalGate
@@ -48,6 +50,7 @@ class LoadedGameDay:
     document: GameDay
     entries: tuple[LoadedEntry, ...]
     inventories: dict[str, Path]
+    registry: PluginRegistry = field(repr=False, compare=False)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -78,16 +81,17 @@ class PlannedRun:
     refused: NodefallError | None = None
 
 
-def load_game_day(path: Path, registry: PluginRegistry, moment: datetime | None = None) -> LoadedGameDay:
+def load_game_day(path: Path, moment: datetime | None = None, registry: PluginRegistry | None = None) -> LoadedGameDay:
     """The game day in ``path``; its window must still open after ``moment``, by default now. Raises BadInput."""
+    registry = registry or load_registry()
     files = gameday.load_game_day(path, registry, moment or current_time())
     entries = []
     for file, entry in zip(files.entries, files.document.spec.entries, strict=True):
         workload = file.experiment.spec.workload
         manifests = load_manifests([file.path.parent / name for name in workload.manifests]) if workload else []
-        loaded = LoadedExperiment(file.path, file.experiment, manifests).with_experiment(file.experiment)
+        loaded = LoadedExperiment(file.path, file.experiment, manifests, registry).with_experiment(file.experiment)
         entries.append(LoadedEntry(file.name, entry, loaded))
-    return LoadedGameDay(path, files.document, tuple(entries), files.inventories)
+    return LoadedGameDay(path, files.document, tuple(entries), files.inventories, registry)
 
 
 def approvers(day: LoadedGameDay, entry: str) -> tuple[str, ...]:
@@ -111,10 +115,10 @@ def new_seed() -> int:
     return secrets.randbits(32)
 
 
-def outline(day: LoadedGameDay, registry: PluginRegistry, moment: datetime, count: int, seed: int) -> Outline:
+def outline(day: LoadedGameDay, moment: datetime, count: int, seed: int) -> Outline:
     """The outline of ``day`` from ``moment`` on with ``count`` openings and starts. No side effects, no cluster."""
     named = [(item.name, item.loaded.experiment) for item in day.entries]
-    return make_outline(day.document, named, registry, OutlineRequest(moment, count, seed, day.hash))
+    return make_outline(day.document, named, day.registry, OutlineRequest(moment, count, seed, day.hash))
 
 
 def cluster_name(day: LoadedGameDay, inventory: Path) -> str:
@@ -127,9 +131,7 @@ def only_inventory(day: LoadedGameDay) -> Path | None:
     return next(iter(day.inventories.values())) if len(day.inventories) == 1 else None
 
 
-def plan_runs(
-    day: LoadedGameDay, inventory: Path, registry: PluginRegistry, seed: int, reports: Path
-) -> Iterator[PlannedRun]:
+def plan_runs(day: LoadedGameDay, inventory: Path, seed: int, reports: Path) -> Iterator[PlannedRun]:
     """Each run of the day on the cluster of ``inventory``, in order: those of that cluster if the day lists it.
 
     No side effects. A refusal of one run is no reason not to plan the others. Raises NodefallError if the cluster or
@@ -145,15 +147,13 @@ def plan_runs(
     ):
         for item in entries:
             for number, run_seed in enumerate(entry_seeds(item.entry, item.name, seed), 1):
-                yield _plan_run(item, number, run_seed, connection, registry, reports)
+                yield _plan_run(item, number, run_seed, connection, reports)
 
 
-def _plan_run(
-    item: LoadedEntry, number: int, seed: int, connection: ClusterConnection, registry: PluginRegistry, reports: Path
-) -> PlannedRun:
+def _plan_run(item: LoadedEntry, number: int, seed: int, connection: ClusterConnection, reports: Path) -> PlannedRun:
     run = new_run_id(item.loaded)
     try:
-        planned, _ = plan(item.loaded, connection, registry, seed, run, reports=reports)
+        planned, _ = plan(item.loaded, connection, seed, run, reports=reports)
     except NodefallError as error:
         return PlannedRun(item.name, number, seed, item.loaded, None, error)
     return PlannedRun(item.name, number, seed, item.loaded, planned)

@@ -12,11 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection
 from chaos.app.doctor import DoctorRequest, diagnose
-from chaos.app.inventory_secrets import resolve_secret
-from chaos.app.load import LoadedExperiment
 from chaos.app.pending_undo import read_sources
 from chaos.cluster.lease_api import read_lock
 from chaos.cluster.observers.http_client import http_request
@@ -29,10 +25,12 @@ from chaos.core.errors import Aborted, NodefallError
 from chaos.core.inventory import Prometheus
 from chaos.core.ports import Clock, Response
 from chaos.core.recording import Series
-from chaos.core.registry import PluginRegistry
 from chaos.core.threads import ContextThread
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.load import LoadedExperiment
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import describe
+from chaos.machines.power.secrets import resolve_secret
 
 T = TypeVar("T")
 _MAX_BYTES = 10_000_000  # of one answer of Prometheus
@@ -104,7 +102,6 @@ class GateSources:
     """
 
     connection: ClusterConnection
-    registry: PluginRegistry
     reports: Path
     experiments: Sequence[LoadedExperiment]
     plan_hash: str
@@ -129,7 +126,7 @@ class GateSources:
         return http_request("GET", url, seconds=seconds, with_body=with_body)
 
     def refusals(self) -> Sequence[str]:
-        request = DoctorRequest(self.connection, self.registry, self.reports)
+        request = DoctorRequest(self.connection, self.reports)
         report = diagnose(self.experiments, request)
         return [describe(finding) for finding in report.findings if finding.severity is Severity.REFUSAL]
 

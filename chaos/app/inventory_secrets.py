@@ -1,27 +1,13 @@
 """Secrets that the inventory refers to."""
 
-# ruff: noqa: PLC0415 - slow imports are deferred until a secret is read
 from __future__ import annotations
-
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chaos.cluster.replica import Signer
 from chaos.core.errors import Refused
-from chaos.core.field_types import Secret
-
-if TYPE_CHECKING:
-    from chaos.app.connect import ClusterConnection
+from chaos.engine.connection import ClusterConnection
+from chaos.machines.power.secrets import resolve_secret
 
 MIN_KEY_LENGTH = 16  # characters of a journal key
-
-
-def resolve_secret(secret: Secret) -> str:
-    """The secret. Raises Refused."""
-    from chaos.machines.power.secrets import SecretContext, read_secret
-
-    return read_secret(secret, SecretContext(os.environ, Path.home()))
 
 
 def journal_signer(connection: ClusterConnection) -> Signer:

@@ -14,7 +14,7 @@ from chaos.core.plan import Plan, PlannedStep
 from chaos.core.store.journal_format import RECORD_ERRORS, PendingUndo
 from chaos.core.store.run_directory import PLAN, RUN, RunInfo, load
 from chaos.engine.planning.identity import identity_checks
-from chaos.engine.run import WORKLOAD
+from chaos.engine.session import WORKLOAD
 
 
 def load_plan(directory: Path) -> Plan | None:

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from chaos.app.load import LoadedExperiment
 from chaos.core.bound import known_fact
 from chaos.core.duration import parse_duration
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.redaction import redact
-from chaos.core.registry import PluginRegistry
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.private_files import write_private
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Timeline
+from chaos.engine.load import LoadedExperiment
 from chaos.reports.run.renderer import load_renderers
 from chaos.verdicts.judge.context import WORKLOAD, Options
 from chaos.verdicts.judge.judge import judge
@@ -48,14 +47,12 @@ class JudgeOverrides:
     facts: Mapping[str, str]
 
 
-def judge_recording(
-    recording: Path, loaded: LoadedExperiment, overrides: JudgeOverrides, registry: PluginRegistry
-) -> JudgedRun:
+def judge_recording(recording: Path, loaded: LoadedExperiment, overrides: JudgeOverrides) -> JudgedRun:
     """Judge ``recording``, a file or a run directory. Raises BadInput, and UsageError for unknown names."""
     options = _options(loaded, overrides)
     timeline = build_timeline(read_recording(_file(recording)))
     _check_nodes(options, timeline)
-    return JudgedRun(judge(loaded.experiment, timeline, registry, options), timeline)
+    return JudgedRun(judge(loaded.experiment, timeline, loaded.registry, options), timeline)
 
 
 def _file(path: Path) -> Path:

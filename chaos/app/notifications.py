@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from chaos.app.inventory_secrets import resolve_secret
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
@@ -28,6 +27,7 @@ from chaos.gameday.notify.metrics import Pushgateway, TextfileCollector
 from chaos.gameday.notify.notifier import Delivery, QueueNotifier, Subscription
 from chaos.gameday.notify.requester import Requester
 from chaos.gameday.notify.webhook import Chat, Webhook
+from chaos.machines.power.secrets import resolve_secret
 
 
 @contextmanager

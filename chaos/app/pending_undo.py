@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.app.cluster_lock import cluster_identity, lock_namespace
-from chaos.app.connect import ClusterConnection
 from chaos.cluster.journal_mirror import delete_configmap, pending_runs
 from chaos.cluster.node_marks import list_marks, remove_marks
 from chaos.cluster.replica import PendingRun, ReplicaEntry
@@ -21,6 +19,7 @@ from chaos.core.pending_undo import PendingUndoFinding, Source
 from chaos.core.store.journal_format import PendingUndo
 from chaos.core.store.local_runs import LocalRun, local_runs
 from chaos.core.text import on_node
+from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.engine.preflight.observations import ClusterObservations
 
 _SHOWN = 3  # findings in one error

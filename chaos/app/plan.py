@@ -7,21 +7,20 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from chaos.app.connect import ClusterConnection
-from chaos.app.load import LoadedExperiment, required_permissions
-from chaos.app.local_identity import own_node
-from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
-from chaos.app.preflight_data import CHECKS, PreflightCase, collect
 from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.cluster.permissions import refuse_missing
 from chaos.core.cluster_view import ClusterView
 from chaos.core.plan import Plan
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import LoadedExperiment, required_permissions
+from chaos.engine.observers import source_checks
 from chaos.engine.planning.planner import make_plan
 from chaos.engine.planning.targets import planned_targets, select_nodes
 from chaos.engine.planning.workload_nodes import select_workload_nodes
+from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import describe, refuse, run_checks, warnings
+from chaos.engine.preflight.local_identity import own_node
 
 
 def new_run_id(loaded: LoadedExperiment) -> str:
@@ -32,7 +31,6 @@ def new_run_id(loaded: LoadedExperiment) -> str:
 def plan(
     loaded: LoadedExperiment,
     connection: ClusterConnection,
-    registry: PluginRegistry,
     seed: int | None,
     run: str,
     *,
@@ -44,19 +42,19 @@ def plan(
     ``reports``: runs below it may have a pending undo. ``anyway`` overrides refusals that are not final. Raises
     NodefallError.
     """
-    needed = required_permissions(loaded, registry, connection.inventory)
+    needed = required_permissions(loaded, connection.inventory)
     refuse_missing(connection.kube, needed, connection.clock.threads)
     seed = secrets.randbits(32) if seed is None else seed
-    for check in source_checks(loaded.experiment, registry, connection).values():
+    for check in source_checks(loaded, connection).values():
         check()
     view = cluster_view(connection.kube, connection.uid)
-    targets = planned_targets(loaded.experiment, registry)
+    targets = planned_targets(loaded.experiment, loaded.registry)
     nodes = select_nodes(targets, view, connection.inventory, seed, own_node(view))
     case = PreflightCase(loaded, nodes, run=run, seed=seed)
-    data = collect([case], connection, registry, view, same_run=True)
+    data = collect([case], connection, view, same_run=True)
     findings = run_checks(CHECKS, with_pending_undo(data.observations, connection, reports))
     overridden = refuse(findings, anyway=anyway)
-    planned = make_plan(loaded.experiment, registry, data.drafts[case.name])
+    planned = make_plan(loaded.experiment, loaded.registry, data.drafts[case.name])
     messages = tuple(describe(finding) for finding in warnings(findings))
     confined = select_workload_nodes(targets, nodes, view, connection.inventory, seed)
     cluster = connection.inventory.cluster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.app.cluster_lock import cluster_identity, lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.cluster import journal_mirror
 from chaos.cluster.replica import PendingRun
@@ -12,6 +11,7 @@ from chaos.core.errors import Refused, UsageError, bad_input
 from chaos.core.inventory import Inventory
 from chaos.core.store import run_directory
 from chaos.core.store.journal import Journal
+from chaos.engine.connection import cluster_identity, lock_namespace
 
 
 def pending_runs(inventory: Inventory) -> list[PendingRun]:

@@ -27,7 +27,7 @@ from chaos.core.state_types import Tag
 from chaos.core.store.journal_format import PendingUndo
 from chaos.engine.planning.identity import IDENTITY_FACTS, identity_checks, node_identity
 from chaos.engine.planning.targets import is_protected
-from chaos.engine.run import WORKLOAD
+from chaos.engine.session import WORKLOAD
 from chaos.machines.pod.removal import HELPER_PODS
 from chaos.machines.pod.removal import removal as pods_removal
 

@@ -10,16 +10,15 @@ from pathlib import Path
 from msgspec import structs
 
 from chaos import __version__
-from chaos.app.cluster_lock import cluster_identity
-from chaos.app.connect import ClusterConnection
 from chaos.app.judge import JudgedRun
-from chaos.app.load import LoadedExperiment
 from chaos.core.errors import Exit, Refused
 from chaos.core.plan import Plan
 from chaos.core.store import run_directory
 from chaos.core.store.private_files import write_private
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.verdict import Status
+from chaos.engine.connection import ClusterConnection, cluster_identity
+from chaos.engine.load import LoadedExperiment
 
 logger = logging.getLogger(__name__)
 

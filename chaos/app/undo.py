@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.app.accepted_machine import ConfirmMachine, accept_machines
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
-from chaos.app.helper_pods import helper_namespaces
+from chaos.app.cluster_lock import hold_lock, hold_machine_lock
+from chaos.app.connect import connect_cluster
 from chaos.app.inventory_secrets import journal_signer
 from chaos.app.journal_sources import load_plan, merge_entries, planned_entries
-from chaos.app.registry import load_registry
 from chaos.app.replica_entries import RejectedEntry, ReplicaRules, ResolvedReplica, resolve_replica
 from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.cluster.journal_mirror import JournalMirror, find_replica
@@ -26,6 +24,9 @@ from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.journal_format import EntryKey, PendingUndo, entry_key
 from chaos.core.store.journal_repair import read_intact, replace_damaged
 from chaos.core.store.run_directory import RunInfo
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.helper_pods import helper_namespaces
+from chaos.engine.registry import load_registry
 from chaos.engine.rollback import UndoRules, roll_back
 
 _REPLAY_SECONDS = 24 * 3600.0  # an older journal may be one that was undone long ago, and put back

@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection
 from chaos.app.watch_run import stop_active_run
 from chaos.cluster.lease import LeaseRecord
 from chaos.cluster.lease_api import read_lock
@@ -20,6 +18,7 @@ from chaos.core.decode import decode
 from chaos.core.errors import NodefallError
 from chaos.core.labels import RUN_LABEL
 from chaos.core.ports import RunWatcher
+from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.recorder import Recorder
 
 logger = logging.getLogger(__name__)

@@ -12,9 +12,7 @@ from pathlib import Path
 import msgspec
 from pydantic import ValidationError
 
-from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import connect_cluster
-from chaos.app.registry import load_registry
 from chaos.cluster.lease_api import read_lock, request_abort
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError, Refused, UsageError
@@ -32,6 +30,8 @@ from chaos.core.store.run_history import read_run
 from chaos.core.stored_run import RunState
 from chaos.core.timeline import Timeline
 from chaos.documents.experiment import load_stored_experiment
+from chaos.engine.connection import lock_namespace
+from chaos.engine.registry import load_registry
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from chaos.verdicts.judge.live_state import LiveState

@@ -58,7 +58,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
 def plugins_by_experiment(experiments: Iterable[Path]) -> dict[str, list[str]]:
     """The actions and assertions that use hosts, of each experiment that has some. Raises BadInput."""
     from chaos.api import load
-    from chaos.app.registry import load_registry
+    from chaos.engine.registry import load_registry
 
     registry = load_registry()
     loaded = (load(path).experiment for path in experiments)
@@ -79,7 +79,7 @@ def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]
 
 def _users(inventory: Inventory) -> dict[str, list[str]]:
     """The hosts by the login that needs sudo there. Raises UsageError for a login that sudoers(5) cannot express."""
-    from chaos.app.connect import login
+    from chaos.engine.connection import login
     from chaos.machines.driver import HostContext, transport_of
     from chaos.machines.transports.settings import LocalUser
 

@@ -90,7 +90,7 @@ def _privileges(plugins: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 def _logins(inventory: Inventory) -> dict[_Login, list[str]]:
     """Windows hosts by their login. Raises UsageError for one that cannot be written in PowerShell, or is missing."""
-    from chaos.app.connect import login
+    from chaos.engine.connection import login
 
     found: dict[_Login, list[str]] = {}
     for key, host in inventory.hosts.items():

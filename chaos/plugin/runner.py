@@ -20,9 +20,9 @@ from chaos.core.verdict import Status, Verdict
 from chaos.documents.inventory import load_inventory
 
 if TYPE_CHECKING:
-    from chaos.app.load import LoadedExperiment
     from chaos.app.run_files import Run
     from chaos.core.plan import Plan
+    from chaos.engine.load import LoadedExperiment
 
 _log = logging.getLogger("nodefall")
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from chaos.app.connect import POD, ClusterConnection
-from chaos.app.registry import load_facts, load_windows_facts
 from chaos.cluster.cluster_info import cluster_uid, server_version
 from chaos.core.inventory import Inventory
 from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.ports import PowerControl, Session
+from chaos.engine.connection import POD, ClusterConnection
+from chaos.engine.registry import load_facts, load_windows_facts
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.machines.driver import SharedObjects
 from chaos.machines.host_key_pin import HostKeyPins

@@ -12,7 +12,7 @@ HOLDER = "rehearsal"
 
 @dataclass
 class SoleHolder:
-    """Implements ``chaos.app.run_setup.HeldLock``: it is held for as long as the cluster exists."""
+    """Implements ``chaos.engine.session.HeldLock``: it is held for as long as the cluster exists."""
 
     namespace: str
     identity: Identity = field(default_factory=lambda: Identity(HOLDER, {}))

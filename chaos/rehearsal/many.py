@@ -12,11 +12,10 @@ from functools import partial
 
 import msgspec
 
-from chaos.app.load import LoadedExperiment
 from chaos.core.errors import Exit, NodefallError, Refused
 from chaos.core.inventory import Inventory, Limits
-from chaos.core.registry import PluginRegistry
 from chaos.core.result import REFUSED, RunResult
+from chaos.engine.load import LoadedExperiment
 from chaos.lab.facade import DirectLab
 from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
@@ -44,7 +43,6 @@ class Rehearsals:
     """
 
     loaded: LoadedExperiment
-    registry: PluginRegistry
     source: Source
     jobs: int
     settings: Inventory | None = None
@@ -108,7 +106,7 @@ class Rehearsals:
         try:
             with connect_to(lab, options.settings) as connection:
                 downtime = Downtime(lab)
-                done = rehearse_on(connection, loaded, self.registry, seed, options)
+                done = rehearse_on(connection, loaded, seed, options)
         except NodefallError as error:
             if error.code not in (Exit.REFUSED, Exit.INCONCLUSIVE):
                 raise

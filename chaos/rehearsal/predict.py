@@ -6,8 +6,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-from chaos.app.load import LoadedExperiment
 from chaos.core.errors import Exit
+from chaos.engine.load import LoadedExperiment
 from chaos.rehearsal.copies import Source
 from chaos.rehearsal.forecast.limits import limits_of
 from chaos.rehearsal.forecast.sample import Sample

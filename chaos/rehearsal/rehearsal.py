@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.app.load import LoadedExperiment
-from chaos.app.registry import load_registry
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.labels import ZONE_LABEL
+from chaos.engine.load import LoadedExperiment
 from chaos.rehearsal.copies import Source, parse_changes, snapshot_source
 from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, limits, summarize
 from chaos.rehearsal.forecast.headline import headline
@@ -80,7 +79,7 @@ def rehearse_snapshot(
     changes = parse_changes(what_if)
     source = snapshot_source(snapshot, changes)
     without = snapshot_source(snapshot) if changes else None
-    rehearsals = Rehearsals(loaded, load_registry(), source, jobs or cores(), settings)
+    rehearsals = Rehearsals(loaded, source, jobs or cores(), settings)
     return rehearse(Request(rehearsals, seeds, without, each))[0]
 
 

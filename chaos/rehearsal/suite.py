@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from chaos.app.registry import load_facts
+from chaos.engine.registry import load_facts
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.suite import Suite, row_of, suite_of
 from chaos.rehearsal.many import Rehearsals, Report

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from chaos.app.load import LoadedExperiment
 from chaos.core.errors import UsageError
 from chaos.core.experiment import TargetSpec
+from chaos.engine.load import LoadedExperiment
 
 
 def victim_target(loaded: LoadedExperiment) -> str:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.app.load import LoadedExperiment
 from chaos.app.run_setup import LiveJudge
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status
+from chaos.engine.load import LoadedExperiment
 from chaos.verdicts.judge.context import Options
 from tests.kit.story import HELD, VIOLATED, Story, experiment, plugin_registry
 

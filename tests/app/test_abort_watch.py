@@ -12,13 +12,14 @@ import pytest
 
 from chaos.app import abort_watch as abort_watch_module
 from chaos.app.abort_watch import AbortWatch, abort_watch, violated_in_run
-from chaos.app.connect import ClusterConnection, connect_cluster
-from chaos.app.registry import load_registry
+from chaos.app.connect import connect_cluster
 from chaos.core.experiment import Expectation
 from chaos.core.inventory import Inventory
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status, Verdict
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.registry import load_registry
 from tests.kit.fakes import FakeClock
 
 LAB = {

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from chaos.app.accepted_machine import accept_machines
-from chaos.app.connect import ClusterConnection
 from chaos.cluster.api_facts import UnknownFact
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.ports import Response
 from chaos.core.store.journal import Journal, read_pending
+from chaos.engine.connection import ClusterConnection
 from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube
 from tests.kit.preflightkit import inventory

@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 
 from chaos.api import load
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.connect import connect_cluster
 from chaos.app.doctor import DoctorRequest, Report, diagnose
 from chaos.app.labs import make_inventory
-from chaos.app.load import LoadedExperiment
 from chaos.app.plan import plan
-from chaos.app.registry import load_registry
 from chaos.core.action import Target
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.registry import load_registry
 from chaos.faults.actions.prepare_for_shutdown import ACTION as ANNOUNCE
 from chaos.faults.actions.prepare_for_shutdown import Params
 

@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 from pydantic import TypeAdapter
 
-from chaos.app.connect import ClusterConnection
 from chaos.app.day.stop import DayHalted
 from chaos.app.gate_sources import Deadlines, GateSources
-from chaos.app.registry import load_registry
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.inventory import Prometheus
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.registry import load_registry
 from chaos.engine.stop import Interrupted
 from chaos.gameday.gate_check import GateResult, check_gate, check_gates
 from chaos.gameday.gates import Gate

@@ -16,14 +16,15 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock, lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.cluster_lock import hold_lock, hold_machine_lock
+from chaos.app.connect import connect_cluster
 from chaos.app.gate_sources import Deadlines, GateSources
-from chaos.app.load import LoadedExperiment, load
-from chaos.app.registry import load_registry
 from chaos.cluster.replica import configmap_name
 from chaos.core.inventory import Inventory
 from chaos.core.inventory import Prometheus as Settings
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.load import LoadedExperiment, load
+from chaos.engine.registry import load_registry
 from chaos.gameday.gate_check import GateResult, check_gate
 from chaos.gameday.gates import Gate
 

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 import yaml
 
-from chaos.app.registry import load_registry
 from chaos.core.installed_drivers import power_drivers
 from chaos.documents.inventory import load_inventory
 from chaos.documents.schema import json_schema
+from chaos.engine.registry import load_registry
 from tests.kit import distributions
 from tests.kit.distributions import Node, RunningLab, init, serving
 from tests.kit.nightly import others_nightly

@@ -10,13 +10,13 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.app.connect import ClusterConnection
-from chaos.app.injection_limits import InjectionLimits
 from chaos.core.action import Undo
 from chaos.core.errors import Aborted
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Response
 from chaos.core.registry import PluginRegistry, discover
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.injection_limits import InjectionLimits
 from chaos.engine.preflight.observations import BUDGETS
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import inventory

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chaos.app import labs
-from chaos.app.interrupts import defer_signals
 from chaos.cli.app import TerminationSignal
 from chaos.core.inventory import Lab
+from chaos.engine.stop import defer_signals
 
 
 def _terminate(*_: object) -> None:

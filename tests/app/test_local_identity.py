@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.connect import local_machine_id
-from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.core.inventory import Inventory
+from chaos.engine.connection import local_machine_id
+from chaos.engine.preflight.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.machines.transports.host_keys import fingerprint
 
 BASTION = {"address": "192.0.2.7"}

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chaos.app.connect import connect_cluster
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.app.run import RunRequest, run
 from chaos.cli.undo.command import command as undo_command
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.plan import Plan
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from tests.kit.fakes import FakeProgress
 from tests.kit.proxy import Proxy
 from tests.kit.recorded_lab import CONTROL_PLANE, WORKERS, RecordedLab, recorded_lab

@@ -8,10 +8,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chaos.app.connect import ClusterConnection
-from chaos.app.load import host_facts
-from chaos.app.observer_setup import check_prometheus, source_checks
-from chaos.app.registry import load_registry
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.experiment import Experiment
@@ -19,6 +15,10 @@ from chaos.core.inventory import ControllerManager, Inventory
 from chaos.core.kube import Node, NodeMetadata
 from chaos.core.ports import Response
 from chaos.core.probes import Query
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import host_facts
+from chaos.engine.observers import check_prometheus, source_checks
+from chaos.engine.registry import load_registry
 
 QUERIES = [Query(name="up", query="up")]
 

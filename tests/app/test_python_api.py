@@ -18,9 +18,9 @@ import chaos.api
 from chaos.api import Lab, judge, kube, load, plan, run
 from chaos.app.exports import EXPORTS
 from chaos.app.labs import RunningLab
-from chaos.app.null_progress import NullProgress
 from chaos.core import errors
 from chaos.core.errors import BadInput, Refused, UsageError
+from chaos.engine.progress import NullProgress
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, RECORDINGS = ROOT / "experiments", ROOT / "tests" / "recordings"

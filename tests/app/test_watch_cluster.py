@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from chaos.app import watch_cluster
-from chaos.app.null_progress import Unwatched
 from chaos.app.watch_cluster import NO_RUN, ClusterFollower
 from chaos.cluster.lease import ABORT
 from chaos.core.errors import NodefallError
 from chaos.core.labels import RUN_LABEL
 from chaos.core.ports import Response
+from chaos.engine.progress import Unwatched
 from tests.kit.fakes import FakeKube
 
 NOW = 1795417200.0  # 2026-11-23T07:00:00Z

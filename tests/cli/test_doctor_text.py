@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chaos.app.doctor import LOAD, Report, load_bundled
-from chaos.app.registry import load_registry
 from chaos.cli.doctor.doctor_text import render
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import Finding
+from chaos.engine.registry import load_registry
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
 from chaos.cli.gameday.approve_impl import ApproveOptions, approve
 from chaos.core.errors import Refused
+from chaos.engine.registry import load_registry
 from tests.kit.gamedays import write_cordon, write_day
 
 OF_ENTRY = [{"kind": "approval", "by": ["grace"]}]

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chaos.app.registry import load_registry
 from chaos.cli.app import main
 from chaos.cli.new import new_impl
 from chaos.cli.new.command import command
@@ -19,6 +18,7 @@ from chaos.cli.new.faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.experiment import Experiment
 from chaos.documents.experiment import load_experiment
+from chaos.engine.registry import load_registry
 
 REGISTRY = load_registry()
 LINE = "# yaml-language-server: $schema=nodefall.schema.json\n"

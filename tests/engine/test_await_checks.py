@@ -16,7 +16,7 @@ from chaos.core.fact import HostFact
 from chaos.core.plan import PlannedStep
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import discover
-from chaos.engine.await_checks import AWAIT_SECONDS
+from chaos.engine.waits import AWAIT_SECONDS
 from chaos.engine.inject import inject
 from chaos.machines.pool import Hosts
 from tests.engine.test_inject import context_of

@@ -17,7 +17,7 @@ from chaos.core.command import (
     PowerVerb,
     TaintsCommand,
 )
-from chaos.engine.rejection import had_no_effect
+from chaos.engine.outcomes import had_no_effect
 
 STOP = HostCommand(("systemctl", "stop", "x.service"))
 PATCH = KubeCommand("PATCH", "/api/v1/nodes/n1", {})

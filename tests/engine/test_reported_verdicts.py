@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from chaos.app import run_setup
-from chaos.app.null_progress import Unwatched
 from chaos.app.run_setup import LiveJudge
 from chaos.core.action import ProofStatus, Undo
 from chaos.core.plan import PlannedStep
@@ -22,6 +21,7 @@ from chaos.core.result import RunResult, StepResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.context import RunContext
+from chaos.engine.progress import Unwatched
 from chaos.verdicts.judge.context import Options
 from tests.engine.test_inject import EMPTY, context_of
 from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chaos.app.gameday import load_game_day, outline
-from chaos.app.registry import load_registry
 from chaos.documents.inventory import load_inventory
+from chaos.engine.registry import load_registry
 
 ROOT = Path(__file__).parents[2]
 GAMEDAYS = sorted((ROOT / "experiments" / "gamedays").glob("*.yaml"))

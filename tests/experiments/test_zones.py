@@ -12,11 +12,11 @@ import yaml
 
 from chaos.app.judge import JudgedRun
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.core.action import ProofStatus
 from chaos.core.errors import Refused
 from chaos.core.inventory import Lab
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import rehearse_once
 from tests.kit.processes import EXPERIMENTS

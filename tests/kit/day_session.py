@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from chaos.app.confirmation import always_confirm
-from chaos.app.connect import ClusterConnection
 from chaos.app.day.new_state import new_state
 from chaos.app.day.session import DayRequest, DaySession
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore
 from chaos.app.gameday import load_game_day
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.progress import NullProgress
+from chaos.engine.registry import load_registry
 from chaos.gameday.transitions import take_over
 from tests.kit.day_api import ConfigMaps
 from tests.kit.fakes import FakeClock

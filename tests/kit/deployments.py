@@ -14,7 +14,7 @@ import yaml
 
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
+from chaos.engine.registry import load_registry
 from chaos.gameday.deploy.deployment import Deployment
 from tests.kit.gamedays import write_day
 

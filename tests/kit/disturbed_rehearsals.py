@@ -15,19 +15,18 @@ from typing import Any
 
 from msgspec import structs
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection
 from chaos.app.inventory_secrets import journal_signer
-from chaos.app.load import load
-from chaos.app.null_progress import NullProgress
 from chaos.app.plan import plan
-from chaos.app.registry import load_registry
 from chaos.app.run_setup import RunSetup
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store.journal import Journal
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.load import load
+from chaos.engine.progress import NullProgress
 from chaos.engine.recorder import Recorder
+from chaos.engine.registry import load_registry
 from chaos.engine.run import execute
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import connect_directly

@@ -13,14 +13,15 @@ from typing import Any
 import yaml
 
 from chaos.app.confirmation import always_confirm
-from chaos.app.connect import ClusterConnection, connect_cluster, with_lab_cluster
+from chaos.app.connect import connect_cluster, with_lab_cluster
 from chaos.app.labs import LabServeOptions, start_lab
-from chaos.app.load import load
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
 from chaos.app.run import RunRequest, run
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.result import RunResult
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import load
+from chaos.engine.progress import NullProgress
+from chaos.engine.registry import load_registry
 from tests.kit.disturbance import DisturbancePlan
 from tests.kit.disturbed_rows import STARVED, Row, Statuses, measured, name_of, statuses
 from tests.kit.disturbing import Disturbance, DisturbedApi

@@ -15,7 +15,6 @@ import msgspec
 import chaos.faults.actions
 import chaos.faults.readings
 import chaos.verdicts.assertions
-from chaos.app.load import api_reads
 from chaos.cluster.cluster_snapshot import get_objects
 from chaos.core.action import AnyAction, Target
 from chaos.core.clock import SystemClock
@@ -34,6 +33,7 @@ from chaos.documents.experiment import load_experiment
 from chaos.engine.context import RunContext
 from chaos.engine.inputs import RunInputs
 from chaos.engine.inspection import inspect_hosts
+from chaos.engine.load import api_reads
 from chaos.engine.planning.planner import PlanInputs, make_plan
 from chaos.engine.preflight.observations import HostObservations
 from chaos.engine.recorder import Recorder

@@ -27,14 +27,14 @@ from chaos.app import labs
 from chaos.app.confirmation import always_confirm
 from chaos.app.connect import connect_cluster, with_lab_cluster
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
 from chaos.app.run import RunHooks, RunRequest, run
 from chaos.cluster import lease_lock
 from chaos.cluster.replica import PREFIX
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.labels import LOCK_NAME
+from chaos.engine.load import load
+from chaos.engine.progress import NullProgress
+from chaos.engine.registry import load_registry
 from tests.kit.experiment_runs import BUNDLED
 from tests.kit.processes import EXPERIMENTS, ROOT
 

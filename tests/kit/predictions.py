@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.app.load import load
-from chaos.app.registry import load_registry
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from chaos.lab.cluster import Cluster
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.rehearsal.copies import LabCopy, Source, lab_source, snapshot_source

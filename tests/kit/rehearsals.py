@@ -11,10 +11,10 @@ from msgspec.structs import asdict
 
 from chaos.app.judge import JudgedRun
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import LoadedExperiment, load, required_permissions
-from chaos.app.registry import load_registry
 from chaos.core.inventory import Defaults, Inventory, Lab, Rule
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import LoadedExperiment, load, required_permissions
+from chaos.engine.registry import load_registry
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED, as_rule

@@ -13,10 +13,10 @@ import pytest
 from msgspec import structs
 
 from chaos.app.judge import JudgedRun
-from chaos.app.registry import load_registry
 from chaos.core.errors import BadInput, Exit
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
+from chaos.engine.registry import load_registry
 from chaos.lab.cluster import Cluster
 from chaos.rehearsal import comparisons
 from chaos.rehearsal.comparisons import CompareOptions, compare_all

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from chaos.app.judge import JudgeOverrides, judge_recording
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.core.store.recording import build_timeline, read_recording
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from tests.kit.processes import EXPERIMENTS, ROOT, environment, nodefall
 from tests.kit.rehearsals import rehearse
 

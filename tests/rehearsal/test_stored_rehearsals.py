@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaos.app.judge import JudgeOverrides, judge_recording
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
 from chaos.app.run_files import Run
 from chaos.core.errors import Exit
 from chaos.core.ports import Progress
 from chaos.core.store.run_directory import RUN, RunInfo, load
+from chaos.engine.progress import NullProgress
+from chaos.engine.registry import load_registry
 from chaos.rehearsal.run import RehearsalOptions
 from chaos.rehearsal.stored import rehearse_and_store
 from tests.kit.processes import ROOT, environment, nodefall

@@ -23,7 +23,6 @@ class GateEvaluator:
         entry = run.key.entry
         sources = GateSources(
             connection=session.connection,
-            registry=session.request.registry,
             reports=session.request.reports,
             experiments=[session.entries[entry].loaded],
             plan_hash=session.state.plan_hash,

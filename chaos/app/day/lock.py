@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from chaos.app.cluster_lock import cluster_identity, hold_lock
-from chaos.app.connect import ClusterConnection
+from chaos.app.cluster_lock import hold_lock
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.errors import Refused
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.core.store.process_lock import exclusive_lock
+from chaos.engine.connection import ClusterConnection, cluster_identity
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Protocol
 
 from chaos.app.confirmation import Confirm
-from chaos.app.connect import ClusterConnection
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
 from chaos.app.gameday import LoadedEntry, LoadedGameDay
@@ -21,7 +20,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.duration import timestamp
 from chaos.core.errors import NodefallError
 from chaos.core.ports import Progress
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.notifier import NoNotifier, Notifier
 from chaos.gameday.outline import planned_moment
@@ -69,7 +68,6 @@ class DayRequest:
     """
 
     day: LoadedGameDay
-    registry: PluginRegistry
     reports: Path
     display: DayDisplay
     confirm: Confirm

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from chaos.app.abort_watch import violated_in_run
-from chaos.app.cluster_lock import lock_namespace
 from chaos.app.day.session import BY_ABORT_CONDITION, DaySession
 from chaos.app.journal_sources import load_info
 from chaos.app.logs import run_log
@@ -20,7 +19,8 @@ from chaos.core.result import RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.journal import read_entries
 from chaos.core.verdict import Status
-from chaos.engine.run import REMOVED_LAST
+from chaos.engine.connection import lock_namespace
+from chaos.engine.undo import REMOVED_LAST
 from chaos.gameday.state import DayRun, DayState, RunStatus, Verdict
 from chaos.gameday.transitions import halt, recover
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.connect import connect_cluster
 from chaos.app.day.lock import hold_day_lock
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
@@ -18,6 +17,7 @@ from chaos.app.fleet.member import Member
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.threads import ContextPool
+from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.gameday.fleet.document import MAX_CLUSTERS
 from chaos.gameday.fleet.observation import Assessment, Observation, assess
 from chaos.gameday.fleet.progress import fleet_day_name

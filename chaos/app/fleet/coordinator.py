@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster, refuse_before_side_effects
+from chaos.app.connect import connect_cluster
 from chaos.app.day.lock import hold_day_lock
 from chaos.app.day.session import day_time
 from chaos.app.day.stop import DayStop
@@ -21,11 +20,12 @@ from chaos.app.fleet.checks import check_members
 from chaos.app.fleet.member import Member
 from chaos.app.fleet.session import ClusterRow, FleetRequest, FleetSession
 from chaos.app.fleet.steps import clean_ended, step
-from chaos.app.interrupts import stop_on_signal
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.clock import SystemClock
 from chaos.core.clock.uptime import uptime
 from chaos.core.errors import NodefallError, Refused
+from chaos.engine.connection import ClusterConnection, lock_namespace, refuse_before_side_effects
+from chaos.engine.stop import stop_on_signal
 from chaos.gameday.fleet.progress import fleet_day_name, new_fleet_state
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe

@@ -17,6 +17,7 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents import fleet
 from chaos.documents.files import read_text
 from chaos.documents.inventory import load_inventory
+from chaos.engine.registry import load_registry
 from chaos.gameday.deploy.deployment import Deployment, Storage
 from chaos.gameday.fleet.document import Fleet, FleetCluster, FleetSpec
 
@@ -61,27 +62,24 @@ class LoadedFleet:
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
 
-def load_fleet(path: Path, registry: PluginRegistry, moment: datetime | None = None) -> LoadedFleet:
+def load_fleet(path: Path, moment: datetime | None = None, registry: PluginRegistry | None = None) -> LoadedFleet:
     """The fleet in ``path``; the window of its day must still open after ``moment``, by default now.
 
     No cluster is read. Raises BadInput, and UsageError for a cluster to which the day cannot be deployed.
     """
-    moment = moment or current_time()
+    moment, registry = moment or current_time(), registry or load_registry()
     files = fleet.load_fleet(path, registry, moment)
-    day = load_game_day(files.gameday, registry, moment)
+    day = load_game_day(files.gameday, moment, registry)
     clusters = tuple(
-        _load_cluster(each, files.document, files.inventories[each.name], day, registry)
-        for each in files.document.spec.clusters
+        _load_cluster(each, files.document, files.inventories[each.name], day) for each in files.document.spec.clusters
     )
     return LoadedFleet(path, files.document, day, clusters)
 
 
-def _load_cluster(
-    cluster: FleetCluster, document: Fleet, path: Path, day: LoadedGameDay, registry: PluginRegistry
-) -> LoadedCluster:
+def _load_cluster(cluster: FleetCluster, document: Fleet, path: Path, day: LoadedGameDay) -> LoadedCluster:
     inventory = load_inventory(path)
     options = _options(cluster, document.spec, document.metadata.name)
-    deployment, secrets = deployment_of(day, path, registry, options)
+    deployment, secrets = deployment_of(day, path, options)
     programs = programs_of(day.document.spec, inventory)
     reached = _reached_by(inventory, cluster, path.parent)
     return LoadedCluster(cluster.name, path, reached, deployment, secrets, programs)

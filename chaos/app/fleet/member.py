@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 
-from chaos.app.cluster_lock import cluster_identity, lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.connect import connect_cluster
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
@@ -21,6 +20,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.job import JobView
 from chaos.core.labels import FLEET_LABEL
+from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_job, fleet_job_name, fleet_objects
 from chaos.gameday.fleet.observation import Observation
 from chaos.gameday.state import DayState, DayStatus, RunStatus

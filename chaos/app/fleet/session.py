@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from chaos.app.connect import ClusterConnection
 from chaos.app.day.session import day_time
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
@@ -17,7 +16,7 @@ from chaos.app.fleet.loading import LoadedFleet
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.duration import timestamp
 from chaos.core.errors import Aborted, Refused
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
 from chaos.gameday.fleet.observation import Assessment, Observation
 from chaos.gameday.state import DayRun, DayState
 
@@ -57,7 +56,6 @@ class FleetRequest:
     """
 
     fleet: LoadedFleet
-    registry: PluginRegistry
     reports: Path
     display: FleetDisplay
     confirm: ConfirmFleet

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from chaos import __version__
-from chaos.app.connect import ClusterConnection
 from chaos.app.snapshot.machines import MachineCollector
 from chaos.app.snapshot.notes import Notes
 from chaos.app.snapshot.objects import ObjectCollector
@@ -20,6 +19,7 @@ from chaos.cluster.snapshot.measure import Measurements
 from chaos.cluster.snapshot.projection import Convert, Projector, plain_conversions
 from chaos.cluster.snapshot.trees import KEEP, NAME, Leaf, Tree
 from chaos.core.store.snapshot_file import SnapshotFile
+from chaos.engine.connection import ClusterConnection
 from chaos.lab.facade import nearest_version
 
 HOSTS_PER_IMAGE = 3

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.app.day.new_state import new_state
 from chaos.app.day.pause import names_of_impaired
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore
 from chaos.app.gameday import LoadedGameDay, approvers, cluster_name, load_game_day
-from chaos.app.registry import load_registry
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.run_impl import check_id, day_inventory, who
 from chaos.cli.output import echo
 from chaos.core.errors import Exit, Refused
 from chaos.documents.error_collector import did_you_mean
+from chaos.engine.connection import lock_namespace
 from chaos.gameday.opening import approve_day
 from chaos.gameday.state import Approval
 
@@ -38,7 +37,7 @@ class ApproveOptions:
 def approve(options: ApproveOptions) -> int:
     """Store the approval; the exit code. Raises Refused if the plan is another one."""
     check_id(options.id)
-    day = load_game_day(options.gameday, load_registry())
+    day = load_game_day(options.gameday)
     if options.plan_hash and not day.hash.startswith(options.plan_hash):
         raise Refused(
             f"not approved: the plan of {options.gameday} is {day.hash[:12]}, not {options.plan_hash[:12]}",

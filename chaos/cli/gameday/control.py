@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.connect import connect_cluster
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.pending_undo import describe_pending
@@ -27,6 +26,7 @@ from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
 from chaos.documents.tree import ScalarNode, child_of
+from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.gameday.outcome import describe, exit_code
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume

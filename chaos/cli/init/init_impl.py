@@ -13,7 +13,6 @@ import click
 import msgspec
 
 from chaos import __version__
-from chaos.app.connect import login, refuse_before_side_effects
 from chaos.app.discovery.entries import to_document
 from chaos.app.discovery.machines import LinuxTransport
 from chaos.app.discovery.proposal import Choices, ClusterFacts, Proposal, propose
@@ -29,6 +28,7 @@ from chaos.core.errors import UsageError
 from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
+from chaos.engine.connection import login, refuse_before_side_effects
 from chaos.machines.transports.settings import LocalUser
 
 

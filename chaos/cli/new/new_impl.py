@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from chaos.app.registry import load_registry
 from chaos.cli.new.faults import suggestions
 from chaos.cli.new.questions import ask
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
@@ -22,6 +21,7 @@ from chaos.cli.schema import schema_text
 from chaos.core.document import NAME
 from chaos.core.errors import UsageError
 from chaos.core.registry import PluginRegistry
+from chaos.engine.registry import load_registry
 
 _SCHEMA = "nodefall.schema.json"
 _MAX_NAME = 63  # characters, as of a label's value

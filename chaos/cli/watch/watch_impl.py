@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.connect import connect_cluster
 from chaos.app.watch_cluster import NO_RUN, ClusterFollower, active_run
 from chaos.app.watch_run import RunFollower, is_going_on, open_watched
 from chaos.cli.cluster.lock_status import load_cluster_inventory
@@ -16,6 +15,7 @@ from chaos.cluster.lease_api import read_lock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import UsageError
 from chaos.core.store import run_directory
+from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.reports.live.address import Address, parse_address
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer

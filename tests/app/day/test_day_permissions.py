@@ -15,13 +15,13 @@ import pytest
 
 from chaos.app.day.permissions import day_permissions
 from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
 from chaos.cluster.permissions import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission
 from chaos.core.ports import Response
 from chaos.engine.planning.permissions import role_manifests
+from chaos.engine.registry import load_registry
 from chaos.lab.apiserver.http.access import Access
 from chaos.lab.apiserver.http.reviews import review
 from chaos.lab.spec import Rule, UserSpec

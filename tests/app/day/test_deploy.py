@@ -13,10 +13,10 @@ from chaos.app.day.deploy import DeployOptions, deployment_of
 from chaos.app.day.deploy_kubeconfig import kubeconfig_text
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
 from chaos.cluster.kubeconfig import load_configuration
 from chaos.core.errors import UsageError
 from chaos.documents.inventory import load_inventory
+from chaos.engine.registry import load_registry
 from chaos.gameday.deploy.deployment import Port
 from chaos.gameday.deploy.manifests import manifests
 from tests.kit.deployments import make, write_inventory

@@ -10,8 +10,8 @@ import pytest
 from chaos.app.day.due import refuse_unless_due
 from chaos.app.day.new_state import new_state
 from chaos.app.gameday import LoadedGameDay, load_game_day
-from chaos.app.registry import load_registry
 from chaos.core.errors import Refused
+from chaos.engine.registry import load_registry
 from chaos.gameday.state import DayState, RunKey
 from chaos.gameday.transitions import before_fault, begin, finish, skip
 from tests.kit.gamedays import write_day

@@ -21,8 +21,8 @@ from chaos.app.fleet.member import Member
 from chaos.app.fleet.report import store_records
 from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
-from chaos.app.registry import load_registry
 from chaos.core.errors import Exit, Refused, UsageError
+from chaos.engine.registry import load_registry
 from chaos.gameday.fleet.document import MAX_CLUSTERS
 from chaos.gameday.fleet.outcome import fleet_exit_code
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus

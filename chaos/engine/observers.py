@@ -3,44 +3,53 @@
 # ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chaos.app.inventory_secrets import resolve_secret
 from chaos.core.api_fact import PseudoFact
 from chaos.core.probes import Query
 from chaos.engine.planning.permissions import uses_controller_manager
+from chaos.machines.power.secrets import resolve_secret
 
 if TYPE_CHECKING:
-    from chaos.app.connect import ClusterConnection
-    from chaos.cluster.observers.plugin import ObservedCluster, ObserverContext, ObserverPlugin
-    from chaos.core.experiment import Experiment
+    from chaos.cluster.observers.plugin import (
+        FinalSampler,
+        ObservedCluster,
+        ObserverContext,
+        ObserverPlugin,
+        WatchCurrency,
+    )
     from chaos.core.inventory import Inventory
     from chaos.core.plan import Plan
     from chaos.core.ports import Observer
-    from chaos.core.registry import PluginRegistry
+    from chaos.engine.connection import ClusterConnection
+    from chaos.engine.load import LoadedExperiment
 
 BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
 
 
-# From the connection, the resources that the experiment asks about, and what describes a wait to people.
-ObserveFunc = Callable[["ClusterConnection", Collection[str], Callable[[str], None]], "ObservedCluster"]
-
-
 @dataclass(frozen=True, slots=True)
-class ObserverSet:
-    """Observers, started stage by stage, and the samples to take before the final judgement.
+class RunObservers:
+    """The observers of a run, which start stage by stage: those of a later stage may look up what earlier ones saw.
 
-    ``prove_at``, ``watch_closely``: take proofs at moments, or during times, at which it matters what was delivered.
+    ``samplers`` take a sample before the final judgement. ``currency`` proves how current the watches are.
     """
 
-    stages: Sequence[Sequence[Observer]]
-    final_samples: Sequence[Callable[[], None]]
-    prove_at: Callable[[Iterable[float]], None]
-    watch_closely: Callable[[], AbstractContextManager[None]]
+    stages: Sequence[Sequence[Observer]] = ()
+    samplers: Sequence[FinalSampler] = ()
+    currency: WatchCurrency | None = None
+
+    def prove_at(self, moments: Iterable[float]) -> None:
+        """Have what matters proven at these moments, too."""
+        if self.currency:
+            self.currency.prove_at(moments)
+
+    def watch_closely(self) -> AbstractContextManager[None]:
+        """Have it proven now, and until the block ends."""
+        return self.currency.watch_closely() if self.currency else nullcontext()
 
 
 def observer_plugins() -> Mapping[str, ObserverPlugin]:
@@ -56,55 +65,39 @@ def observer_plugins() -> Mapping[str, ObserverPlugin]:
     return hosts | others
 
 
-def observe_cluster(
-    connection: ClusterConnection, relevant: Collection[str], note: Callable[[str], None]
-) -> ObservedCluster:
-    """The observers of a cluster that is reached over the network."""
-    from chaos.cluster.observers.cluster import ClusterObservers
+def build_observers(
+    loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
+) -> RunObservers:
+    """The observers of a plan. Those of the ``cluster`` start first: others look up its addresses."""
+    from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
+    from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
 
+    context = _context(loaded, connection, plan, cluster)
+    built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
+    measured = [each for each in (cluster.health, *built) if isinstance(each, OffsetSource)]
+    clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
+    samplers = [each for each in (*built, clocks, cluster.currency) if isinstance(each, FinalSampler)]
+    return RunObservers([list(cluster.watches), [*built, clocks]], samplers, cluster.currency)
+
+
+def observe_cluster(
+    loaded: LoadedExperiment, connection: ClusterConnection, note: Callable[[str], None]
+) -> ObservedCluster:
+    """The observers of a cluster that is reached over the network. ``note`` describes a wait to people."""
+    from chaos.cluster.observers.cluster import ClusterObservers
+    from chaos.verdicts.judge.currency_notes import relevant_resources
+
+    relevant = relevant_resources(loaded.experiment, loaded.registry)
     return ClusterObservers(connection.kube, connection.clock, relevant, note)
 
 
-def build_observers(
-    experiment: Experiment,
-    registry: PluginRegistry,
-    connection: ClusterConnection,
-    plan: Plan,
-    note: Callable[[str], None],
-    observe: ObserveFunc = observe_cluster,
-) -> ObserverSet:
-    """The observers of a plan. Those of the cluster, made by ``observe``, start first: others look up its addresses.
-
-    ``note`` describes a wait to people.
-    """
-    from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
-    from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
-    from chaos.verdicts.judge.currency_notes import relevant_resources
-
-    cluster = observe(connection, relevant_resources(experiment, registry), note)
-    context = _context(experiment, registry, connection, plan, cluster)
-    built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
-    measured = [each for each in (context.cluster.health, *built) if isinstance(each, OffsetSource)]
-    clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
-    samplers = [each for each in (*built, clocks, context.cluster.currency) if isinstance(each, FinalSampler)]
-    return ObserverSet(
-        [list(context.cluster.watches), [*built, clocks]],
-        [each.final_sample for each in samplers],
-        context.cluster.currency.prove_at,
-        context.cluster.currency.watch_closely,
-    )
-
-
 def _context(
-    experiment: Experiment,
-    registry: PluginRegistry,
-    connection: ClusterConnection,
-    plan: Plan,
-    cluster: ObservedCluster,
+    loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
 ) -> ObserverContext:
     from chaos.cluster.observers.controller_manager import SOURCE
     from chaos.cluster.observers.plugin import ObserverContext
 
+    experiment, registry = loaded.experiment, loaded.registry
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
     for step in plan.steps:
@@ -126,14 +119,13 @@ def _context(
     )
 
 
-def source_checks(
-    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection
-) -> dict[str, Callable[[], None]]:
+def source_checks(loaded: LoadedExperiment, connection: ClusterConnection) -> dict[str, Callable[[], None]]:
     """Checks of the metric sources that an experiment uses, by name; each raises NodefallError if it fails."""
     checks: dict[str, Callable[[], None]] = {}
+    experiment = loaded.experiment
     if experiment.spec.queries:
         checks["prometheus"] = partial(check_prometheus, experiment.spec.queries, connection.inventory)
-    if uses_controller_manager(experiment, registry):
+    if uses_controller_manager(experiment, loaded.registry):
         checks["controller-manager"] = partial(_check_controller_managers, connection)
     return checks
 

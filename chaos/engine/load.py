@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from chaos.app.helper_pods import helper_namespaces
 from chaos.cluster.workload import create_commands, removal, workload_state
 from chaos.core.action import AnyAction, Undo
 from chaos.core.assertion import HostFactAssertion
@@ -21,17 +20,23 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents.experiment import load_experiment
 from chaos.documents.manifests import load_manifests
 from chaos.documents.yaml_dump import dump
+from chaos.engine.helper_pods import helper_namespaces
 from chaos.engine.planning.permissions import PermissionInputs, compute_permissions
 from chaos.engine.planning.planner import expand_steps
+from chaos.engine.registry import load_registry
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedExperiment:
-    """An experiment file with the manifests of its workload. ``text``: its document, None for that in the file."""
+    """An experiment file with the manifests of its workload, and the plug-ins that it names.
+
+    ``text``: its document, None for that in the file.
+    """
 
     path: Path
     experiment: Experiment
     manifests: list[dict[str, Any]]
+    registry: PluginRegistry = field(repr=False, compare=False)
     text: bytes | None = None
 
     @property
@@ -59,17 +64,16 @@ def experiment_document(experiment: Experiment, folder: Path) -> bytes:
     return dump([document]).encode()
 
 
-def load(path: Path, registry: PluginRegistry) -> LoadedExperiment:
-    """Load an experiment and its manifests. Raises BadInput with all problems."""
+def load(path: Path, registry: PluginRegistry | None = None) -> LoadedExperiment:
+    """Load an experiment and its manifests, by default with the plug-ins of this installation. Raises BadInput."""
+    registry = registry or load_registry()
     experiment = load_experiment(path, registry)
     workload = experiment.spec.workload
     manifests = load_manifests([path.parent / name for name in workload.manifests]) if workload else []
-    return LoadedExperiment(path, experiment, manifests)
+    return LoadedExperiment(path, experiment, manifests, registry)
 
 
-def required_permissions(
-    loaded: LoadedExperiment, registry: PluginRegistry, inventory: Inventory | None
-) -> list[Permission]:
+def required_permissions(loaded: LoadedExperiment, inventory: Inventory | None) -> list[Permission]:
     """The permissions that a run needs; ``inventory`` gives the namespaces and the optional features."""
     cluster, helpers = (inventory.cluster, helper_namespaces(inventory)) if inventory else (None, [])
     workload = create_commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
@@ -77,7 +81,7 @@ def required_permissions(
     lock_namespace = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
     inputs = PermissionInputs(lock_namespace, workload, undo, proxy, events, helpers)
-    return compute_permissions(loaded.experiment, registry, inputs)
+    return compute_permissions(loaded.experiment, loaded.registry, inputs)
 
 
 def host_facts(

@@ -1,4 +1,4 @@
-"""Whether a command that failed is known to have done nothing, so that no undo is pending."""
+"""What the outcome of a command means: why it failed, and whether it is known to have done nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chaos.core.command import Command, Delivery, HostCommand, KubeCommand, Outcome, TaintsCommand, is_success, refusal
 
+_SHOWN_OUTPUT = 200  # characters of a failed program's output
 _UNIT_NOT_LOADED = 5  # systemctl's exit code (LSB: program is not installed)
 
 
@@ -30,3 +31,11 @@ def _is_for_one_unit(argv: Sequence[str]) -> bool:
     """True for ``systemctl VERB UNIT``: with several units, some may have been loaded."""
     words = [word for word in argv if not word.startswith("-")]
     return words[0] == "systemctl" and len(words) == 3
+
+
+def failure_reason(command: Command, outcome: Outcome) -> str:
+    """Programs of Windows write their errors to standard output."""
+    code = f"exit code {outcome.exit}"
+    shown = " ".join(outcome.stdout.split())[:_SHOWN_OUTPUT]
+    reason = refusal(command, outcome) or outcome.error or outcome.stderr.strip()
+    return reason or (f"{code}: {shown}" if shown else code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.app.connect import POD, ClusterConnection
 from chaos.cluster.response import check_success, decode_body
 from chaos.core.action import AnyAction
 from chaos.core.api_fact import field
@@ -14,6 +13,7 @@ from chaos.core.installed_drivers import DEFAULT_TRANSPORT
 from chaos.core.inventory import Host, Inventory
 from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, LOCK_NAMESPACE, RUN_LABEL
 from chaos.core.plan import PlannedStep
+from chaos.engine.connection import POD, ClusterConnection
 from chaos.engine.preflight.observations import HelperNamespace
 
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.app.connect import ClusterConnection
-from chaos.app.preflight_data import CHECKS
 from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.plan import Plan, PlannedStep
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
 from chaos.engine.inspection import list_objects
+from chaos.engine.load import LoadedExperiment
 from chaos.engine.planning.limits import check_ready_nodes
+from chaos.engine.preflight.collect import CHECKS
 from chaos.engine.preflight.findings import Finding, blocking, run_checks
 from chaos.engine.preflight.observations import BUDGETS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 
@@ -26,9 +26,9 @@ _CHECKS = ("quorum", "budgets")
 class InjectionLimits:
     """As when the run was planned, all nodes of its disruptive steps count as down together."""
 
+    loaded: LoadedExperiment
     plan: Plan
     connection: ClusterConnection
-    registry: PluginRegistry
 
     def check(self, group: Sequence[PlannedStep]) -> None:
         """Raises Aborted if the steps would exceed a limit now. Steps that keep pods running, as repairs, may run."""
@@ -46,7 +46,7 @@ class InjectionLimits:
             raise Aborted(message, hint=blocked[0].hint)
 
     def _is_disruptive(self, planned: PlannedStep) -> bool:
-        action = self.registry.actions[planned.action]
+        action = self.loaded.registry.actions[planned.action]
         return bool(planned.node) and action.terminates_pods(action.params.model_validate(planned.params))
 
     def _blocked(self, view: ClusterView, nodes: set[str]) -> list[Finding]:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from chaos.app.connect import local_machine_id, login
 from chaos.core.cluster_view import ClusterView
 from chaos.core.inventory import Inventory
 from chaos.core.labels import POD_UID_ENV
+from chaos.engine.connection import local_machine_id, login
 from chaos.engine.preflight.observations import LocalIdentity
 from chaos.machines.driver import HostContext, SharedObjects, transport_of
 from chaos.machines.transports.settings import HostSettings, LocalUser
