@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.app.run_setup import LiveJudge
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status
+from chaos.engine.live_judge import LiveJudge
 from chaos.engine.load import LoadedExperiment
 from chaos.verdicts.judge.context import Options
 from tests.kit.story import HELD, VIOLATED, Story, experiment, plugin_registry
@@ -33,7 +33,7 @@ def unmet(story: Story, abort: list[dict[str, Any]]) -> list[tuple[str, Status]]
     steady = [{"assert": "nodes-ready", "with": {"not-ready-at-most": 1}}]
     made = experiment(NOTHING, STEPS, abort=abort, steadyState=steady)
     recorder = cast("Any", Recorded(story.timeline(30)))
-    judge = LiveJudge(LoadedExperiment(Path("x"), made, []), plugin_registry(), recorder, Options())
+    judge = LiveJudge(LoadedExperiment(Path("x"), made, [], plugin_registry()), recorder, Options())
     return [(verdict.name, verdict.status) for verdict in judge.steady_state() if verdict.status is not HELD]
 
 

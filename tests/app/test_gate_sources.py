@@ -18,7 +18,6 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.inventory import Prometheus
 from chaos.engine.connection import ClusterConnection
-from chaos.engine.registry import load_registry
 from chaos.engine.stop import Interrupted
 from chaos.gameday.gate_check import GateResult, check_gate, check_gates
 from chaos.gameday.gates import Gate
@@ -39,7 +38,6 @@ def sources(url: str = "", approved: Sequence[str] = (), on_wait: Callable[[], o
     connection = cast("ClusterConnection", SimpleNamespace(inventory=SimpleNamespace(prometheus=prometheus)))
     return GateSources(
         connection,
-        load_registry(),
         Path("reports"),
         (),
         "0123456789abcdef",

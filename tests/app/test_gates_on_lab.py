@@ -46,9 +46,7 @@ def connection() -> Iterator[ClusterConnection]:
 
 
 def sources(connection: ClusterConnection, reports: Path, *experiments: LoadedExperiment) -> GateSources:
-    return GateSources(
-        connection, REGISTRY, reports, experiments, "0" * 64, lambda _: False, Deadlines(connection.clock)
-    )
+    return GateSources(connection, reports, experiments, "0" * 64, lambda _: False, Deadlines(connection.clock))
 
 
 def ask(sources: GateSources, **declared: Any) -> GateResult:

@@ -17,6 +17,7 @@ from chaos.core.ports import Response
 from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.injection_limits import InjectionLimits
+from chaos.engine.load import LoadedExperiment
 from chaos.engine.preflight.observations import BUDGETS
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import inventory
@@ -72,7 +73,8 @@ def limits_of(
     )
     connection = cast("ClusterConnection", SimpleNamespace(kube=kube, inventory=inventory(limits=limits)))
     plan = Plan("r", "x", "", "uid", 0.0, 0, (), steps, namespace, overridden=overridden)
-    return InjectionLimits(plan, connection, REGISTRY)
+    loaded = cast("LoadedExperiment", SimpleNamespace(registry=REGISTRY))
+    return InjectionLimits(loaded, plan, connection)
 
 
 REFUSED = [

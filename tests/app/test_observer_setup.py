@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from chaos.core.kube import Node, NodeMetadata
 from chaos.core.ports import Response
 from chaos.core.probes import Query
 from chaos.engine.connection import ClusterConnection
-from chaos.engine.load import host_facts
+from chaos.engine.load import LoadedExperiment, host_facts
 from chaos.engine.observers import check_prometheus, source_checks
 from chaos.engine.registry import load_registry
 
@@ -78,6 +79,10 @@ def test_hosts_are_used_if_an_action_or_assertion_needs_them(action: str, assert
     assert {node: facts is not None for node, facts in facts_by_node.items()} == {"n1": uses_host, "n2": uses_host}
 
 
+def loaded(made: Experiment) -> LoadedExperiment:
+    return LoadedExperiment(Path("x.yaml"), made, [], load_registry())
+
+
 def connection(**cluster: Any) -> ClusterConnection:
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
     inventory_ = Inventory.model_validate({**head, "cluster": {"kubeconfig": "k", **cluster}})
@@ -97,9 +102,9 @@ OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletio
 )
 def test_the_controller_manager_is_checked_if_the_experiment_uses_it(cluster: dict[str, Any], message: str) -> None:
     of_kubelet = experiment("cordon", "metric", node="victim", **OF_CONTROLLERS)
-    assert source_checks(of_kubelet, load_registry(), connection(**cluster)) == {}
+    assert source_checks(loaded(of_kubelet), connection(**cluster)) == {}
     of_controller_manager = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
-    (check,) = source_checks(of_controller_manager, load_registry(), connection(**cluster)).values()
+    (check,) = source_checks(loaded(of_controller_manager), connection(**cluster)).values()
     with pytest.raises(NodefallError) as caught:
         check()
     assert message in caught.value.message

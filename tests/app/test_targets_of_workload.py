@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.run_setup import LiveJudge
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status
+from chaos.engine.live_judge import LiveJudge
 from chaos.engine.load import LoadedExperiment
 from chaos.verdicts.judge.context import Options
 from tests.kit.story import Story, experiment, plugin_registry
@@ -26,9 +26,9 @@ class Recorded:
 
 def unmet(story: Story, runs: str | None = "workload") -> list[str]:
     made = experiment(targets={"victim": {"role": "worker"} | ({"runs": runs} if runs else {})})
-    loaded = LoadedExperiment(Path("x.yaml"), made, [])
+    loaded = LoadedExperiment(Path("x.yaml"), made, [], plugin_registry())
     options = Options(bind={"victim": ("n1",)}, namespace="demo")
-    judge = LiveJudge(loaded, plugin_registry(), Recorded(story.timeline(30)), options)  # type: ignore[arg-type]
+    judge = LiveJudge(loaded, Recorded(story.timeline(30)), options)  # type: ignore[arg-type]
     return [f"{v.name}: {v.because}" for v in judge.steady_state() if v.status is not Status.HELD]
 
 

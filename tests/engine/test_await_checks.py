@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,12 +15,13 @@ from chaos.core.fact import HostFact
 from chaos.core.plan import PlannedStep
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import discover
-from chaos.engine.waits import AWAIT_SECONDS
 from chaos.engine.inject import inject
+from chaos.engine.waits import AWAIT_SECONDS
 from chaos.machines.pool import Hosts
 from tests.engine.test_inject import context_of
 from tests.kit.actionkit import ACTIONS, prepare
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
+from tests.kit.sessions import FakeRecorder
 
 WITHOUT_STATE = Target("n1", power="wake-on-lan", power_capabilities=frozenset({PowerCapability.ON}))
 FACT = discover(chaos.faults.readings, HostFact)["preparing-for-shutdown"]
@@ -53,7 +53,7 @@ def power_on(
     kube, progress, lines = FakeKube({}), FakeProgress(), list[RecordingEntry]()
     context = context_of(tmp_path, step, power.clock, session, kube)
     hosts = Hosts(lambda _: session, lambda _: power, kube, discover(chaos.faults.readings, HostFact), power.clock)
-    context.services = replace(context.services, hosts=hosts, emit=lines.append, progress=progress)
+    context.hosts, context.recorder, context.progress = hosts, FakeRecorder(lines.append), progress
     inject(context)
     return lines, progress.reports
 

@@ -17,17 +17,18 @@ from msgspec import structs
 
 from chaos.app.inventory_secrets import journal_signer
 from chaos.app.plan import plan
-from chaos.app.run_setup import RunSetup
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store.journal import Journal
 from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.live_judge import judge_options
 from chaos.engine.load import load
+from chaos.engine.observers import build_observers, observe_cluster
 from chaos.engine.progress import NullProgress
 from chaos.engine.recorder import Recorder
-from chaos.engine.registry import load_registry
 from chaos.engine.run import execute
+from chaos.engine.session import RunSession
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import connect_directly
 from chaos.rehearsal.garbage import rare_collections
@@ -92,24 +93,27 @@ def _rehearse(name: str, spec: LabSpec, late_seed: int | None) -> Rehearsal:
         entries: list[RecordingEntry] = []
         recorder = Recorder(decode, clock, entries.append)
         journal = stack.enter_context(Journal(directory))
-        setup = _setup(name, replace(direct.ports, kube=kube), directory)
-        return Rehearsal(execute(setup.context(journal, recorder, NullProgress())), disturbance, entries)
+        session = _session(name, replace(direct.ports, kube=kube), journal, recorder)
+        return Rehearsal(execute(session), disturbance, entries)
 
 
-def _setup(name: str, connection: ClusterConnection, directory: Path) -> RunSetup:
+def _session(name: str, connection: ClusterConnection, journal: Journal, recorder: Recorder) -> RunSession:
     """As ``chaos.app.run.run`` makes it, but for the lock of a cluster that no one else knows of."""
-    registry, numbers = load_registry(), count(1)
-    loaded = load(EXPERIMENTS / f"{name}.yaml", registry)
-    planned, view = plan(loaded, connection, registry, 1, f"{name}-000001", reports=directory)
-    lock = SoleHolder(lock_namespace(connection))
-    return RunSetup(
+    numbers, clock, progress = count(1), connection.clock, NullProgress()
+    loaded = load(EXPERIMENTS / f"{name}.yaml")
+    planned, view = plan(loaded, connection, 1, f"{name}-000001", reports=journal.path.parent)
+    observers = build_observers(loaded, connection, planned, observe_cluster(loaded, connection, progress.note))
+    return RunSession(
         loaded,
-        registry,
         connection,
         planned,
-        view,
-        lock,
+        SoleHolder(lock_namespace(connection)),
         journal_signer(connection),
-        suffix=lambda: f"{next(numbers):016x}",
-        judge=lambda live: SparseJudge(live, connection.clock),
+        journal,
+        recorder,
+        progress,
+        observers,
+        SparseJudge(loaded, recorder, judge_options(planned, connection), observers, clock=clock),
+        len(view.nodes),
+        event_suffix=lambda: f"{next(numbers):016x}",
     )

@@ -16,7 +16,6 @@ from chaos.app.judge import JudgedRun
 from chaos.core.errors import BadInput, Exit
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
-from chaos.engine.registry import load_registry
 from chaos.lab.cluster import Cluster
 from chaos.rehearsal import comparisons
 from chaos.rehearsal.comparisons import CompareOptions, compare_all
@@ -137,7 +136,7 @@ def test_machines_boot_as_long_as_in_the_run(
     directory = reports / NAME / f"slow-{taken}"
     directory.mkdir()
     options = RehearsalOptions(settings_of(NAME), directory / run_directory.RECORDING)
-    _write(directory, NAME, rehearse_once(loaded(NAME), load_registry(), slow, 1, options))
+    _write(directory, NAME, rehearse_once(loaded(NAME), slow, 1, options))
     cluster = Cluster(spec)
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 30.0)

@@ -48,7 +48,7 @@ def test_a_recording_is_judged_like_any_other(tmp_path: Path) -> None:
     run = rehearse("graceful-poweroff", recording=path)
     registry = load_registry()
     loaded = load(EXPERIMENTS / "graceful-poweroff.yaml", registry)
-    again = judge_recording(path, loaded, JudgeOverrides({}, {}, {}), registry)
+    again = judge_recording(path, loaded, JudgeOverrides({}, {}, {}))
     assert [(v.name, v.status, v.because) for v in again.result.hypothesis] == [
         (v.name, v.status, v.because) for v in run.result.hypothesis
     ]

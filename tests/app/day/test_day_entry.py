@@ -50,11 +50,11 @@ def connected(day: Day) -> Iterator[Any]:
 
 
 def execute(day: Day, monkeypatch: pytest.MonkeyPatch, act: Callable[[Any], RunResult]) -> Any:
-    """The first run of the day, with ``act`` in place of the experiment: it gets the run's hooks."""
+    """The first run of the day, with ``act`` in place of the experiment: it gets the run's owner."""
 
-    def run(request: Any, _connection: object, _progress: object) -> Any:
-        request.hooks.on_begin(Path(), StopRequest())
-        return SimpleNamespace(result=act(request.hooks), report=Path("report.html"))
+    def run(_request: object, _connection: object, _progress: object, owner: Any) -> Any:
+        owner.begin(Path(), StopRequest())
+        return SimpleNamespace(result=act(owner), report=Path("report.html"))
 
     monkeypatch.setattr(day_entry, "connect_cluster", lambda _: connected(day))
     monkeypatch.setattr(day_entry, "run", run)
@@ -62,8 +62,8 @@ def execute(day: Day, monkeypatch: pytest.MonkeyPatch, act: Callable[[Any], RunR
 
 
 def injected(outcome: RunResult) -> Callable[[Any], RunResult]:
-    def act(hooks: Any) -> RunResult:
-        hooks.before_fault()
+    def act(owner: Any) -> RunResult:
+        owner.before_fault()
         return outcome
 
     return act
@@ -99,10 +99,10 @@ def test_a_halt_that_comes_right_before_the_fault_gives_the_run_back(
 ) -> None:
     day = Day(tmp_path, ["one"], BEGIN)
 
-    def act(hooks: Any) -> RunResult:
+    def act(owner: Any) -> RunResult:
         day.session.store.update(lambda state: halt(state or day.session.state, "ada", "pager", BEGIN))
         with pytest.raises(StateConflict, match="halted by ada: pager"):
-            hooks.before_fault()
+            owner.before_fault()
         return STOPPED
 
     with pytest.raises(DayHalted):

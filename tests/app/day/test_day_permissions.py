@@ -21,7 +21,6 @@ from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission
 from chaos.core.ports import Response
 from chaos.engine.planning.permissions import role_manifests
-from chaos.engine.registry import load_registry
 from chaos.lab.apiserver.http.access import Access
 from chaos.lab.apiserver.http.reviews import review
 from chaos.lab.spec import Rule, UserSpec
@@ -64,10 +63,7 @@ class Reviewer(FakeKube):
 
 @pytest.mark.parametrize("name", ["first", "monthly"])
 def test_each_right_in_turn(name: str) -> None:
-    registry = load_registry()
-    needed = day_permissions(
-        load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml"), registry), registry, INVENTORY
-    )
+    needed = day_permissions(load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml")), INVENTORY)
     assert len(needed) > 50
     assert missing_permissions(Reviewer(needed), needed) == []
     for permission in needed:

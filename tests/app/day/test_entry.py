@@ -14,10 +14,10 @@ import pytest
 from chaos.app.day import entry
 from chaos.app.day.entry import DayEntry
 from chaos.app.day.stop import DayHalted
-from chaos.app.run import RunRequest
 from chaos.core.errors import Exit, NodefallError, Refused
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status, Verdict
+from chaos.engine.session import RunOwner
 from chaos.engine.stop import Interrupted, StopRequest
 from chaos.gameday.state import DayRun, DayStatus, RunKey
 from tests.kit.day_session import Day
@@ -28,7 +28,7 @@ ONE = RunKey("one", "", 1)
 NODES = {"assert": "nodes-ready", "name": "nodes", "with": {"not-ready-at-most": 1}, "always": True}
 VIOLATED = Verdict("nodes", "nodes-ready", Status.VIOLATED, "two are not Ready")
 ABORTED = result(exit_code=int(Exit.INCONCLUSIVE), status=Status.INCONCLUSIVE, abort=(VIOLATED,))
-During = Callable[[RunRequest, StopRequest], RunResult]
+During = Callable[[RunOwner, StopRequest], RunResult]
 
 
 @pytest.fixture(name="run_as")
@@ -40,10 +40,10 @@ def _run_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Day, During], None]:
         def connect(_: Any) -> Iterator[Any]:
             yield day.session.connection
 
-        def run(request: RunRequest, *_: Any) -> Any:
+        def run(_request: Any, _connection: Any, _progress: Any, owner: RunOwner) -> Any:
             stop = StopRequest()
-            request.hooks.on_begin(Path(), stop)
-            return SimpleNamespace(result=during(request, stop))
+            owner.begin(Path(), stop)
+            return SimpleNamespace(result=during(owner, stop))
 
         monkeypatch.setattr(entry, "connect_cluster", connect)
         monkeypatch.setattr(entry, "run", run)
@@ -60,8 +60,8 @@ def stored(day: Day) -> DayRun:
 
 
 def injected(made: RunResult, meanwhile: Callable[[StopRequest], object] = lambda _: None) -> During:
-    def during(request: RunRequest, stop: StopRequest) -> RunResult:
-        request.hooks.before_fault()
+    def during(owner: RunOwner, stop: StopRequest) -> RunResult:
+        owner.before_fault()
         meanwhile(stop)
         return made
 

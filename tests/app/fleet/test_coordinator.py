@@ -22,7 +22,6 @@ from chaos.app.fleet.report import store_records
 from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
 from chaos.core.errors import Exit, Refused, UsageError
-from chaos.engine.registry import load_registry
 from chaos.gameday.fleet.document import MAX_CLUSTERS
 from chaos.gameday.fleet.outcome import fleet_exit_code
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus
@@ -71,12 +70,10 @@ class World:
 
     @property
     def fleet(self) -> LoadedFleet:
-        return load_fleet(self.folder / "fleet.yaml", load_registry())
+        return load_fleet(self.folder / "fleet.yaml")
 
     def run(self, id_: str = "d1", *, keep: bool = False) -> FleetEnd:
-        return run_fleet(
-            FleetRequest(self.fleet, load_registry(), self.folder, cast("Any", self.display), self._confirm, id_, keep)
-        )
+        return run_fleet(FleetRequest(self.fleet, self.folder, cast("Any", self.display), self._confirm, id_, keep))
 
     def _confirm(self, *_: Any) -> None:
         self.confirmations += 1

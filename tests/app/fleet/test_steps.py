@@ -57,7 +57,7 @@ class Fleet:
         store = DayStore(ConfigMaps(), "kube-system", "europe.fleet", lambda: 5.0)
         stored = store.update(lambda _: take_over(new_fleet_state(document, "days", "d1", "f" * 64, 1.0), "me"))
         loaded = cast("Any", SimpleNamespace(document=document))
-        request = FleetRequest(loaded, cast("Any", None), Path(), cast("Any", self.lines), lambda *_: None, "", keep)
+        request = FleetRequest(loaded, Path(), cast("Any", self.lines), lambda *_: None, "", keep)
         self.agents = {cluster.name: FakeAgent(cluster.name) for cluster in document.spec.clusters}
         home = SimpleNamespace(inventory=SimpleNamespace(cluster=SimpleNamespace(time_source=True)), clock=DayClock())
         self.session = FleetSession(
