@@ -26,11 +26,11 @@ from chaos.rehearsal.api import compare, rehearse
 if TYPE_CHECKING:
     # isort: off
     # fmt: off
-    from chaos.app.confirmation import ClusterInfo, Confirm
-    from chaos.app.judge import JudgedRun
+    from chaos.app.run.plan import ClusterInfo, Confirm
+    from chaos.app.run.judge import JudgedRun
     from chaos.app.labs import RunningLab
     from chaos.engine.load import LoadedExperiment
-    from chaos.app.run_files import Run
+    from chaos.app.run.files import Run
     from chaos.reports.comparison.comparison import Comparison, ExpectationRow
     from chaos.reports.comparison.side import Expected, NotComparableError, Side
     from chaos.reports.comparison.stalls import Stall
@@ -133,9 +133,9 @@ def plan(
     overrides refusals of preflight that are not final; the run is then inconclusive at best. Raises BadInput, and
     Refused if the experiment cannot be run.
     """
-    from chaos.app.connect import connect_cluster
-    from chaos.app.inventories import as_inventory
-    from chaos.app.plan import new_run_id, plan
+    from chaos.app.run.plan import new_run_id, plan
+    from chaos.app.wiring.connect import connect_cluster
+    from chaos.app.wiring.inventories import as_inventory
     from chaos.engine.connection import refuse_before_side_effects
 
     loaded, loaded_inventory = _as_loaded(experiment), as_inventory(inventory)
@@ -168,10 +168,10 @@ def run(  # noqa: PLR0913 - one per option
     In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. Raises
     BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
     """
-    from chaos.app.confirmation import always_confirm, refuse_unconfirmed
-    from chaos.app.connect import connect_cluster
-    from chaos.app.inventories import as_inventory
-    from chaos.app.run import RunRequest, run
+    from chaos.app.run.experiment import RunRequest, run
+    from chaos.app.run.plan import always_confirm, refuse_unconfirmed
+    from chaos.app.wiring.connect import connect_cluster
+    from chaos.app.wiring.inventories import as_inventory
     from chaos.core.plan import Plan
     from chaos.engine.connection import refuse_before_side_effects
     from chaos.engine.progress import NullProgress, Unwatched
@@ -201,7 +201,7 @@ def judge(
     ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
     values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
-    from chaos.app.judge import JudgeOverrides, judge_recording
+    from chaos.app.run.judge import JudgeOverrides, judge_recording
 
     overrides = JudgeOverrides(bind or {}, steps or {}, facts or {})
     return judge_recording(Path(recording), _as_loaded(experiment), overrides)
@@ -223,7 +223,7 @@ class Lab:
         speed: float | None = None,
         **settings: Any,
     ) -> None:
-        from chaos.app.inventories import lab_inventory
+        from chaos.app.wiring.inventories import lab_inventory
 
         self._requested_inventory = lab_inventory(inventory, settings)
         self._seed, self._speed = seed, speed
@@ -253,7 +253,7 @@ class Lab:
     @property
     def inventory(self) -> Inventory:
         """The inventory of the lab's cluster and hosts. Raises UsageError before :meth:`start`."""
-        from chaos.app.connect import with_lab_cluster
+        from chaos.app.wiring.connect import with_lab_cluster
 
         return with_lab_cluster(self._requested_inventory, self._running_lab.inventory)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.app.day.deploy import DeployOptions, deployment_of
-from chaos.app.gameday import load_game_day
+from chaos.app.day.document import load_game_day
 from chaos.documents.yaml_dump import dump
 from chaos.gameday.deploy.manifests import manifests
 

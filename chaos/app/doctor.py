@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from chaos.app.pending_undo import with_pending_undo
+from chaos.app.undo.pending import with_pending_undo
 from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.cluster.lease_api import read_lock
 from chaos.cluster.permissions import missing_permissions

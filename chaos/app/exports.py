@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "chaos.app.confirmation": "ClusterInfo Confirm",
-    "chaos.app.judge": "JudgedRun",
+    "chaos.app.run.plan": "ClusterInfo Confirm",
+    "chaos.app.run.judge": "JudgedRun",
     "chaos.engine.load": "LoadedExperiment",
-    "chaos.app.run_files": "Run",
+    "chaos.app.run.files": "Run",
     "chaos.reports.comparison.comparison": "Comparison ExpectationRow",
     "chaos.reports.comparison.side": "Expected NotComparableError Side",
     "chaos.reports.comparison.stalls": "Stall",

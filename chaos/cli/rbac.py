@@ -86,17 +86,15 @@ def command(
 
 
 def _snapshot_permissions(cluster: Cluster | None) -> Iterable[Permission]:
-    from chaos.app.snapshot.permissions import snapshot_permissions
+    from chaos.app.snapshot.take import snapshot_permissions
 
     return snapshot_permissions(bool(cluster and cluster.allow_node_proxy))
 
 
 def _permissions(path: Path, inventory: Inventory | None) -> Iterable[Permission]:
     from chaos.api import load
-    from chaos.app.day.permissions import day_permissions
-    from chaos.app.fleet.loading import load_fleet
-    from chaos.app.fleet.permissions import fleet_permissions
-    from chaos.app.gameday import load_game_day
+    from chaos.app.day.document import day_permissions, load_game_day
+    from chaos.app.fleet.loading import fleet_permissions, load_fleet
     from chaos.documents.document import kind_of_document, read_document
     from chaos.engine.load import required_permissions
 

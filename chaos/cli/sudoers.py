@@ -43,7 +43,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
 
     A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
     """
-    from chaos.app.connect import inventory_path
+    from chaos.app.wiring.connect import inventory_path
     from chaos.documents.inventory import load_inventory
 
     plugins = plugins_by_experiment(experiments)

@@ -69,7 +69,7 @@ def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
     from chaos.engine.registry import load_registry  # noqa: PLC0415
 
     if kind == "GameDay":
-        from chaos.app.gameday import load_game_day  # noqa: PLC0415
+        from chaos.app.day.document import load_game_day  # noqa: PLC0415
 
         return load_game_day(path).document
     if kind == "Fleet":

@@ -68,7 +68,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     They are always equivalent to administrator, as the text explains. Experiments that only use the API need none.
     `nodefall sudoers` is the counterpart for Linux.
     """
-    from chaos.app.connect import inventory_path
+    from chaos.app.wiring.connect import inventory_path
     from chaos.cli.sudoers import plugins_by_experiment
     from chaos.documents.inventory import load_inventory
 

@@ -12,6 +12,8 @@ from chaos.core.result import RunResult
 from chaos.core.text import on_node
 from chaos.core.verdict import Verdict
 
+logger = logging.getLogger(__name__)
+
 
 class NullProgress:
     """Discards everything; implements ``chaos.core.ports.Progress``."""
@@ -46,9 +48,6 @@ class Unwatched:
 
     def judged(self, result: RunResult) -> None:
         """Discard."""
-
-
-logger = logging.getLogger(__name__)
 
 
 class LoggedProgress:

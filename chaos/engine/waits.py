@@ -17,6 +17,8 @@ Check = Callable[[PlannedStep], str]
 
 
 OnEach = Callable[[Sequence[PlannedStep], Check], list[str]]
+_SECONDS = 180.0  # for the workload to become available
+_MOMENT = 0.001  # seconds
 
 
 def await_any(session: RunSession, group: Sequence[PlannedStep], on_each: OnEach) -> None:
@@ -60,10 +62,6 @@ def _observe(session: RunSession, planned: PlannedStep) -> str:
             return ""
         observed.append(what)
     return "; ".join(observed)
-
-
-_SECONDS = 180.0  # for the workload to become available
-_MOMENT = 0.001  # seconds
 
 
 def await_steady_state(session: RunSession) -> None:

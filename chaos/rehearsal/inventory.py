@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.app.connect import with_lab_cluster
+from chaos.app.wiring.connect import with_lab_cluster
 from chaos.core.inventory import Defaults, Inventory
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.kube import CONTROLLERS

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from chaos.app.inventory_secrets import journal_signer
-from chaos.app.judge import JudgedRun
-from chaos.app.plan import plan
+from chaos.app.run.judge import JudgedRun
+from chaos.app.run.plan import plan
+from chaos.app.wiring.lock import journal_signer
 from chaos.cluster.lease_lock import Identity
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
@@ -63,7 +63,7 @@ _DEFAULTS = RehearsalOptions()
 def rehearse_once(
     loaded: LoadedExperiment, lab_spec: LabSpec, seed: int, options: RehearsalOptions = _DEFAULTS
 ) -> JudgedRun:
-    """Run the experiment on a new lab. Raises Refused for what a rehearsal cannot do, and as ``chaos.app.run.run``."""
+    """Run the experiment on a new lab. Raises Refused for what a rehearsal cannot do, and as a run over a network."""
     refuse_outside_world(loaded)
     with rare_collections():
         spec = msgspec.structs.replace(lab_spec, seed=seed)
@@ -74,7 +74,7 @@ def rehearse_once(
 def rehearse_on(
     connection: DirectConnection, loaded: LoadedExperiment, seed: int, options: RehearsalOptions = _DEFAULTS
 ) -> JudgedRun:
-    """Run the experiment on a lab that has started; ``seed`` selects the targets. Raises as ``chaos.app.run.run``."""
+    """Run the experiment on a lab that has started; ``seed`` selects the targets. Raises as a run over a network."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(prefix="nodefall-")))
         planned = plan_rehearsal(connection, loaded, seed, f"{loaded.experiment.metadata.name}-{seed:06x}")

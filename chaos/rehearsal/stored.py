@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.app.cluster_lock import own_identity
-from chaos.app.logs import RunLog, run_log
-from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.app.plan import new_run_id
-from chaos.app.run_files import Run, close_recording, create_directory, write_reports
+from chaos.app.run.files import Run, close_recording, create_directory, write_reports
+from chaos.app.run.plan import new_run_id
+from chaos.app.undo.pending import guard_pending_undo
+from chaos.app.wiring.lock import own_identity
+from chaos.app.wiring.logs import RunLog, run_log
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
 from chaos.core.plan import Plan

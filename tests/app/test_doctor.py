@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from chaos.api import load
-from chaos.app.connect import connect_cluster
 from chaos.app.doctor import DoctorRequest, Report, diagnose
 from chaos.app.labs import make_inventory
-from chaos.app.plan import plan
+from chaos.app.run.plan import plan
+from chaos.app.wiring.connect import connect_cluster
 from chaos.core.action import Target
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory

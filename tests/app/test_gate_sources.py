@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 from pydantic import TypeAdapter
 
+from chaos.app.day.gate_sources import Deadlines, GateSources
 from chaos.app.day.stop import DayHalted
-from chaos.app.gate_sources import Deadlines, GateSources
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.inventory import Prometheus

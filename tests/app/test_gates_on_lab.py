@@ -16,9 +16,9 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock
-from chaos.app.connect import connect_cluster
-from chaos.app.gate_sources import Deadlines, GateSources
+from chaos.app.day.gate_sources import Deadlines, GateSources
+from chaos.app.wiring.connect import connect_cluster
+from chaos.app.wiring.lock import hold_lock, hold_machine_lock
 from chaos.cluster.replica import configmap_name
 from chaos.core.inventory import Inventory
 from chaos.core.inventory import Prometheus as Settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chaos.app.connect import _remove
+from chaos.app.wiring.connect import _remove
 from chaos.core.errors import Unreachable
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.journal_sources import load_info, load_plan
+from chaos.app.undo.sources import load_info, load_plan
 from chaos.core.errors import UsageError
 from chaos.core.plan import Plan
 from chaos.core.store.run_directory import PLAN, RUN, RunInfo, find, save

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaos.api import Lab, run
-from chaos.app import logs
-from chaos.app.logs import DEBUG_LOG, RunLog, attached, log_file_handler, run_log
+from chaos.app.wiring import logs
+from chaos.app.wiring.logs import DEBUG_LOG, RunLog, attached, log_file_handler, run_log
 from chaos.core import redaction
 from chaos.core.threads import ContextPool, ContextThread
 

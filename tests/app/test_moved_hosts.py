@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chaos.app import connect
+from chaos.app.wiring import connect
 from chaos.core.command import Delivery, HostCommand, PowerCommand, PowerVerb
 from chaos.core.errors import Refused, Unreachable
 from chaos.core.inventory import Inventory

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from chaos.app.connect import connect_cluster
-from chaos.app.run import RunRequest, run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.undo.command import command as undo_command
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.plan import Plan

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.pending_undo import UndoSources
+from chaos.app.undo.pending import UndoSources
 from chaos.cluster.replica import PendingRun, ReplicaEntry, RunIdentity
 from chaos.core.action import FactCheck, Undo
 from chaos.core.node_mark import FoundMark, NodeMark

@@ -10,8 +10,7 @@ import pytest
 
 from chaos.app.discovery.distributions import KUBEADM_CONFIG, TABLE, distribution_of
 from chaos.app.discovery.nodes import ListedMetadata, ListedNode, summary
-from chaos.app.init.kubeconfig import context_names, default_kubeconfig, inventory_name
-from chaos.app.init.read import read_cluster
+from chaos.app.init.cluster import context_names, default_kubeconfig, inventory_name, read_cluster
 from chaos.cluster.errors import REFUSED, KubeUnreachable
 from chaos.core.errors import BadInput, Exit, Refused, UsageError
 from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.remote_undo import create_directory
+from chaos.app.undo.sources import create_directory
 from chaos.core.errors import Refused
 from chaos.core.store.journal import Journal
 from chaos.core.store.run_directory import RUN, RunInfo, find, load

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from chaos.app.replica_entries import ReplicaRules, ResolvedReplica, resolve_replica
+from chaos.app.undo.replica_entries import ReplicaRules, ResolvedReplica, resolve_replica
 from chaos.cluster.replica import Authenticity, PendingRun, ReplicaEntry, RunIdentity
 from chaos.core.action import FactCheck, Scope, Undo
 from chaos.core.cluster_view import ClusterView

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from chaos.app.snapshot.permissions import snapshot_permissions
-from chaos.app.snapshot.take import take_snapshot
+from chaos.app.snapshot.take import snapshot_permissions, take_snapshot
 from chaos.cluster.errors import KubeRejected
 from chaos.cluster.snapshot.document import Header
 from chaos.cluster.snapshot.kinds import KINDS

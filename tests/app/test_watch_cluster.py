@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chaos.app import watch_cluster
-from chaos.app.watch_cluster import NO_RUN, ClusterFollower
+from chaos.app import watch as watch_cluster
+from chaos.app.watch import NO_RUN, ClusterFollower
 from chaos.cluster.lease import ABORT
 from chaos.core.errors import NodefallError
 from chaos.core.labels import RUN_LABEL

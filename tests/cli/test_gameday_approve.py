@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.gameday import load_game_day
+from chaos.app.day.document import load_game_day
 from chaos.cli.gameday.approve_impl import ApproveOptions, approve
 from chaos.core.errors import Refused
 from tests.kit.gamedays import write_cordon, write_day

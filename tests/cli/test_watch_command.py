@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.watch_cluster import active_run
-from chaos.app.watch_run import open_watched
+from chaos.app.watch import active_run, open_watched
 from chaos.cli.app import main
 from chaos.cluster.lease import LeaseRecord
 from chaos.core.errors import BadInput

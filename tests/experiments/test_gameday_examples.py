@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.gameday import load_game_day, outline
+from chaos.app.day.document import load_game_day, outline
 from chaos.documents.inventory import load_inventory
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from chaos.app.judge import JudgedRun
 from chaos.app.lab_spec import lab_spec
+from chaos.app.run.judge import JudgedRun
 from chaos.core.action import ProofStatus
 from chaos.core.errors import Refused
 from chaos.core.inventory import Lab

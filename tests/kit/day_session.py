@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from chaos.app.confirmation import always_confirm
-from chaos.app.day.new_state import new_state
+from chaos.app.day.document import load_game_day, new_state
 from chaos.app.day.session import DayRequest, DaySession
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore
-from chaos.app.gameday import load_game_day
+from chaos.app.run.plan import always_confirm
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
 from chaos.engine.connection import ClusterConnection

@@ -13,7 +13,7 @@ import referencing
 import yaml
 
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
-from chaos.app.gameday import load_game_day
+from chaos.app.day.document import load_game_day
 from chaos.gameday.deploy.deployment import Deployment
 from tests.kit.gamedays import write_day
 

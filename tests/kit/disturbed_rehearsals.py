@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import structs
 
-from chaos.app.inventory_secrets import journal_signer
-from chaos.app.plan import plan
+from chaos.app.run.plan import plan
+from chaos.app.wiring.lock import journal_signer
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
@@ -98,7 +98,7 @@ def _rehearse(name: str, spec: LabSpec, late_seed: int | None) -> Rehearsal:
 
 
 def _session(name: str, connection: ClusterConnection, journal: Journal, recorder: Recorder) -> RunSession:
-    """As ``chaos.app.run.run`` makes it, but for the lock of a cluster that no one else knows of."""
+    """As ``chaos.app.run.experiment.run`` makes it, but for the lock of a cluster that no one else knows of."""
     numbers, clock, progress = count(1), connection.clock, NullProgress()
     loaded = load(EXPERIMENTS / f"{name}.yaml")
     planned, view = plan(loaded, connection, 1, f"{name}-000001", reports=journal.path.parent)

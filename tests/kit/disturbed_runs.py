@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from chaos.app.confirmation import always_confirm
-from chaos.app.connect import connect_cluster, with_lab_cluster
 from chaos.app.labs import LabServeOptions, start_lab
-from chaos.app.run import RunRequest, run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.run.plan import always_confirm
+from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.result import RunResult
 from chaos.engine.connection import ClusterConnection

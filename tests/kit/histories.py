@@ -24,10 +24,10 @@ import pytest
 import yaml
 
 from chaos.app import labs
-from chaos.app.confirmation import always_confirm
-from chaos.app.connect import connect_cluster, with_lab_cluster
 from chaos.app.lab_spec import lab_spec
-from chaos.app.run import RunRequest, run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.run.plan import always_confirm
+from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.cluster import lease_lock
 from chaos.cluster.replica import PREFIX
 from chaos.core.inventory import Inventory, Lab

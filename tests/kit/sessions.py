@@ -72,13 +72,21 @@ def session_of(
     progress: Progress,
     judge: FakeJudge,
     recorder: EntryRecorder | None = None,
-    observers: RunObservers = RunObservers(),
-    registry: PluginRegistry = PluginRegistry({}, {}),
+    observers: RunObservers | None = None,
+    registry: PluginRegistry | None = None,
 ) -> RunSession:
     """A run with no workload, on a cluster that nobody else changes."""
     connection = ClusterConnection(Inventory.model_validate(LAB), clock, kube, hosts, "", "")  # type: ignore[arg-type]
-    loaded = LoadedExperiment(folder / "experiment.yaml", experiment, [], registry)
-    ports = (FakeGuard(), Signer(""), Journal(folder), recorder or FakeRecorder(), progress, observers, judge)
+    loaded = LoadedExperiment(folder / "experiment.yaml", experiment, [], registry or PluginRegistry({}, {}))
+    ports = (
+        FakeGuard(),
+        Signer(""),
+        Journal(folder),
+        recorder or FakeRecorder(),
+        progress,
+        observers or RunObservers(),
+        judge,
+    )
     session = RunSession(loaded, connection, plan, *ports)
     session.mirror = session.limits = FakeMirror()
     return session

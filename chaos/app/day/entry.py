@@ -8,15 +8,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from chaos.app.abort_watch import violated_in_run
-from chaos.app.confirmation import ClusterInfo
-from chaos.app.connect import connect_cluster
+from chaos.app.day.abort_watch import violated_in_run
 from chaos.app.day.events import send_entry_begin
 from chaos.app.day.session import BY_ABORT_CONDITION, PATIENCE, DaySession
 from chaos.app.day.stop import describe_halt
-from chaos.app.plan import new_run_id
-from chaos.app.run import RunRequest, run
-from chaos.app.run_files import Run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.run.files import Run
+from chaos.app.run.plan import ClusterInfo, new_run_id
+from chaos.app.wiring.connect import connect_cluster
 from chaos.core.errors import Aborted, Exit, NodefallError, UndoPending
 from chaos.core.plan import Plan
 from chaos.core.result import RunResult

@@ -1,4 +1,4 @@
-"""Gates before a run of a day: wait for them, skip the run or stop the day, each as the document has it."""
+"""Gates before a run of a day: what they ask, and what follows, each as the document has it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from chaos.app.day.gate_sources import Deadlines, GateSources
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
 from chaos.core.duration import parse_duration
-from chaos.gameday.gate_check import GateResult
+from chaos.gameday.gate_check import GateResult, check_gates
 from chaos.gameday.gates import ApprovalGate, Gate
 from chaos.gameday.state import Approval, DayRun
 from chaos.gameday.transitions import approve, pass_gates, skip, skip_rest
@@ -92,3 +93,24 @@ def _ask_approvals(session: DaySession, gates: Sequence[Gate], entry: str) -> No
         if person:
             approval = Approval(person, session.now(), plan_hash, entry, session.request.by)
             session.update(partial(approve, approval=approval))
+
+
+class GateEvaluator:
+    """Evaluates gates; what has not answered in time is not asked again before it ends. A GateChecker."""
+
+    def __init__(self) -> None:
+        self._deadlines: Deadlines | None = None
+
+    def __call__(self, session: DaySession, gates: Sequence[Gate], run: DayRun) -> list[GateResult]:
+        """The answers of ``gates`` before ``run``. Raises DayHalted and Interrupted."""
+        deadlines = self._deadlines = self._deadlines or Deadlines(session.connection.clock, session.stop.check)
+        entry = run.key.entry
+        sources = GateSources(
+            connection=session.connection,
+            reports=session.request.reports,
+            experiments=[session.entries[entry].loaded],
+            plan_hash=session.state.plan_hash,
+            is_approved=lambda persons: session.state.is_approved(persons, entry),
+            deadlines=deadlines,
+        )
+        return check_gates(gates, sources)

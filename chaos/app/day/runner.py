@@ -7,23 +7,18 @@ from contextlib import contextmanager
 
 from msgspec import structs
 
-from chaos.app.abort_watch import abort_watch
-from chaos.app.connect import connect_cluster
-from chaos.app.day.due import is_under_way, refuse_unless_due
+from chaos.app.day.abort_watch import abort_watch
+from chaos.app.day.document import day_permissions, is_under_way, new_state, refuse_unless_due
 from chaos.app.day.entry import DayEntry
 from chaos.app.day.events import notifying, send_begin, send_end, send_entry_end, send_halt
 from chaos.app.day.gates import GateChecker, await_gates
-from chaos.app.day.lock import hold_day_lock
-from chaos.app.day.new_state import new_state
-from chaos.app.day.pause import await_pause, names_of_impaired
-from chaos.app.day.permissions import day_permissions
 from chaos.app.day.report import reporting
 from chaos.app.day.session import DayRequest, DaySession, day_time
-from chaos.app.day.stop import DayHalted, DayStop
-from chaos.app.day.store import DayStore
+from chaos.app.day.stop import DayHalted, DayStop, watch_day
+from chaos.app.day.store import DayStore, hold_day_lock
 from chaos.app.day.takeover import recover_runs
-from chaos.app.day.watch import watch_day
-from chaos.app.day.window import await_window
+from chaos.app.day.waits import await_pause, await_window, names_of_impaired
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.cluster.permissions import refuse_missing
 from chaos.core.inventory import Inventory

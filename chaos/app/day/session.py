@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from chaos.app.confirmation import Confirm
+from chaos.app.day.document import LoadedEntry, LoadedGameDay
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
-from chaos.app.gameday import LoadedEntry, LoadedGameDay
-from chaos.app.undo import ConfirmEntries
+from chaos.app.run.plan import Confirm
+from chaos.app.undo.finish import ConfirmEntries
 from chaos.core.clock import SystemClock
 from chaos.core.duration import timestamp
 from chaos.core.errors import NodefallError

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 
-from chaos.app.connect import connect_cluster
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
-from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
-from chaos.app.fleet.permissions import cluster_permissions
+from chaos.app.fleet.loading import LoadedCluster, LoadedFleet, cluster_permissions
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.applied_objects import apply_object, delete_labelled
 from chaos.cluster.jobs import create_job, delete_job, list_jobs
 from chaos.cluster.journal_mirror import pending_runs

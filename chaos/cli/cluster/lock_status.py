@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from chaos.app.connect import connect_cluster, inventory_path
-from chaos.app.pending_undo import describe_pending
+from chaos.app.undo.pending import describe_pending
+from chaos.app.wiring.connect import connect_cluster, inventory_path
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.cluster.journal_mirror import pending_runs

@@ -11,8 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from chaos.app.connect import connect_cluster
 from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose, load_bundled
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.bundled import bundled_path
 from chaos.cli.doctor.doctor_text import render
 from chaos.core.inventory import Inventory

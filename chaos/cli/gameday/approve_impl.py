@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from chaos.app.connect import connect_cluster
-from chaos.app.day.new_state import new_state
-from chaos.app.day.pause import names_of_impaired
+from chaos.app.day.document import LoadedGameDay, approvers, cluster_name, load_game_day, new_state
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore
-from chaos.app.gameday import LoadedGameDay, approvers, cluster_name, load_game_day
+from chaos.app.day.waits import names_of_impaired
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.run_impl import check_id, day_inventory, who
 from chaos.cli.output import echo

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from chaos.app.connect import connect_cluster
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
-from chaos.app.pending_undo import describe_pending
+from chaos.app.undo.pending import describe_pending
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.day_text import render, to_document, to_json
 from chaos.cli.option_values import seconds_of

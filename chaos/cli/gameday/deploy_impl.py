@@ -11,7 +11,7 @@ import click
 
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
-from chaos.app.gameday import LoadedGameDay, load_game_day
+from chaos.app.day.document import LoadedGameDay, load_game_day
 from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import day_inventory
 from chaos.core.errors import Exit, UsageError

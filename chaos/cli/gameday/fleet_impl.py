@@ -8,10 +8,17 @@ from pathlib import Path
 import click
 
 from chaos.app.day.report import write_reports
-from chaos.app.fleet.control import FleetHalt, FleetView, halt_fleet, pending_undo, resume_fleet, view_fleet
+from chaos.app.fleet.control import (
+    FleetHalt,
+    FleetView,
+    halt_fleet,
+    pending_undo,
+    resume_fleet,
+    store_records,
+    view_fleet,
+)
 from chaos.app.fleet.coordinator import run_fleet
 from chaos.app.fleet.loading import LoadedFleet, load_fleet
-from chaos.app.fleet.report import store_records
 from chaos.app.fleet.session import FleetRequest
 from chaos.cli.gameday.control import HaltOptions
 from chaos.cli.gameday.day_text import to_json

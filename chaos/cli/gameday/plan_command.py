@@ -46,7 +46,7 @@ def plan(
 
     Exit code: 0 planned; 4 some run is refused; 64 bad input or usage.
     """
-    from chaos.app.gameday import current_time, load_game_day, new_seed, outline, plan_runs
+    from chaos.app.day.document import current_time, load_game_day, new_seed, outline, plan_runs
     from chaos.cli.gameday.plan_text import render_outline, render_run, to_json
 
     moment = _parse_moment(at) if at else current_time()

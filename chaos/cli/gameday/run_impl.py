@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from chaos.app.connect import ENV_INVENTORY, inventory_path
-from chaos.app.day.gate_context import GateEvaluator
+from chaos.app.day.document import LoadedGameDay, cluster_name, load_game_day, only_inventory
+from chaos.app.day.gates import GateEvaluator
 from chaos.app.day.runner import run_day
 from chaos.app.day.session import DayRequest
-from chaos.app.gameday import LoadedGameDay, cluster_name, load_game_day, only_inventory
+from chaos.app.wiring.connect import ENV_INVENTORY, inventory_path
 from chaos.cli.gameday.day_text import render, to_document, to_json
 from chaos.cli.gameday.terminal import DayTerminal
 from chaos.cli.log_options import is_verbose

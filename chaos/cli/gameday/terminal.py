@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import click
 
-from chaos.app.confirmation import ClusterInfo
-from chaos.app.replica_entries import ResolvedReplica
+from chaos.app.run.plan import ClusterInfo
+from chaos.app.undo.replica_entries import ResolvedReplica
 from chaos.cli.output import echo_progress
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.progress import BestEffortProgress, make_progress

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.app.init.kubeconfig import context_names
+from chaos.app.init.cluster import context_names
 from chaos.cli.bundled import bundled_path
 from chaos.cli.kind.failure import NAME_CONFLICT, RETAIN_HINT, down_command, explained, keep_hint
 from chaos.cli.kind.host_limits import host_warnings

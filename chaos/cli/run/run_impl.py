@@ -13,8 +13,8 @@ import click
 import msgspec
 
 from chaos.api import load, run
-from chaos.app.connect import inventory_path
-from chaos.app.run_files import Run
+from chaos.app.run.files import Run
+from chaos.app.wiring.connect import inventory_path
 from chaos.cli.log_options import is_verbose
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import open_page, wants_color

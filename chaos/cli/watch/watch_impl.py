@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from chaos.app.connect import connect_cluster
-from chaos.app.watch_cluster import NO_RUN, ClusterFollower, active_run
-from chaos.app.watch_run import RunFollower, is_going_on, open_watched
+from chaos.app.watch import NO_RUN, ClusterFollower, RunFollower, active_run, is_going_on, open_watched
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.output import echo
 from chaos.cli.run.serving import announce

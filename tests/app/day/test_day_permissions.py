@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.app.day.permissions import day_permissions
-from chaos.app.gameday import load_game_day
+from chaos.app.day.document import day_permissions, load_game_day
 from chaos.cluster.permissions import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chaos.app.day.deploy import DeployOptions, deployment_of
-from chaos.app.day.deploy_kubeconfig import kubeconfig_text
+from chaos.app.day.deploy import DeployOptions, deployment_of, kubeconfig_text
 from chaos.app.day.deploy_needs import programs_of
-from chaos.app.gameday import load_game_day
+from chaos.app.day.document import load_game_day
 from chaos.cluster.kubeconfig import load_configuration
 from chaos.core.errors import UsageError
 from chaos.documents.inventory import load_inventory

@@ -36,7 +36,7 @@ def test_each_is_an_extra_of_its_kind_only(kind: str) -> None:
 def test_none_is_imported_to_load_drivers_and_inventories() -> None:
     """Even where all are installed: their import takes up to a second."""
     code = (
-        "import sys; from chaos.core.installed_drivers import power_drivers; import chaos.app.connect\n"
+        "import sys; from chaos.core.installed_drivers import power_drivers; import chaos.app.wiring.connect\n"
         "import chaos.machines.pool\n"
         "from chaos.engine.registry import load_registry; from chaos.documents.schema import json_schema\n"
         "json_schema(load_registry()); power_drivers()\n"

@@ -1,4 +1,4 @@
-"""The cluster's lock and its pending undo, for commands that change a cluster."""
+"""The cluster's lock, and the key that signs the journals beside it, for commands that change a cluster."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from contextlib import AbstractContextManager, contextmanager
 
 from chaos.cluster.lease import PROCESS
 from chaos.cluster.lease_lock import ClusterLock, Identity
+from chaos.cluster.replica import Signer
 from chaos.core.clock import SystemClock
+from chaos.core.errors import Refused
 from chaos.core.labels import LOCK_NAME, RUN_LABEL
 from chaos.core.store.process_identity import current_identity
 from chaos.core.store.process_lock import MachineLock, exclusive_lock
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace, login
+from chaos.machines.power.secrets import resolve_secret
+
+MIN_KEY_LENGTH = 16  # characters of a journal key
 
 
 @contextmanager
@@ -57,3 +62,17 @@ def own_identity(run: str) -> Identity:
     if process := current_identity():
         annotations[PROCESS] = process.encode()
     return Identity(f"{login()}@{socket.gethostname()}/{os.getpid()}-{secrets.token_hex(4)}", annotations)
+
+
+def journal_signer(connection: ClusterConnection) -> Signer:
+    """Signs and verifies the journals in a cluster, if the inventory has a key. Raises Refused."""
+    cluster = connection.inventory.cluster
+    if cluster is None or cluster.journal_key is None:
+        return Signer(connection.uid)
+    key = resolve_secret(cluster.journal_key)
+    if len(key) < MIN_KEY_LENGTH:
+        raise Refused(
+            f"cluster.journalKey is too short: it has {len(key)} characters",
+            hint=f"use {MIN_KEY_LENGTH} or more, as from `openssl rand -hex 32`",
+        )
+    return Signer(connection.uid, key.encode())

@@ -1,4 +1,4 @@
-"""Loads game days, and plans their entries on a cluster."""
+"""Loads game days, and what follows from them: their hash, permissions, new state and plans."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from chaos.app.connect import connect_cluster
-from chaos.app.inventories import as_inventory
-from chaos.app.plan import new_run_id, plan
+from chaos.app.run.plan import new_run_id, plan
+from chaos.app.wiring.connect import connect_cluster
+from chaos.app.wiring.inventories import as_inventory
 from chaos.core.clock import SystemClock
-from chaos.core.errors import NodefallError
+from chaos.core.errors import NodefallError, Refused
+from chaos.core.inventory import Inventory
+from chaos.core.labels import GAME_DAY_PREFIX, LOCK_NAMESPACE
+from chaos.core.permission import Permission
 from chaos.core.plan import Plan
 from chaos.core.registry import PluginRegistry
 from chaos.documents import gameday
 from chaos.documents.files import read_text
 from chaos.documents.manifests import load_manifests
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
-from chaos.engine.load import LoadedExperiment
+from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.registry import load_registry
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.document import GameDay, GameDayEntry
 from chaos.gameday.gates import ApprovalGate
 from chaos.gameday.outline import Outline, OutlineRequest, make_outline
 from chaos.gameday.seeds import entry_seeds
+from chaos.gameday.starts import why_not_due
+from chaos.gameday.state import DayState, DayStatus, runs_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +162,68 @@ def _plan_run(item: LoadedEntry, number: int, seed: int, connection: ClusterConn
     except NodefallError as error:
         return PlannedRun(item.name, number, seed, item.loaded, None, error)
     return PlannedRun(item.name, number, seed, item.loaded, planned)
+
+
+def new_state(
+    day: LoadedGameDay, cluster: str, day_id: str, seed: int | None, now: float, impaired: tuple[str, ...]
+) -> DayState:
+    """The state of a day of which nothing has begun, without a holder. Raises Refused if it has no entry.
+
+    ``cluster``: its name in the document, or "". ``day_id``: "" for the date in the zone of the window. ``impaired``:
+    nodes that are not as they should be now.
+    """
+    drawn = new_seed() if seed is None else seed
+    runs = runs_on(day.document, [entry.name for entry in day.entries], drawn, cluster)
+    if not runs:
+        raise Refused(f"game day {day.document.metadata.name} has no entry for the cluster {cluster}")
+    return DayState(
+        day=day_id or datetime.fromtimestamp(now, UTC).astimezone(day.zone).date().isoformat(),
+        gameday=day.document.metadata.name,
+        plan_hash=day.hash,
+        seed=drawn,
+        created=now,
+        order="by-entry",
+        parallel=1,
+        holder="",
+        epoch=0,
+        runs=runs,
+        impaired=impaired,
+    )
+
+
+def is_under_way(stored: DayState | None) -> bool:
+    """Whether there is a day that has begun, and is not finished."""
+    return stored is not None and stored.status is not DayStatus.FINISHED and stored.has_begun
+
+
+def refuse_unless_due(day: LoadedGameDay, stored: DayState | None, fresh: DayState) -> None:
+    """Raises Refused if a day with a schedule is not under way, and no start is due when ``fresh`` was created."""
+    spec = day.document.spec
+    if spec.schedule is None or is_under_way(stored) or (stored is not None and stored.day == fresh.day):
+        return
+    last = datetime.fromtimestamp(_begin_of(stored), UTC) if stored and stored.status is DayStatus.FINISHED else None
+    now = datetime.fromtimestamp(fresh.created, UTC)
+    if reason := why_not_due(spec.schedule, Calendar(spec.window), last, now):
+        raise Refused(f"game day {day.document.metadata.name} does not begin: {reason}")
+
+
+def _begin_of(finished: DayState) -> float:
+    """When the first run began or was skipped: an approval may have created the day long before its start."""
+    times = [run.begun if run.begun is not None else run.ended for run in finished.runs]
+    return max(finished.created, min((t for t in times if t is not None), default=finished.created))
+
+
+def day_permissions(day: LoadedGameDay, inventory: Inventory | None) -> list[Permission]:
+    """Permissions of all entries, and for the lock of the day; its state is in a ConfigMap as journals are."""
+    namespace = inventory.cluster.namespace if inventory and inventory.cluster else LOCK_NAMESPACE
+    lease = f"{GAME_DAY_PREFIX}{day.document.metadata.name}"
+    found = {
+        Permission("coordination.k8s.io", "leases", verb, namespace, lease) for verb in ("get", "update", "delete")
+    }
+    for entry in day.entries:
+        found.update(required_permissions(entry.loaded, inventory))
+    return sorted(permission for permission in found if not _is_covered(permission, found))
+
+
+def _is_covered(permission: Permission, others: set[Permission]) -> bool:
+    return any(other != permission and other.covers(permission) for other in others)

@@ -5,17 +5,20 @@ Each source may be lost or damaged alone: a run starts only if none of them show
 
 from __future__ import annotations
 
+import logging
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.cluster.journal_mirror import delete_configmap, pending_runs
 from chaos.cluster.node_marks import list_marks, remove_marks
 from chaos.cluster.replica import PendingRun, ReplicaEntry
-from chaos.core.errors import NodefallError, Refused
+from chaos.core.errors import NodefallError, Refused, UndoPending
 from chaos.core.node_mark import FoundMark
 from chaos.core.pending_undo import PendingUndoFinding, Source
+from chaos.core.store.journal import read_pending
 from chaos.core.store.journal_format import PendingUndo
 from chaos.core.store.local_runs import LocalRun, local_runs
 from chaos.core.text import on_node
@@ -23,6 +26,7 @@ from chaos.engine.connection import ClusterConnection, cluster_identity, lock_na
 from chaos.engine.preflight.observations import ClusterObservations
 
 _SHOWN = 3  # findings in one error
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +188,30 @@ def describe_entries(entries: Iterable[PendingUndo | ReplicaEntry]) -> str:
 
 def _quote(path: Path) -> str:
     return shlex.quote(str(path))
+
+
+@contextmanager
+def guard_pending_undo(directory: Path) -> Iterator[None]:
+    """Turn errors and interruptions into UndoPending if the journal in ``directory`` has a pending undo."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        pending = _describe_pending(directory)
+        if not pending:
+            raise
+        logger.error("failed with a pending undo: %s", pending, exc_info=error)  # noqa: TRY400 - also for interruptions
+        hint = f"nodefall undo {directory}"
+        if isinstance(error, NodefallError):
+            reason, hint = error.message, f"{error.hint + '; then' if error.hint else 'run'}: {hint}"
+        else:
+            reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+        raise UndoPending(f"{reason}; pending undo: {pending}", hint=hint) from error
+
+
+def _describe_pending(directory: Path) -> str:
+    """The steps to be undone, comma-separated; entries with nothing to undo do not count."""
+    try:
+        steps = [on_node(entry.step, entry.node) for entry in read_pending(directory) if entry.undo.proof]
+    except NodefallError:
+        return "unknown: the journal is unreadable"
+    return ", ".join(dict.fromkeys(steps))

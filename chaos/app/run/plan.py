@@ -1,17 +1,22 @@
-"""Makes a plan from an experiment and an open cluster."""
+"""Makes a plan from an experiment and an open cluster; who runs it may have to confirm it."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from chaos.app.pending_undo import with_pending_undo
+from chaos.app.undo.pending import with_pending_undo
 from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.cluster.permissions import refuse_missing
 from chaos.core.cluster_view import ClusterView
+from chaos.core.errors import Refused
+from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
+from chaos.core.registry import PluginRegistry
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.observers import source_checks
@@ -60,3 +65,35 @@ def plan(
     cluster = connection.inventory.cluster
     slack = cluster.slack if cluster else 1.0
     return replace(planned, overridden=overridden, warnings=messages, workload_nodes=confined, slack=slack), view
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The cluster of a plan. ``server``: the URL of its API server; ``version``: that of Kubernetes."""
+
+    inventory: Inventory
+    server: str
+    uid: str
+    version: str
+
+
+Confirm = Callable[[Plan, ClusterInfo, list[str]], None]
+"""Called with a plan, its cluster and the real machines that would go down. Raises Refused to cancel the run."""
+
+
+def nodes_taken_down(plan: Plan, connection: ClusterConnection, registry: PluginRegistry) -> list[str]:
+    """Names of the real machines that the plan takes down; none in a simulated cluster."""
+    cluster = connection.inventory.cluster
+    if cluster is None or cluster.simulated:
+        return []
+    return sorted({step.node for step in plan.steps if registry.actions[step.action].takes_down})
+
+
+def always_confirm(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:
+    """Confirm every plan."""
+
+
+def refuse_unconfirmed(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:  # noqa: ARG001 - a Confirm
+    """Refuse plans that take machines down, for callers who cannot ask a person. Raises Refused."""
+    if nodes:
+        raise Refused(f"not confirmed: the run takes down {', '.join(nodes)}", hint="pass agree=True to confirm")

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import structs
 
 from chaos import __version__
-from chaos.app.judge import JudgedRun
+from chaos.app.run.judge import JudgedRun
 from chaos.core.errors import Exit, Refused
 from chaos.core.plan import Plan
 from chaos.core.store import run_directory

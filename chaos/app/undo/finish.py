@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.app.accepted_machine import ConfirmMachine, accept_machines
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock
-from chaos.app.connect import connect_cluster
-from chaos.app.inventory_secrets import journal_signer
-from chaos.app.journal_sources import load_plan, merge_entries, planned_entries
-from chaos.app.replica_entries import RejectedEntry, ReplicaRules, ResolvedReplica, resolve_replica
+from chaos.app.undo.accepted_machine import ConfirmMachine, accept_machines
+from chaos.app.undo.replica_entries import RejectedEntry, ReplicaRules, ResolvedReplica, resolve_replica
+from chaos.app.undo.sources import load_plan, merge_entries, planned_entries
+from chaos.app.wiring.connect import connect_cluster
+from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
 from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.cluster.journal_mirror import JournalMirror, find_replica
 from chaos.cluster.replica import Authenticity, PendingRun, RunIdentity, configmap_name

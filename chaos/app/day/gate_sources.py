@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chaos.app.doctor import DoctorRequest, diagnose
-from chaos.app.pending_undo import read_sources
+from chaos.app.undo.pending import read_sources
 from chaos.cluster.lease_api import read_lock
 from chaos.cluster.observers.http_client import http_request
 from chaos.cluster.observers.prometheus import check_freshness, make_client

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from chaos.app.cluster_lock import hold_lock, hold_machine_lock
-from chaos.app.confirmation import ClusterInfo, Confirm, nodes_taken_down
-from chaos.app.inventory_secrets import journal_signer
-from chaos.app.logs import RunLog, run_log
-from chaos.app.pending_undo import refuse_pending_undo, remove_finished_runs
-from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.app.plan import new_run_id, plan
-from chaos.app.run_files import Run, close_recording, create_directory, write_reports
+from chaos.app.run.files import Run, close_recording, create_directory, write_reports
+from chaos.app.run.plan import ClusterInfo, Confirm, new_run_id, nodes_taken_down, plan
+from chaos.app.undo.pending import guard_pending_undo, refuse_pending_undo, remove_finished_runs
+from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
+from chaos.app.wiring.logs import RunLog, run_log
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
 from chaos.core.plan import Plan, nodes_by_target

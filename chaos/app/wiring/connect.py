@@ -41,7 +41,7 @@ def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterato
 
 def _import_clients() -> None:
     """Import what is slow to import and every command needs as soon as the lab is ready."""
-    for name in ("chaos.cluster.client", "chaos.machines.pool", "chaos.app.nodes", "kubernetes.config"):
+    for name in ("chaos.cluster.client", "chaos.machines.pool", "chaos.app.wiring.nodes", "kubernetes.config"):
         import_module(name)
 
 
@@ -63,7 +63,7 @@ def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
 
 @contextmanager
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
-    from chaos.app.nodes import kubelet_certificate
+    from chaos.app.wiring.nodes import kubelet_certificate
     from chaos.cluster.client import connect
     from chaos.cluster.cluster_info import cluster_uid, server_is_loopback, server_version
     from chaos.core.clock import RemoteClock, SystemClock
@@ -115,7 +115,7 @@ def _remove(helpers: HelperPods, clock: Clock) -> None:
 
 
 def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperPods | None = None) -> Hosts:
-    from chaos.app.nodes import host_address, node_provider_id, with_move
+    from chaos.app.wiring.nodes import host_address, node_provider_id, with_move
     from chaos.engine.registry import load_facts, load_windows_facts
     from chaos.machines.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
     from chaos.machines.host_key_pin import HostKeyPins
