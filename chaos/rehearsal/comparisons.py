@@ -18,11 +18,10 @@ from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.engine.load import load
 from chaos.lab.facade import ReplayError
-from chaos.rehearsal.boot_times import boot_times, with_boot_times
 from chaos.rehearsal.copies import snapshot_source
-from chaos.rehearsal.futures import expected_of_recording
+from chaos.rehearsal.futures import boot_times, expected_of_recording, with_boot_times
 from chaos.rehearsal.many import Rehearsals, Report
-from chaos.rehearsal.predict import predict
+from chaos.rehearsal.rehearsal import predict
 from chaos.reports.comparison.comparison import Comparison, compare
 from chaos.reports.comparison.side import (
     Expected,

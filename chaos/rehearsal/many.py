@@ -7,27 +7,25 @@ import pickle
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
-from chaos.core.errors import Exit, NodefallError, Refused
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError
+from chaos.core.experiment import TargetSpec
 from chaos.core.inventory import Inventory, Limits
 from chaos.core.result import REFUSED, RunResult
 from chaos.engine.load import LoadedExperiment
-from chaos.lab.facade import DirectLab
+from chaos.lab.facade import DirectLab, Machine
 from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
-from chaos.rehearsal.downtime import Downtime
 from chaos.rehearsal.forecast.finding import Case
-from chaos.rehearsal.forecast.findings.all import findings_of
+from chaos.rehearsal.forecast.findings import findings_of
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.serving import outages
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.processes import run_forked
+from chaos.rehearsal.processes import rare_collections, run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
-from chaos.rehearsal.victims import victim_target, with_targets
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
 
 _ALL = Limits.model_validate({"maxNodes": 1_000_000, "minReadyNodes": 0, "budgets": "ignore"})
@@ -142,3 +140,54 @@ def _without_limits() -> Inventory:
     cluster = {"cluster": {"kubeconfig": "rehearsal", "simulated": True}}
     inventory = Inventory.model_validate({**document, **cluster})
     return inventory.model_copy(update={"limits": _ALL})
+
+
+class Downtime:
+    """Recorded from its making on."""
+
+    def __init__(self, lab: DirectLab) -> None:
+        self._lab = lab
+        self._open: dict[str, float] = {}
+        self._closed: dict[str, list[tuple[float, float]]] = {}
+        for machine in lab.cluster.machines.values():
+            machine.on_change.append(self._note)
+
+    def windows(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """Begin and end of each time, in order, by node; one that lasts ends with the simulation."""
+        now = self._lab.sim.now
+        last = {name: [(begin, now)] for name, begin in self._open.items()}
+        names = sorted({*self._closed, *last})
+        return {name: (*self._closed.get(name, []), *last.get(name, [])) for name in names}
+
+    def _note(self, machine: Machine) -> None:
+        is_down = machine.state != "on" or not machine.is_reachable
+        if is_down and machine.name not in self._open:
+            self._open[machine.name] = self._lab.sim.now
+        elif not is_down and machine.name in self._open:
+            self._closed.setdefault(machine.name, []).append((self._open.pop(machine.name), self._lab.sim.now))
+
+
+def victim_target(loaded: LoadedExperiment) -> str:
+    """The target of the first step that has one. Raises UsageError for an experiment without targets."""
+    spec = loaded.experiment.spec
+    named = next((step.target for step in spec.method if step.target in spec.targets), None)
+    if named is None:
+        raise UsageError(
+            f"{loaded.experiment.metadata.name}: none of its steps has a target, so no node is its victim",
+            hint="leave out --each-node and --each-zone",
+        )
+    return str(named)
+
+
+def with_targets(loaded: LoadedExperiment, nodes: Mapping[str, Sequence[str]]) -> LoadedExperiment:
+    """A copy whose targets are exactly these nodes; the others stay. Raises UsageError for an unknown one.
+
+    A target that is to run the workload still is: that confines the pods of the workload to a few nodes.
+    """
+    spec = loaded.experiment.spec
+    if unknown := sorted(nodes.keys() - spec.targets.keys()):
+        raise UsageError(f"{loaded.experiment.metadata.name}: it has no target {unknown[0]!r}")
+    chosen = {target: TargetSpec(nodes=list(names), runs=spec.targets[target].runs) for target, names in nodes.items()}
+    targets = {**spec.targets, **chosen}
+    experiment = loaded.experiment.model_copy(update={"spec": spec.model_copy(update={"targets": targets})})
+    return replace(loaded, experiment=experiment)

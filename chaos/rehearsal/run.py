@@ -5,6 +5,7 @@ The same experiment, lab and seed give the same recording, byte for byte.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -24,6 +25,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.ports import Clock, Progress
 from chaos.core.recording import RecordingEntry
+from chaos.core.result import RunResult
 from chaos.core.store.journal import Journal
 from chaos.core.store.recording_writer import write_recording
 from chaos.engine.connection import lock_namespace, refuse_before_side_effects
@@ -36,12 +38,12 @@ from chaos.engine.run import execute
 from chaos.engine.session import NoOwner, RunSession
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import DirectConnection, Populate, connect_directly, leave_empty
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.judging import SparseJudge
-from chaos.rehearsal.lock import SoleHolder
 from chaos.rehearsal.observers import DirectObservers
+from chaos.rehearsal.processes import rare_collections
 
 _SETTLE = 2.0  # seconds; over a network, a run waits that long for proofs of what it has seen
+HOLDER = "rehearsal"
+PERIOD = 5.0  # seconds of cluster time by which a proof, or the end of the observation, may be noticed later
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +152,51 @@ def refuse_outside_world(loaded: LoadedExperiment) -> None:
     for probe in spec.probes:
         if not probe.service:
             raise Refused(f"probe {probe.name}: a rehearsal has no network but that of its Services", hint=hint)
+
+
+@dataclass
+class SoleHolder:
+    """Implements ``chaos.engine.session.HeldLock``: it is held for as long as the cluster exists."""
+
+    namespace: str
+    identity: Identity = field(default_factory=lambda: Identity(HOLDER, {}))
+    loss: str = ""
+
+    def renew(self) -> bool:
+        return True
+
+    def check(self) -> None:
+        """Return: the lock is held."""
+
+    def blocked(self) -> str:
+        return ""
+
+    def regain(self, pause: Callable[[], object]) -> str:  # noqa: ARG002 - of the port
+        return ""
+
+
+@dataclass
+class SparseJudge(LiveJudge):
+    """Judges all after each phase of a step and each moment that decides, and every ``PERIOD`` of ``clock``.
+
+    The abort conditions are judged at every tick.
+    """
+
+    clock: Clock = field(kw_only=True)
+    _judged_at: float = 0.0
+    _actions: int = 0
+    _last: RunResult | None = None
+
+    def judge(self, live: bool) -> RunResult:
+        """As :meth:`LiveJudge.judge`; of a live run it may be the judgement of some ticks ago."""
+        now = self.clock.now()
+        actions = len(self.recorder.timeline().actions)
+        if live and self._last and not self._is_due(now, actions) and not self.violated_conditions():
+            return self._last
+        self._judged_at, self._actions, self._last = now, actions, super().judge(live)
+        return self._last
+
+    def _is_due(self, now: float, actions: int) -> bool:
+        if actions != self._actions or now >= self._judged_at + PERIOD:
+            return True
+        return any(self._judged_at < moment <= now for moment in self.deadlines)

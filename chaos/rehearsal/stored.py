@@ -28,7 +28,7 @@ from chaos.engine.run import execute
 from chaos.engine.stop import stop_on_signal, stop_run
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import DirectConnection, connect_directly
-from chaos.rehearsal.garbage import rare_collections
+from chaos.rehearsal.processes import rare_collections
 from chaos.rehearsal.run import RehearsalOptions, open_session, plan_rehearsal, refuse_outside_world
 
 logger = logging.getLogger(__name__)

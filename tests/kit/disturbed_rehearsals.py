@@ -31,9 +31,8 @@ from chaos.engine.run import execute
 from chaos.engine.session import RunSession
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import connect_directly
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.judging import SparseJudge
-from chaos.rehearsal.lock import SoleHolder
+from chaos.rehearsal.processes import rare_collections
+from chaos.rehearsal.run import SoleHolder, SparseJudge
 from tests.kit.disturbance import DisturbancePlan
 from tests.kit.disturbed_rows import LATE, Row, Statuses, measured, name_of, statuses
 from tests.kit.lab_transport import lab_client

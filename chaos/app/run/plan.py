@@ -21,8 +21,7 @@ from chaos.engine.connection import ClusterConnection
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.observers import source_checks
 from chaos.engine.planning.planner import make_plan
-from chaos.engine.planning.targets import planned_targets, select_nodes
-from chaos.engine.planning.workload_nodes import select_workload_nodes
+from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import describe, refuse, run_checks, warnings
 from chaos.engine.preflight.local_identity import own_node

@@ -11,10 +11,9 @@ from msgspec import Struct
 from chaos.core.errors import Exit
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status
-from chaos.rehearsal.forecast.limits import limits_of
 from chaos.rehearsal.forecast.ranking import VictimRank, rank_victims
 from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.summary import Risk, expectation_bands, risks_of
+from chaos.rehearsal.forecast.summary import Risk, expectation_bands, limits_of, risks_of
 from chaos.verdicts.outcome.bands import Band, bands
 from chaos.verdicts.outcome.prediction import ExpectationBand
 
