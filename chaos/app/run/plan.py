@@ -16,7 +16,6 @@ from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
-from chaos.core.registry import PluginRegistry
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.observers import source_checks
@@ -80,12 +79,12 @@ Confirm = Callable[[Plan, ClusterInfo, list[str]], None]
 """Called with a plan, its cluster and the real machines that would go down. Raises Refused to cancel the run."""
 
 
-def nodes_taken_down(plan: Plan, connection: ClusterConnection, registry: PluginRegistry) -> list[str]:
+def nodes_taken_down(plan: Plan, connection: ClusterConnection, loaded: LoadedExperiment) -> list[str]:
     """Names of the real machines that the plan takes down; none in a simulated cluster."""
     cluster = connection.inventory.cluster
     if cluster is None or cluster.simulated:
         return []
-    return sorted({step.node for step in plan.steps if registry.actions[step.action].takes_down})
+    return sorted({step.node for step in plan.steps if loaded.registry.actions[step.action].takes_down})
 
 
 def always_confirm(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:

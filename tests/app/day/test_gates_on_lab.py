@@ -29,7 +29,7 @@ from chaos.gameday.gate_check import GateResult, check_gate
 from chaos.gameday.gates import Gate
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REGISTRY = load_registry()
 LAB = {
     "apiVersion": "nodefall.dev/v1alpha1",

@@ -15,7 +15,7 @@ from chaos.app.wiring.logs import DEBUG_LOG, RunLog, attached, log_file_handler,
 from chaos.core import redaction
 from chaos.core.threads import ContextPool, ContextThread
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LOGGER = logging.getLogger("chaos.test")
 PACKAGE = logging.getLogger("chaos")
 
