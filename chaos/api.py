@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     # isort: off
     # fmt: off
     from chaos.app.run.plan import ClusterInfo, Confirm
-    from chaos.app.run.judge import JudgedRun
+    from chaos.app.run.results import JudgedRun
     from chaos.app.labs import RunningLab
     from chaos.engine.load import LoadedExperiment
-    from chaos.app.run.files import Run
+    from chaos.app.run.results import Run
     from chaos.reports.comparison.comparison import Comparison, ExpectationRow
     from chaos.reports.comparison.side import Expected, NotComparableError, Side
     from chaos.reports.comparison.stalls import Stall
@@ -201,7 +201,7 @@ def judge(
     ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
     values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
-    from chaos.app.run.judge import JudgeOverrides, judge_recording
+    from chaos.app.run.results import JudgeOverrides, judge_recording
 
     overrides = JudgeOverrides(bind or {}, steps or {}, facts or {})
     return judge_recording(Path(recording), _as_loaded(experiment), overrides)

@@ -7,9 +7,8 @@ from typing import Any
 
 _NAMES = {
     "chaos.app.run.plan": "ClusterInfo Confirm",
-    "chaos.app.run.judge": "JudgedRun",
     "chaos.engine.load": "LoadedExperiment",
-    "chaos.app.run.files": "Run",
+    "chaos.app.run.results": "JudgedRun Run",
     "chaos.reports.comparison.comparison": "Comparison ExpectationRow",
     "chaos.reports.comparison.side": "Expected NotComparableError Side",
     "chaos.reports.comparison.stalls": "Stall",

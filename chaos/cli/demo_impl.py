@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.app.lab_spec import lab_spec
-from chaos.app.run.files import Run
+from chaos.app.run.results import Run
 from chaos.cli.bundled import bundled_path
 from chaos.cli.log_options import is_verbose
 from chaos.cli.run.gc_tuning import tune_gc

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chaos.api import load
-from chaos.app.run.files import Run
+from chaos.app.run.results import Run
 from chaos.core.errors import Exit, NodefallError, RequirementUnmet
 from chaos.core.redaction import redact
 from chaos.engine.load import LoadedExperiment

@@ -20,7 +20,7 @@ from chaos.core.verdict import Status, Verdict
 from chaos.documents.inventory import load_inventory
 
 if TYPE_CHECKING:
-    from chaos.app.run.files import Run
+    from chaos.app.run.results import Run
     from chaos.core.plan import Plan
     from chaos.engine.load import LoadedExperiment
 

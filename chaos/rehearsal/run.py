@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from chaos.app.run.judge import JudgedRun
 from chaos.app.run.plan import plan
+from chaos.app.run.results import JudgedRun
 from chaos.app.wiring.lock import journal_signer
 from chaos.cluster.lease_lock import Identity
 from chaos.core.cluster_view import ClusterView

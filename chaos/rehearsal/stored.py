@@ -6,14 +6,13 @@ import logging
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from chaos.app.run.files import Run, close_recording, create_directory, write_reports
+from chaos.app.run.experiment import carry_out
 from chaos.app.run.plan import new_run_id
-from chaos.app.undo.pending import guard_pending_undo
+from chaos.app.run.results import Run, close_recording, create_directory, write_reports
 from chaos.app.wiring.lock import own_identity
 from chaos.app.wiring.logs import RunLog, run_log
 from chaos.core.cluster_view import ClusterView
@@ -22,10 +21,8 @@ from chaos.core.plan import Plan
 from chaos.core.ports import Progress
 from chaos.core.store.journal import Journal
 from chaos.engine.load import LoadedExperiment
-from chaos.engine.progress import LoggedProgress
+from chaos.engine.progress import LoggedProgress, Unwatched
 from chaos.engine.recorder import Recorder
-from chaos.engine.run import execute
-from chaos.engine.stop import stop_on_signal, stop_run
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import DirectConnection, connect_directly
 from chaos.rehearsal.processes import rare_collections
@@ -72,9 +69,4 @@ def _execute(
         journal = stack.enter_context(Journal(directory))
         recorder = Recorder(decode, ports.clock, writer.write)
         session = open_session(connection, loaded, planned, journal, recorder, progress, identity)
-        with stop_on_signal(partial(stop_run, session.stop, ports.clock)), guard_pending_undo(directory):
-            result = execute(session)
-            timeline = recorder.timeline()
-            progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
-        failure = close_recording(writer)
-    return Run(result, timeline, directory), recorder.failure or failure
+        return carry_out(session, recorder, Unwatched(), directory, writer)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from chaos.app.lab_spec import lab_spec
-from chaos.app.run.judge import JudgedRun
+from chaos.app.run.results import JudgedRun
 from chaos.core.action import ProofStatus
 from chaos.core.errors import Refused
 from chaos.core.inventory import Lab

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from chaos.app.lab_spec import lab_spec
-from chaos.app.run.judge import JudgedRun
+from chaos.app.run.results import JudgedRun
 from chaos.core.inventory import Defaults, Inventory, Lab, Rule
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment, load, required_permissions

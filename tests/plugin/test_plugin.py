@@ -14,7 +14,7 @@ from msgspec import structs
 
 import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
-from chaos.app.run.files import Run
+from chaos.app.run.results import Run
 from chaos.core.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
 from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.result import RunResult

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from chaos.app.run.judge import JudgedRun
+from chaos.app.run.results import JudgedRun
 from chaos.core.errors import BadInput, Exit
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording

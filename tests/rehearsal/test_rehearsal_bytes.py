@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.run.judge import JudgeOverrides, judge_recording
+from chaos.app.run.results import JudgeOverrides, judge_recording
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.engine.load import load
 from chaos.engine.registry import load_registry

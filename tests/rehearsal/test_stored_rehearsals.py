@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from chaos.app.run.files import Run
-from chaos.app.run.judge import JudgeOverrides, judge_recording
+from chaos.app.run.results import JudgeOverrides, Run, judge_recording
 from chaos.core.errors import Exit
 from chaos.core.ports import Progress
 from chaos.core.store.run_directory import RUN, RunInfo, load

@@ -13,8 +13,8 @@ from chaos.app.day.events import send_entry_begin
 from chaos.app.day.session import BY_ABORT_CONDITION, PATIENCE, DaySession
 from chaos.app.day.stop import describe_halt
 from chaos.app.run.experiment import RunRequest, run
-from chaos.app.run.files import Run
 from chaos.app.run.plan import ClusterInfo, new_run_id
+from chaos.app.run.results import Run
 from chaos.app.wiring.connect import connect_cluster
 from chaos.core.errors import Aborted, Exit, NodefallError, UndoPending
 from chaos.core.plan import Plan

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chaos.app.day.session import DaySession
-from chaos.app.run.files import Run
+from chaos.app.run.results import Run
 from chaos.core.clock import SystemClock
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.app.discovery.distributions import KUBEADM_CONFIG
-from chaos.app.discovery.nodes import ListedNode
+from chaos.app.discovery.nodes import KUBEADM_CONFIG, ListedNode
 from chaos.app.discovery.proposal import ClusterFacts
 from chaos.cluster.client import ApiClient
 from chaos.cluster.cluster_info import cluster_uid, server_version

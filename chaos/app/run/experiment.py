@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from chaos.app.run.files import Run, close_recording, create_directory, write_reports
 from chaos.app.run.plan import ClusterInfo, Confirm, new_run_id, nodes_taken_down, plan
+from chaos.app.run.results import Run, close_recording, create_directory, write_reports
 from chaos.app.undo.pending import guard_pending_undo, refuse_pending_undo, remove_finished_runs
 from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
 from chaos.app.wiring.logs import RunLog, run_log
@@ -19,6 +19,7 @@ from chaos.core.decode import decode
 from chaos.core.plan import Plan, nodes_by_target
 from chaos.core.ports import Progress, RunWatcher
 from chaos.core.store.journal import Journal
+from chaos.core.store.recording_writer import RecordingWriter
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.live_judge import LiveJudge, judge_options
 from chaos.engine.load import LoadedExperiment
@@ -110,14 +111,21 @@ def _run_locked(
         lock.on_abort = session.stop.request
         lock.on_crash = session.stop.report_crash
         lock.on_loss = session.stop.report_loss
-        stop = partial(stop_run, session.stop, clock)
-        with stop_on_signal(stop), guard_pending_undo(directory):
-            owner.begin(directory, session.stop)
-            watcher.begin(nodes_by_target(planned.targets), partial(stop, signal.SIGINT))
-            result = execute(session)
-            timeline = recorder.timeline()
-            progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
-        failure = close_recording(writer)
+        return carry_out(session, recorder, watcher, directory, writer)
+
+
+def carry_out(
+    session: RunSession, recorder: Recorder, watcher: RunWatcher, directory: Path, writer: RecordingWriter
+) -> tuple[Run, OSError | None]:
+    """Execute the run, which a signal stops; and what failed of its recording."""
+    stop = partial(stop_run, session.stop, session.clock)
+    with stop_on_signal(stop), guard_pending_undo(directory):
+        session.owner.begin(directory, session.stop)
+        watcher.begin(nodes_by_target(session.plan.targets), partial(stop, signal.SIGINT))
+        result = execute(session)
+        timeline = recorder.timeline()
+        session.progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
+    failure = close_recording(writer)
     return Run(result, timeline, directory), recorder.failure or failure
 
 

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from chaos.api import load, run
-from chaos.app.run.files import Run
+from chaos.app.run.results import Run
 from chaos.app.wiring.connect import inventory_path
 from chaos.cli.log_options import is_verbose
 from chaos.cli.option_values import seconds_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chaos.app.run.files import Run
+from chaos.app.run.results import Run
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.ports import Progress, RunWatcher

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from pydantic import TypeAdapter
 
-from chaos.app.day.gate_sources import Deadlines, GateSources
+from chaos.app.day.gates import Deadlines, GateSources
 from chaos.app.day.stop import DayHalted
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Aborted, NodefallError, Refused

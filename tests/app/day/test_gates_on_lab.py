@@ -16,7 +16,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from chaos.app.day.gate_sources import Deadlines, GateSources
+from chaos.app.day.gates import Deadlines, GateSources
 from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import hold_lock, hold_machine_lock
 from chaos.cluster.replica import configmap_name

@@ -15,7 +15,7 @@ from chaos.app.discovery.entries import to_document
 from chaos.app.discovery.nodes import ListedMetadata, ListedNode
 from chaos.app.discovery.power import PowerChoice
 from chaos.app.discovery.proposal import Choices, ClusterFacts, propose
-from chaos.app.init.render import render
+from chaos.app.init.files import render
 from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.kube.meta import Condition

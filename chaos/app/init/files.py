@@ -1,21 +1,52 @@
-"""Host keys of the machines that an inventory reaches over SSH: compared with known_hosts, and written if accepted."""
+"""The files that are written: an inventory with a comment for each choice, and the host keys of its machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from chaos.app.discovery.entries import Entries, is_section
+from chaos.app.discovery.proposal import Proposal
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Unreachable
 from chaos.core.inventory import Inventory
+from chaos.core.text import printable
+from chaos.documents.yaml_dump import inline
 from chaos.machines.concurrency import run_concurrently
 from chaos.machines.transports.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
 from chaos.machines.transports.key_scan import ScannedKey, scan
 from chaos.machines.transports.settings import HostSettings, LocalUser, host_settings
 
+_WIDTH = 140  # a longer line has its comment above
 KeyStatus = Literal["known", "new", "changed", "revoked", "unreachable"]
+
+
+def render(proposal: Proposal, nodefall: str) -> str:
+    """The text of the inventory; ``nodefall``: the version that writes it."""
+    head = [
+        f"Written by nodefall {nodefall} init; yours to change. Paths are relative to this file.",
+        *proposal.head,
+        *(f"Note: {note}." for note in proposal.notes),
+    ]
+    return "\n".join([*(f"# {printable(line)}" for line in head), *_lines(proposal.entries, "")]) + "\n"
+
+
+def _lines(entries: Entries, indent: str) -> Iterator[str]:
+    for entry in entries:
+        comment = f"# {printable(entry.reason)}" if entry.reason else ""
+        text = f"{indent}{inline(entry.key)}:" + ("" if is_section(entry) else f" {inline(entry.value)}")
+        yield from _with_comment(text, comment, indent)
+        if is_section(entry):
+            yield from _lines(entry.value, f"{indent}  ")
+
+
+def _with_comment(text: str, comment: str, indent: str) -> Iterable[str]:
+    if not comment:
+        return (text,)
+    joined = f"{text}  {comment}"
+    return (joined,) if len(joined) <= _WIDTH else (f"{indent}{comment}", text)
 
 
 @dataclass(frozen=True, slots=True)
