@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,10 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from chaos.app.undo.pending import with_pending_undo
+from chaos.app.wiring.lock import held_lock
 from chaos.cluster.cluster_snapshot import cluster_view
-from chaos.cluster.lease_api import read_lock
 from chaos.cluster.permissions import missing_permissions
-from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.core.labels import RUN_LABEL
@@ -173,15 +171,12 @@ def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str
 
 def _with_lock(observations: ClusterObservations, connection: ClusterConnection) -> ClusterObservations:
     """``observations`` with the lock's holder and its run, as far as permissions allow to read it."""
-    namespace, list_errors = lock_namespace(connection), dict(observations.list_errors)
-    holder = run = ""
-    with closing(SystemClock()) as clock:
-        try:
-            record = read_lock(connection.kube, namespace)
-            if record and record.holder and record.is_recent(clock.now()):
-                holder, run = record.holder, record.annotations.get(RUN_LABEL, "")
-        except NodefallError as error:
-            list_errors["leases"] = error.message
+    list_errors, holder, run = dict(observations.list_errors), "", ""
+    try:
+        if record := held_lock(connection.kube, lock_namespace(connection)):
+            holder, run = record.holder, record.annotations.get(RUN_LABEL, "")
+    except NodefallError as error:
+        list_errors["leases"] = error.message
     return replace(observations, lock_holder=holder, lock_run=run, list_errors=list_errors)
 
 

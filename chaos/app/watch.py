@@ -15,10 +15,10 @@ import msgspec
 from pydantic import ValidationError
 
 from chaos.app.wiring.connect import connect_cluster
+from chaos.app.wiring.lock import held_lock
 from chaos.cluster.lease import LeaseRecord
 from chaos.cluster.lease_api import read_lock, request_abort
 from chaos.cluster.observers.cluster import ClusterObservers
-from chaos.core.clock import SystemClock
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.experiment import Experiment
@@ -172,9 +172,7 @@ class ClusterFollower:
         recorder = Recorder(decode, connection.clock, on_entry=self.watcher.entry)
         observed = ClusterObservers(connection.kube, connection.clock)
         with ExitStack() as stack:
-            wall = SystemClock()
-            stack.callback(wall.close)
-            self._read_lock(wall.now())
+            self._read_lock()
             for observer in observed.watches:
                 if observer is not observed.currency:  # its proofs are for verdicts, and cost the API server more
                     stack.callback(observer.stop)
@@ -182,16 +180,16 @@ class ClusterFollower:
             while not self.ended.wait(_LOCK_INTERVAL):
                 recorder.timeline()  # takes what has arrived out of the recorder's queue
                 try:
-                    self._read_lock(wall.now())
+                    self._read_lock()
                 except NodefallError as error:
                     logger.warning("the cluster's lock was not read: %s", error.message)
                     self._active = None  # described again once it is read
                     self.describe("the cluster's lock cannot be read", error.message)
 
-    def _read_lock(self, now: float) -> None:
+    def _read_lock(self) -> None:
         """Read the lock, and stop its holder if somebody wants that."""
-        record = read_lock(self.connection.kube, lock_namespace(self.connection))
-        run = active_run(record, now)
+        record = held_lock(self.connection.kube, lock_namespace(self.connection))
+        run = active_run(record)
         wanted, self._to_stop = self._to_stop, ""
         note = self._stop(run) if run and run == wanted else ""  # another run may have the lock by now
         if run != self._active or note:
@@ -212,8 +210,6 @@ class ClusterFollower:
         self._to_stop = run
 
 
-def active_run(record: LeaseRecord | None, now: float) -> str:
-    """ID of the run that holds the lock and has renewed it lately, "" for none. ``now``: of this machine."""
-    if record is None or not record.holder or not record.is_recent(now):
-        return ""
-    return record.annotations.get(RUN_LABEL) or "unknown"
+def active_run(held: LeaseRecord | None) -> str:
+    """ID of the run that holds the lock, "" for none."""
+    return (held.annotations.get(RUN_LABEL) or "unknown") if held else ""

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,11 @@ from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
 from chaos.app.doctor import DoctorRequest, diagnose
 from chaos.app.undo.pending import read_sources
-from chaos.cluster.lease_api import read_lock
+from chaos.app.wiring.lock import held_lock
 from chaos.cluster.observers.http_client import http_request
 from chaos.cluster.observers.prometheus import check_freshness, make_client
 from chaos.cluster.observers.promql import PrometheusClient
 from chaos.core.alerts import AlertingRule
-from chaos.core.clock import SystemClock
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.inventory import Prometheus
@@ -138,10 +136,8 @@ class GateSources:
         return [describe(finding) for finding in report.findings if finding.severity is Severity.REFUSAL]
 
     def lock_holder(self) -> str:
-        record = read_lock(self.connection.kube, lock_namespace(self.connection))
-        with closing(SystemClock()) as clock:
-            is_held = record and record.holder and record.is_recent(clock.now())
-        return record.holder if record and is_held and record.holder != self.own_holder else ""
+        record = held_lock(self.connection.kube, lock_namespace(self.connection))
+        return record.holder if record and record.holder != self.own_holder else ""
 
     def pending_undo(self) -> Sequence[str]:
         return [str(finding) for finding in read_sources(self.connection, self.reports).findings()]

@@ -13,16 +13,16 @@ from chaos.app.day.entry import DayEntry
 from chaos.app.day.events import notifying, send_begin, send_end, send_entry_end, send_halt
 from chaos.app.day.gates import GateChecker, await_gates
 from chaos.app.day.report import reporting
-from chaos.app.day.session import DayRequest, DaySession, day_time
+from chaos.app.day.session import DayRequest, DaySession
 from chaos.app.day.stop import DayHalted, DayStop, watch_day
-from chaos.app.day.store import DayStore, hold_day_lock
+from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
 from chaos.app.day.takeover import recover_runs
 from chaos.app.day.waits import await_pause, await_window, names_of_impaired
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.cluster.permissions import refuse_missing
 from chaos.core.inventory import Inventory
-from chaos.engine.connection import ClusterConnection, lock_namespace, refuse_before_side_effects
+from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.stop import Interrupted, stop_on_signal
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe
@@ -41,7 +41,7 @@ def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> 
             refuse_missing(connection.kube, day_permissions(request.day, connection.inventory))
         name = request.day.document.metadata.name
         with hold_day_lock(connection, name, request.display.note) as lock:
-            store = DayStore(connection.kube, lock_namespace(connection), name, lambda: day_time(connection))
+            store = day_store(connection, name)
             with refuse_before_side_effects():
                 state = _open(request, connection, store, lock)
             session = DaySession(request, connection, store, DayStop(connection.clock), state)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from chaos.app.wiring.lock import hold_lock
 from chaos.cluster.day_records import DayRecord, read_day, write_day
@@ -15,7 +16,7 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.core.ports import KubeApi
 from chaos.core.store.process_lock import exclusive_lock
-from chaos.engine.connection import ClusterConnection, cluster_identity
+from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.gameday.state import DayState, DayStatus
 from chaos.gameday.state_json import decode, encode
 from chaos.gameday.transitions import StateConflict, check_epoch, halt
@@ -79,6 +80,20 @@ class DayStore:
         if record.halt is None or state.status is DayStatus.FINISHED:
             return state
         return halt(state, _BY_ANNOTATION, record.halt, self.now())
+
+
+def day_store(connection: ClusterConnection, name: str) -> DayStore:
+    """The state of that game day on a cluster."""
+    return DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
+
+
+def day_time(connection: ClusterConnection) -> float:
+    """Now, in cluster time. This machine may have been suspended for days, so its clock is read again."""
+    cluster = connection.inventory.cluster
+    if cluster and cluster.time_source:
+        return connection.clock.now()
+    with closing(SystemClock()) as clock:
+        return clock.now()
 
 
 def existing(change: Callable[[DayState], DayState], epoch: int | None = None) -> Change:

@@ -13,15 +13,14 @@ from msgspec.structs import replace
 
 from chaos.app.day.document import cluster_name, current_time
 from chaos.app.day.report import record_of, store_record
-from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore, existing, hold_day_lock, unless_finished
+from chaos.app.day.store import DayStore, day_store, existing, hold_day_lock, unless_finished
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
 from chaos.app.wiring.connect import connect_cluster
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.threads import ContextPool
-from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.connection import ClusterConnection
 from chaos.gameday.fleet.document import MAX_CLUSTERS
 from chaos.gameday.fleet.observation import Assessment, Observation, assess, day_of
 from chaos.gameday.fleet.progress import fleet_day_name
@@ -198,8 +197,7 @@ def _describe_error(act: Callable[[], str]) -> str:
 
 
 def _home_store(fleet: LoadedFleet, home: ClusterConnection) -> DayStore:
-    name = fleet_day_name(fleet.document.metadata.name)
-    return DayStore(home.kube, lock_namespace(home), name, partial(day_time, home))
+    return day_store(home, fleet_day_name(fleet.document.metadata.name))
 
 
 def store_records(

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from chaos.app.day.session import day_time
 from chaos.app.day.stop import DayStop, watch_day
-from chaos.app.day.store import DayStore, hold_day_lock
+from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
 from chaos.app.fleet.agent import Agent, Wanted
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
@@ -23,7 +22,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.clock.uptime import uptime
 from chaos.core.errors import Exit, NodefallError, Refused
 from chaos.core.threads import ContextPool
-from chaos.engine.connection import ClusterConnection, lock_namespace, refuse_before_side_effects
+from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.stop import stop_on_signal
 from chaos.gameday.fleet.progress import fleet_day_name, new_fleet_state
 from chaos.gameday.opening import open_day
@@ -56,7 +55,7 @@ def run_fleet(request: FleetRequest) -> FleetEnd:
         home = stack.enter_context(connect_cluster(fleet.home.inventory))
         name = fleet_day_name(fleet.document.metadata.name)
         lock = stack.enter_context(hold_day_lock(home, name, request.display.note))
-        store = DayStore(home.kube, lock_namespace(home), name, lambda: day_time(home))
+        store = day_store(home, name)
         clock = stack.enter_context(closing(SystemClock()))
         with refuse_before_side_effects():
             state = _open(request, home, store, lock, connected)

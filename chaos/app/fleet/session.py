@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from chaos.app.day.session import day_time
 from chaos.app.day.stop import DayStop
-from chaos.app.day.store import DayStore, existing
+from chaos.app.day.store import DayStore, day_time, existing
 from chaos.app.fleet.agent import Agent
 from chaos.app.fleet.loading import LoadedFleet
 from chaos.cluster.lease_lock import ClusterLock

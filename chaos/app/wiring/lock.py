@@ -6,14 +6,16 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
-from chaos.cluster.lease import PROCESS
+from chaos.cluster.lease import PROCESS, LeaseRecord
+from chaos.cluster.lease_api import read_lock
 from chaos.cluster.lease_lock import ClusterLock, Identity
 from chaos.cluster.replica import Signer
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Refused
 from chaos.core.labels import LOCK_NAME, RUN_LABEL
+from chaos.core.ports import KubeApi
 from chaos.core.store.process_identity import current_identity
 from chaos.core.store.process_lock import MachineLock, exclusive_lock
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace, login
@@ -49,6 +51,13 @@ def hold_lock(
         if lock.release() or not acquired:
             machine.leave(acquired=acquired)
         clock.close()
+
+
+def held_lock(kube: KubeApi, namespace: str, name: str = LOCK_NAME) -> LeaseRecord | None:
+    """The lock, if its holder has renewed it lately by the clock of this machine. Raises NodefallError."""
+    record = read_lock(kube, namespace, name)
+    with closing(SystemClock()) as clock:
+        return record if record and record.holder and record.is_recent(clock.now()) else None
 
 
 def hold_machine_lock(connection: ClusterConnection) -> AbstractContextManager[MachineLock]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from chaos.app.day.document import LoadedGameDay, approvers, cluster_name, load_game_day, new_state
-from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore
+from chaos.app.day.store import day_store
 from chaos.app.day.waits import names_of_impaired
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.cluster.lock_status import load_cluster_inventory
@@ -16,7 +14,6 @@ from chaos.cli.gameday.run_impl import check_id, day_inventory, who
 from chaos.cli.output import echo
 from chaos.core.errors import Exit, Refused
 from chaos.documents.error_collector import did_you_mean
-from chaos.engine.connection import lock_namespace
 from chaos.gameday.opening import approve_day
 from chaos.gameday.state import Approval
 
@@ -46,7 +43,7 @@ def approve(options: ApproveOptions) -> int:
     path = day_inventory(day, options.inventory)
     with connect_cluster(load_cluster_inventory(str(path))) as connection:
         name, cluster = day.document.metadata.name, cluster_name(day, path)
-        store = DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
+        store = day_store(connection, name)
         fresh = new_state(day, cluster, options.id, None, store.now(), names_of_impaired(connection.kube))
         approval = Approval(options.by, store.now(), day.hash, options.entry, who())
         state = store.update(lambda stored: approve_day(stored, fresh, approval, is_named=bool(options.id)))
