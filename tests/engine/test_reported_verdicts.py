@@ -1,4 +1,4 @@
-"""Verdicts as a run reports them: what is said is not taken back."""
+"""What a run reports at its ticks: what is said is not taken back, nor said twice."""
 
 from __future__ import annotations
 
@@ -120,3 +120,22 @@ def test_a_watcher_of_the_run_is_shown_no_more_than_the_terminal(monkeypatch: py
     assert live.judge(True).recovery[0].status is H, "the run itself decides by what is so now"
     live.judge(False)
     assert seen == [[P], [H]]
+
+
+THERE = "n1 is now at 172.18.0.5 (was 172.18.0.3)"
+BACK = "n1 is now at 172.18.0.3 (was 172.18.0.5)"
+
+
+def test_each_change_is_reported_once(tmp_path: Path) -> None:
+    step = PlannedStep("do", "power-on", "n1", {}, {}, (), Undo(), ())
+    context = context_of(tmp_path, step, FakeClock(), FakeSession({}), FakeKube({}))
+    progress, seen = FakeProgress(), list[str]()
+    context.progress = progress
+    context.judge = FakeJudge(lambda _: structs.replace(EMPTY, address_changes=tuple(seen)))
+    context.tick()
+    assert progress.reports == []
+    for change, reports in ((THERE, [THERE]), (BACK, [THERE, BACK])):
+        seen.append(change)
+        context.tick()
+        context.tick()
+        assert progress.reports == reports

@@ -1,4 +1,4 @@
-"""Nothing is injected while an abort condition is violated: the run would be aborted right after it."""
+"""The steady state before the first step: targets have their pods, and no abort condition is violated."""
 
 from __future__ import annotations
 
@@ -57,3 +57,37 @@ def test_an_unknown_condition_keeps_nothing_from_beginning() -> None:
 def test_after_the_first_step_the_condition_is_judged_by_itself() -> None:
     story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop").node(11, "n1", "False")
     assert unmet(story, CONDITION) == []
+
+
+def unmet_targets(story: Story, runs: str | None = "workload") -> list[str]:
+    made = experiment(targets={"victim": {"role": "worker"} | ({"runs": runs} if runs else {})})
+    loaded = LoadedExperiment(Path("x.yaml"), made, [], plugin_registry())
+    options = Options(bind={"victim": ("n1",)}, namespace="demo")
+    judge = LiveJudge(loaded, cast("Any", Recorded(story.timeline(30))), options)
+    return [f"{v.name}: {v.because}" for v in judge.steady_state() if v.status is not Status.HELD]
+
+
+def story() -> Story:
+    return Story().node(0, "n1").node(0, "n2")
+
+
+MISSING = ["target victim runs the workload: no pod of the workload is on n1"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (story().pod(5, "web-1", "n1"), []),
+        (story().pod(5, "web-1", "n2"), MISSING),
+        (story(), MISSING),
+        (story().pod(5, "web-1", "n1", namespace="other"), MISSING),
+        (story().pod(5, "web-1", "n1").pod(9, "web-1", "n1", type_="DELETED"), MISSING),
+        (story().pod(5, "web-1", "n1").pod(9, "web-2", "n1").pod(9, "web-1", "n1", type_="DELETED"), []),
+    ],
+)
+def test_a_target_without_pod_is_no_steady_state(seen: Story, expected: list[str]) -> None:
+    assert unmet_targets(seen) == expected
+
+
+def test_other_targets_need_no_pod() -> None:
+    assert unmet_targets(story(), runs=None) == []
