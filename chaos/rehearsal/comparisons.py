@@ -20,7 +20,7 @@ from chaos.engine.load import load
 from chaos.lab.facade import ReplayError
 from chaos.rehearsal.copies import snapshot_source
 from chaos.rehearsal.futures import boot_times, expected_of_recording, with_boot_times
-from chaos.rehearsal.many import Rehearsals, Report
+from chaos.rehearsal.many import Rehearsals, ReportSample
 from chaos.rehearsal.rehearsal import predict
 from chaos.reports.comparison.comparison import Comparison, compare
 from chaos.reports.comparison.side import (
@@ -51,7 +51,7 @@ class CompareOptions:
     seeds: tuple[int, ...] = tuple(range(1, 21))
     jobs: int | None = None
     other_victims: bool = False
-    report: Report = lambda _: None
+    report: ReportSample = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

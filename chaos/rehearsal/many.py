@@ -30,7 +30,7 @@ from chaos.verdicts.outcome.outcome import fault_time, outcome_of
 
 _ALL = Limits.model_validate({"maxNodes": 1_000_000, "minReadyNodes": 0, "budgets": "ignore"})
 _PERIOD = 20.0  # seconds; the longest period of a controller that matters, pod garbage collection
-Report = Callable[[Sample], None]
+ReportSample = Callable[[Sample], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Rehearsals:
     source: Source
     jobs: int
     settings: Inventory | None = None
-    report: Report = lambda _: None
+    report: ReportSample = lambda _: None
 
     def over_seeds(self, seeds: Sequence[int], targets: Mapping[str, Sequence[str]] | None = None) -> list[Sample]:
         """One run for each seed, in their order; ``targets``: nodes instead of those that each seed selects.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from chaos.engine.registry import load_facts
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.suite import Suite, row_of, suite_of
-from chaos.rehearsal.many import Rehearsals, Report
+from chaos.rehearsal.many import Rehearsals, ReportSample
 from chaos.rehearsal.processes import run_forked
 
 _VERDICT = "nodefall.dev/verdict"
@@ -31,7 +31,7 @@ class Part:
         return annotations.get(_VERDICT, _DEFAULT_VERDICT)
 
 
-def rehearse_suite(parts: Sequence[Part], seeds: Sequence[int], jobs: int, report: Report) -> Suite:
+def rehearse_suite(parts: Sequence[Part], seeds: Sequence[int], jobs: int, report: ReportSample) -> Suite:
     """Run each experiment with each seed, at most ``jobs`` at a time; ``report`` is called with each run as it ends."""
     load_facts()  # imported once, and not in each process
     tasks = [(index, seed) for index in range(len(parts)) for seed in seeds]

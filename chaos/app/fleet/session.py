@@ -87,8 +87,8 @@ class FleetSession:
         """All clusters, in the order of the document."""
         found = []
         for run in self.state.runs:
-            snapshot = self.agents[run.key.cluster].snapshot
-            found.append(ClusterRow(run.key.cluster, run, snapshot.assessment, snapshot.observation))
+            look = self.agents[run.key.cluster].look
+            found.append(ClusterRow(run.key.cluster, run, look.assessment, look.observation))
         return found
 
     def now(self) -> float:

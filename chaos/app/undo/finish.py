@@ -82,7 +82,7 @@ def finish_undo(request: UndoRequest, progress: Progress) -> Undone:
             ):
                 if connection.helpers:
                     connection.helpers.take_over(request.info.run, helper_namespaces(request.inventory))
-                session = _Session(request, connection, progress)
+                session = _UndoSession(request, connection, progress)
                 if journal and journal.is_empty and session.has_copy():
                     journal.close()
                     journal = None
@@ -111,7 +111,7 @@ def _check_cluster(connection: ClusterConnection, info: RunInfo) -> None:
         )
 
 
-class _Session:
+class _UndoSession:
     """The undo of one run, while both locks are held."""
 
     def __init__(self, request: UndoRequest, connection: ClusterConnection, progress: Progress) -> None:
