@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,14 +100,26 @@ __all__ = [
 # fmt: on
 
 
+@cache
+def _exports() -> dict[str, tuple[str, str]]:
+    """Module and name of each exported type: what this module imports for type checkers only."""
+    import ast
+
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    found = {each.asname or each.name: (node.module or "", each.name) for node in imports for each in node.names}
+    return {name: found[name] for name in found.keys() & set(__all__)}
+
+
 def __getattr__(name: str) -> Any:
     """Import an exported type on first use. Raises AttributeError for other names."""
-    from chaos.app.exports import import_export
+    if name not in __all__ or name not in _exports():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import chaos.app  # noqa: F401 - it hands in the drivers that inventories name
 
-    try:
-        return import_export(name)
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    module, own = _exports()[name]
+    return import_module(f"{module}.{own}") if own == "kube" else getattr(import_module(module), own)
 
 
 def __dir__() -> list[str]:

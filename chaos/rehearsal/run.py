@@ -83,7 +83,7 @@ def rehearse_on(
         entries: list[RecordingEntry] = []
         recorder = Recorder(decode, connection.ports.clock, entries.append if options.recording else None)
         journal = stack.enter_context(Journal(directory))
-        session = open_session(connection, loaded, planned, journal, recorder, options.progress)
+        session = make_session(connection, loaded, planned, journal, recorder, options.progress)
         result = execute(session)
         if options.recording:
             write_recording(options.recording, entries)
@@ -99,7 +99,7 @@ def plan_rehearsal(
         return plan(loaded, connection.ports, seed, run_id, reports=Path(no_runs))
 
 
-def open_session(
+def make_session(
     connection: DirectConnection,
     loaded: LoadedExperiment,
     planned: tuple[Plan, ClusterView],

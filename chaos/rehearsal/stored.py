@@ -26,7 +26,7 @@ from chaos.engine.recorder import Recorder
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import DirectConnection, connect_directly
 from chaos.rehearsal.processes import rare_collections
-from chaos.rehearsal.run import RehearsalOptions, open_session, plan_rehearsal, refuse_outside_world
+from chaos.rehearsal.run import RehearsalOptions, make_session, plan_rehearsal, refuse_outside_world
 
 logger = logging.getLogger(__name__)
 
@@ -68,5 +68,5 @@ def _execute(
         stack.callback(close_recording, writer)
         journal = stack.enter_context(Journal(directory))
         recorder = Recorder(decode, ports.clock, writer.write)
-        session = open_session(connection, loaded, planned, journal, recorder, progress, identity)
+        session = make_session(connection, loaded, planned, journal, recorder, progress, identity)
         return carry_out(session, recorder, Unwatched(), directory, writer)
