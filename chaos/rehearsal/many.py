@@ -1,4 +1,4 @@
-"""Many runs of one experiment on copies of one cluster: over seeds, or over victims."""
+"""Many runs on copies of one cluster: of an experiment over seeds or victims, or of several experiments."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from chaos.core.experiment import TargetSpec
 from chaos.core.inventory import Inventory, Limits
 from chaos.core.result import REFUSED, RunResult
 from chaos.engine.load import LoadedExperiment
+from chaos.engine.registry import load_facts
 from chaos.lab.facade import DirectLab, Machine
 from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
@@ -24,6 +25,7 @@ from chaos.rehearsal.forecast.finding import Case
 from chaos.rehearsal.forecast.findings import findings_of
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.serving import outages
+from chaos.rehearsal.forecast.suite import Suite, row_of, suite_of
 from chaos.rehearsal.processes import rare_collections, run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
@@ -31,6 +33,8 @@ from chaos.verdicts.outcome.outcome import fault_time, outcome_of
 _ALL = Limits.model_validate({"maxNodes": 1_000_000, "minReadyNodes": 0, "budgets": "ignore"})
 _PERIOD = 20.0  # seconds; the longest period of a controller that matters, pod garbage collection
 ReportSample = Callable[[Sample], None]
+_VERDICT = "nodefall.dev/verdict"
+_DEFAULT_VERDICT = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +195,39 @@ def with_targets(loaded: LoadedExperiment, nodes: Mapping[str, Sequence[str]]) -
     targets = {**spec.targets, **chosen}
     experiment = loaded.experiment.model_copy(update={"spec": spec.model_copy(update={"targets": targets})})
     return replace(loaded, experiment=experiment)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One experiment. ``lab``: the name of what it runs on."""
+
+    rehearsals: Rehearsals
+    lab: str
+
+    @property
+    def expected(self) -> str:
+        """How a run of it ends, by its annotation; held without one."""
+        annotations = self.rehearsals.loaded.experiment.metadata.annotations
+        return annotations.get(_VERDICT, _DEFAULT_VERDICT)
+
+
+def rehearse_suite(parts: Sequence[Part], seeds: Sequence[int], jobs: int, report: ReportSample) -> Suite:
+    """Run each experiment with each seed, at most ``jobs`` at a time; ``report`` is called with each run as it ends."""
+    load_facts()  # imported once, and not in each process
+    tasks = [(index, seed) for index in range(len(parts)) for seed in seeds]
+
+    def work(task: tuple[int, int]) -> bytes:
+        index, seed = task
+        return parts[index].rehearsals.run_seed(seed)
+
+    samples: dict[tuple[int, int], Sample] = {}
+    with closing(run_forked(tasks, work, jobs)) as results:
+        for number, text in results:
+            samples[tasks[number]] = sample = pickle.loads(text)  # noqa: S301 - of our own process
+            report(sample)
+    rows = []
+    for index, part in enumerate(parts):
+        loaded = part.rehearsals.loaded
+        name, ended = loaded.experiment.metadata.name, [samples[index, seed] for seed in seeds]
+        rows.append(row_of(str(loaded.path), name, part.lab, part.expected, ended))
+    return suite_of(rows, seeds)

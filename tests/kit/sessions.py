@@ -75,7 +75,7 @@ def session_of(
     observers: RunObservers | None = None,
     registry: PluginRegistry | None = None,
 ) -> RunSession:
-    """A run with no workload, on a cluster that nobody else changes."""
+    """A run with no workload, on a cluster that no one else changes."""
     connection = ClusterConnection(Inventory.model_validate(LAB), clock, kube, hosts, "", "")  # type: ignore[arg-type]
     loaded = LoadedExperiment(folder / "experiment.yaml", experiment, [], registry or PluginRegistry({}, {}))
     ports = (

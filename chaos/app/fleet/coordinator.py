@@ -143,13 +143,15 @@ def _await_answers(session: FleetSession) -> None:
 def _await_clean(session: FleetSession) -> None:
     """Wait until what was applied is deleted; what is not is named."""
     deadline = uptime() + _CLEAN_SECONDS
-    cleaning = [agent for agent in session.agents.values() if agent.wanted is Wanted.CLEAN and not agent.look.is_clean]
-    while uptime() < deadline and any(not agent.look.is_clean for agent in cleaning):
+    cleaning = [
+        agent for agent in session.agents.values() if agent.wanted is Wanted.CLEAN and not agent.inspection.is_clean
+    ]
+    while uptime() < deadline and any(not agent.inspection.is_clean for agent in cleaning):
         _check(session)
         _pause(session, _TICK / 4)
     for agent in cleaning:
-        if not agent.look.is_clean:
-            why = agent.look.problem or agent.look.assessment.reason
+        if not agent.inspection.is_clean:
+            why = agent.inspection.problem or agent.inspection.assessment.reason
             session.note(f"{agent.member.name}: what was applied is not deleted: {why}")
 
 

@@ -87,8 +87,8 @@ class FleetSession:
         """All clusters, in the order of the document."""
         found = []
         for run in self.state.runs:
-            look = self.agents[run.key.cluster].look
-            found.append(ClusterRow(run.key.cluster, run, look.assessment, look.observation))
+            inspection = self.agents[run.key.cluster].inspection
+            found.append(ClusterRow(run.key.cluster, run, inspection.assessment, inspection.observation))
         return found
 
     def now(self) -> float:

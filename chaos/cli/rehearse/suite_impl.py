@@ -14,9 +14,8 @@ from chaos.documents.document import kind_of_document, read_document
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment, load
 from chaos.rehearsal.forecast.suite import render_suite, suite_text
-from chaos.rehearsal.many import Rehearsals
+from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite
 from chaos.rehearsal.rehearsal import cores
-from chaos.rehearsal.suite import Part, rehearse_suite
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
-from chaos.app.fleet.agent import Look, Wanted
+from chaos.app.fleet.agent import Inspection, Wanted
 from chaos.app.fleet.session import FleetRequest, FleetSession
 from chaos.app.fleet.steps import step
 from chaos.core.clock.uptime import uptime
@@ -42,7 +42,7 @@ class FakeAgent:
 
     def see(self, observation: Observation, lasts: float = 0.0, **more: Any) -> None:
         now = uptime()
-        self.look = Look(now, now - lasts, observation, assess(observation, "d1", PLAN), **more)
+        self.inspection = Inspection(now, now - lasts, observation, assess(observation, "d1", PLAN), **more)
 
     def want(self, wanted: Wanted, why: str = "") -> None:
         self.wanted, self.why = wanted, why
