@@ -25,9 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench_scale import PODS_PER_NODE, objects
 
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED
@@ -64,14 +63,14 @@ def fill(lab: DirectLab) -> None:
 
 def rehearse(workers: int | None = None, populate: Callable[[DirectLab], None] | None = None) -> tuple[float, float]:
     """CPU seconds of a run, and its seconds of cluster time."""
-    registry, inventory = load_registry(), load_inventory(INVENTORY)
+    inventory = load_inventory(INVENTORY)
     assert inventory.lab is not None
     lab = inventory.lab.model_copy(update={"workers": workers} if workers else {})
     spec = msgspec.convert(lab_spec(lab, 1, 1_795_000_000.0), LabSpec)
-    loaded = load(EXPERIMENT, registry)
+    loaded = load(EXPERIMENT)
     more: dict[str, Any] = {"populate": populate} if populate else {}
     begin = time.process_time()
-    run = rehearse_once(loaded, registry, spec, 1, RehearsalOptions(inventory, **more))
+    run = rehearse_once(loaded, spec, 1, RehearsalOptions(inventory, **more))
     assert run.result.exit_code == 0, run.result.headline
     return time.process_time() - begin, run.timeline.end - run.timeline.start
 

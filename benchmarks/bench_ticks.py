@@ -23,8 +23,6 @@ from judge_load import BEGIN, T0, VICTIM, Cluster
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.app.load import LoadedExperiment
-from chaos.app.run_setup import LiveJudge
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
@@ -33,6 +31,8 @@ from chaos.core.result import RunResult
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.documents.experiment import load_experiment
+from chaos.engine.live_judge import LiveJudge
+from chaos.engine.load import LoadedExperiment
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
@@ -173,7 +173,7 @@ def live_run(sizes: tuple[int, int, int, int, int], folder: Path) -> tuple[dict[
     before = memory()
     with RecordingWriter(folder / "recording.jsonl.gz") as writer:
         recorder = Recorder(decode, clock, writer.write)  # type: ignore[arg-type]  # only now() is used
-        live = LiveJudge(LoadedExperiment(folder / "experiment.yaml", experiment, []), plugins, recorder, OPTIONS)
+        live = LiveJudge(LoadedExperiment(folder / "experiment.yaml", experiment, [], plugins), recorder, OPTIONS)
         count, _ = emitted(recorder, cluster.listed())
         live.steady_state()
         listed, emit = memory() - before, 0.0

@@ -20,8 +20,6 @@ from typing import Any
 import msgspec
 
 from chaos.api import load
-from chaos.app.registry import load_registry
-from chaos.app.run_setup import LiveJudge
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cluster.client import connect
 from chaos.cluster.observers.cluster import ClusterObservers
@@ -34,6 +32,7 @@ from chaos.core.ports import Observer, Sink
 from chaos.core.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
 from chaos.core.redaction import register_secret
 from chaos.core.store.recording_writer import RecordingWriter
+from chaos.engine.live_judge import LiveJudge
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options
 
@@ -135,7 +134,7 @@ def _run(
 
 
 def _start_judge(recorder: Recorder) -> None:
-    judge = LiveJudge(load(EXPERIMENT), load_registry(), recorder, Options(namespace="default"))
+    judge = LiveJudge(load(EXPERIMENT), recorder, Options(namespace="default"))
     recorder.emit(_entry("action", "poweroff", {"step": "power-off", "phase": "begin"}, VICTIM))
     judge.judge(live=True)  # imports what it needs
 

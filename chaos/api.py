@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,11 +28,11 @@ from chaos.rehearsal.api import compare, rehearse
 if TYPE_CHECKING:
     # isort: off
     # fmt: off
-    from chaos.app.confirmation import ClusterInfo, Confirm
-    from chaos.app.judge import JudgedRun
+    from chaos.app.run.plan import ClusterInfo, Confirm
+    from chaos.app.run.results import JudgedRun
     from chaos.app.labs import RunningLab
-    from chaos.app.load import LoadedExperiment
-    from chaos.app.run_files import Run
+    from chaos.engine.load import LoadedExperiment
+    from chaos.app.run.results import Run
     from chaos.reports.comparison.comparison import Comparison, ExpectationRow
     from chaos.reports.comparison.side import Expected, NotComparableError, Side
     from chaos.reports.comparison.stalls import Stall
@@ -98,14 +100,26 @@ __all__ = [
 # fmt: on
 
 
+@cache
+def _exports() -> dict[str, tuple[str, str]]:
+    """Module and name of each exported type: what this module imports for type checkers only."""
+    import ast
+
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    found = {each.asname or each.name: (node.module or "", each.name) for node in imports for each in node.names}
+    return {name: found[name] for name in found.keys() & set(__all__)}
+
+
 def __getattr__(name: str) -> Any:
     """Import an exported type on first use. Raises AttributeError for other names."""
-    from chaos.app.exports import import_export
+    if name not in __all__ or name not in _exports():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import chaos.app  # noqa: F401 - it hands in the drivers that inventories name
 
-    try:
-        return import_export(name)
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    module, own = _exports()[name]
+    return import_module(f"{module}.{own}") if own == "kube" else getattr(import_module(module), own)
 
 
 def __dir__() -> list[str]:
@@ -114,10 +128,9 @@ def __dir__() -> list[str]:
 
 def load(experiment: Path | str) -> LoadedExperiment:
     """Load and validate an experiment and the manifests of its workload. Raises BadInput with all problems."""
-    from chaos.app.load import load
-    from chaos.app.registry import load_registry
+    from chaos.engine.load import load
 
-    return load(Path(experiment), load_registry())
+    return load(Path(experiment))
 
 
 def plan(
@@ -134,10 +147,10 @@ def plan(
     overrides refusals of preflight that are not final; the run is then inconclusive at best. Raises BadInput, and
     Refused if the experiment cannot be run.
     """
-    from chaos.app.connect import connect_cluster, refuse_before_side_effects
-    from chaos.app.inventories import as_inventory
-    from chaos.app.plan import new_run_id, plan
-    from chaos.app.registry import load_registry
+    from chaos.app.run.plan import new_run_id, plan
+    from chaos.app.wiring.connect import connect_cluster
+    from chaos.app.wiring.inventories import as_inventory
+    from chaos.engine.connection import refuse_before_side_effects
 
     loaded, loaded_inventory = _as_loaded(experiment), as_inventory(inventory)
     with ExitStack() as stack:
@@ -145,7 +158,7 @@ def plan(
         connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
         stack.enter_context(connection.clock.participant())
         run_id = new_run_id(loaded)
-        return plan(loaded, connection, load_registry(), seed, run_id, reports=Path(reports), anyway=anyway)[0]
+        return plan(loaded, connection, seed, run_id, reports=Path(reports), anyway=anyway)[0]
 
 
 def run(  # noqa: PLR0913 - one per option
@@ -169,25 +182,24 @@ def run(  # noqa: PLR0913 - one per option
     In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. Raises
     BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
     """
-    from chaos.app.confirmation import always_confirm, refuse_unconfirmed
-    from chaos.app.connect import connect_cluster, refuse_before_side_effects
-    from chaos.app.inventories import as_inventory
-    from chaos.app.null_progress import NullProgress, Unwatched
-    from chaos.app.registry import load_registry
-    from chaos.app.run import RunHooks, RunRequest, run
+    from chaos.app.run.experiment import RunRequest, run
+    from chaos.app.run.plan import always_confirm, refuse_unconfirmed
+    from chaos.app.wiring.connect import connect_cluster
+    from chaos.app.wiring.inventories import as_inventory
     from chaos.core.plan import Plan
+    from chaos.engine.connection import refuse_before_side_effects
+    from chaos.engine.progress import NullProgress, Unwatched
 
     saved = experiment if isinstance(experiment, Plan) else None
     loaded = load(experiment.source) if isinstance(experiment, Plan) else _as_loaded(experiment)
     loaded_inventory = as_inventory(inventory)
     confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
     seed = saved.seed if saved else seed
-    hooks = RunHooks(watcher=watcher or Unwatched())
-    request = RunRequest(loaded, load_registry(), Path(reports), confirm, seed, record, saved, anyway, hooks)
+    request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway)
     with ExitStack() as stack:
         with refuse_before_side_effects():
             connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
-        return run(request, connection, progress or NullProgress())
+        return run(request, connection, progress or NullProgress(), watcher=watcher or Unwatched())
 
 
 def judge(
@@ -203,11 +215,10 @@ def judge(
     ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
     values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
-    from chaos.app.judge import JudgeOverrides, judge_recording
-    from chaos.app.registry import load_registry
+    from chaos.app.run.results import JudgeOverrides, judge_recording
 
     overrides = JudgeOverrides(bind or {}, steps or {}, facts or {})
-    return judge_recording(Path(recording), _as_loaded(experiment), overrides, load_registry())
+    return judge_recording(Path(recording), _as_loaded(experiment), overrides)
 
 
 class Lab:
@@ -226,7 +237,7 @@ class Lab:
         speed: float | None = None,
         **settings: Any,
     ) -> None:
-        from chaos.app.inventories import lab_inventory
+        from chaos.app.wiring.inventories import lab_inventory
 
         self._requested_inventory = lab_inventory(inventory, settings)
         self._seed, self._speed = seed, speed
@@ -256,7 +267,7 @@ class Lab:
     @property
     def inventory(self) -> Inventory:
         """The inventory of the lab's cluster and hosts. Raises UsageError before :meth:`start`."""
-        from chaos.app.connect import with_lab_cluster
+        from chaos.app.wiring.connect import with_lab_cluster
 
         return with_lab_cluster(self._requested_inventory, self._running_lab.inventory)
 

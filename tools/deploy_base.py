@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.app.day.deploy import DeployOptions, deployment_of
-from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import load_game_day
 from chaos.documents.yaml_dump import dump
 from chaos.gameday.deploy.manifests import manifests
 
@@ -18,9 +17,8 @@ IMAGE = "nodefall"  # kustomize replaces it
 
 def generate() -> str:
     """The file."""
-    registry = load_registry()
-    day = load_game_day(DAY, registry)
-    deployment, _ = deployment_of(day, INVENTORY, registry, DeployOptions("nodefall", IMAGE))
+    day = load_game_day(DAY)
+    deployment, _ = deployment_of(day, INVENTORY, DeployOptions("nodefall", IMAGE))
     return dump(manifests(deployment))
 
 

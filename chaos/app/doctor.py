@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection
-from chaos.app.load import LoadedExperiment, load, required_permissions
-from chaos.app.local_identity import own_node
-from chaos.app.observer_setup import source_checks
-from chaos.app.pending_undo import with_pending_undo
-from chaos.app.preflight_data import CHECKS, PreflightCase, collect
+from chaos.app.undo.pending import with_pending_undo
+from chaos.app.wiring.lock import held_lock
 from chaos.cluster.cluster_snapshot import cluster_view
-from chaos.cluster.lease_api import read_lock
 from chaos.cluster.permissions import missing_permissions
-from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.core.labels import RUN_LABEL
 from chaos.core.permission import Permission
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.load import LoadedExperiment, load, required_permissions
+from chaos.engine.observers import source_checks
 from chaos.engine.planning.targets import candidates, planned_targets, select_nodes
 from chaos.engine.preflight.check import Severity
+from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
+from chaos.engine.preflight.local_identity import own_node
 from chaos.engine.preflight.observations import ClusterObservations, ExperimentNeeds
 
 VERSION = 1
@@ -65,19 +61,18 @@ class DoctorRequest:
     """
 
     connection: ClusterConnection
-    registry: PluginRegistry
     reports: Path = Path("reports")
     bundled: bool = False
     on_host_inspected: Callable[[str], object] = lambda _: None
     unloadable: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_bundled(paths: Iterable[Path], registry: PluginRegistry) -> tuple[list[LoadedExperiment], dict[str, str]]:
+def load_bundled(paths: Iterable[Path]) -> tuple[list[LoadedExperiment], dict[str, str]]:
     """The experiments that can be loaded, and by name why others cannot, as those that need an extra."""
     loaded, unloadable = [], {}
     for path in paths:
         try:
-            loaded.append(load(path, registry))
+            loaded.append(load(path))
         except BadInput as error:
             unloadable[path.stem] = error.problems[0].message
     return loaded, unloadable
@@ -96,7 +91,7 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
     missing = _missing_permissions(loaded, request)
     view = _view(connection, any(missing))
     cases = [_case(each, permissions, view, request) for each, permissions in zip(loaded, missing, strict=True)]
-    data = collect(cases, connection, request.registry, view, on_host_inspected=request.on_host_inspected)
+    data = collect(cases, connection, view, on_host_inspected=request.on_host_inspected)
     observations = with_pending_undo(_with_lock(data.observations, connection), connection, request.reports)
     found = run_checks(CHECKS, observations, bundled=request.bundled) + _load_notes(request.unloadable)
     runnable = {needs.name: _runnable_nodes(needs, found) for needs in observations.experiments}
@@ -131,7 +126,7 @@ def _load_notes(unloadable: Mapping[str, str]) -> list[Finding]:
 
 def _missing_permissions(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> list[tuple[Permission, ...]]:
     """The missing permissions of each experiment; each permission is reviewed once."""
-    needed = [required_permissions(each, request.registry, request.connection.inventory) for each in loaded]
+    needed = [required_permissions(each, request.connection.inventory) for each in loaded]
     every = sorted({permission for permissions in needed for permission in permissions})
     missing = set(missing_permissions(request.connection.kube, every))
     return [tuple(permission for permission in permissions if permission in missing) for permissions in needed]
@@ -150,7 +145,7 @@ def _case(
     loaded: LoadedExperiment, missing: tuple[Permission, ...], view: ClusterView, request: DoctorRequest
 ) -> PreflightCase:
     connection = request.connection
-    targets = planned_targets(loaded.experiment, request.registry)
+    targets = planned_targets(loaded.experiment, loaded.registry)
     own = own_node(view)
     nodes = {name: tuple(candidates(spec, view, connection.inventory, own)) for name, spec in targets.items()}
     case = PreflightCase(loaded, nodes, missing_permissions=missing, source_errors=_source_errors(loaded, request))
@@ -164,7 +159,7 @@ def _case(
 def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str, tuple[str, str] | tuple[()]]:
     """Error and hint of each metric source, () if it responds."""
     errors: dict[str, tuple[str, str] | tuple[()]] = {}
-    for name, check in source_checks(loaded.experiment, request.registry, request.connection).items():
+    for name, check in source_checks(loaded, request.connection).items():
         try:
             check()
         except NodefallError as error:
@@ -176,15 +171,12 @@ def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str
 
 def _with_lock(observations: ClusterObservations, connection: ClusterConnection) -> ClusterObservations:
     """``observations`` with the lock's holder and its run, as far as permissions allow to read it."""
-    namespace, list_errors = lock_namespace(connection), dict(observations.list_errors)
-    holder = run = ""
-    with closing(SystemClock()) as clock:
-        try:
-            record = read_lock(connection.kube, namespace)
-            if record and record.holder and record.is_recent(clock.now()):
-                holder, run = record.holder, record.annotations.get(RUN_LABEL, "")
-        except NodefallError as error:
-            list_errors["leases"] = error.message
+    list_errors, holder, run = dict(observations.list_errors), "", ""
+    try:
+        if record := held_lock(connection.kube, lock_namespace(connection)):
+            holder, run = record.holder, record.annotations.get(RUN_LABEL, "")
+    except NodefallError as error:
+        list_errors["leases"] = error.message
     return replace(observations, lock_holder=holder, lock_run=run, list_errors=list_errors)
 
 

@@ -17,11 +17,11 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 import chaos
-from chaos.app.interrupts import defer_signals
 from chaos.app.lab_spec import lab_spec
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.inventory import Inventory, Lab
+from chaos.engine.stop import defer_signals
 
 _READY_TIMEOUT = 30.0  # wall seconds
 _READY_PER_NODE = 0.1

@@ -26,7 +26,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 def complete_action(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Names of actions."""
-    from chaos.app.registry import load_registry
+    from chaos.engine.registry import load_registry
 
     actions = load_registry().actions
     return [CompletionItem(name, help=actions[name].summary) for name in actions if name.startswith(incomplete)]
@@ -34,7 +34,7 @@ def complete_action(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_assertion(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Names of assertions."""
-    from chaos.app.registry import load_registry
+    from chaos.engine.registry import load_registry
 
     assertions = load_registry().assertions
     return [CompletionItem(name, help=assertions[name].summary) for name in assertions if name.startswith(incomplete)]
@@ -42,9 +42,9 @@ def complete_assertion(ctx: click.Context, param: click.Parameter, incomplete: s
 
 def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of all that ``explain`` explains."""
-    from chaos.app.registry import load_facts, load_windows_facts
     from chaos.cli.time_words import TIME_WORDS
     from chaos.core.bound import FACTS, POD_FACTS
+    from chaos.engine.registry import load_facts, load_windows_facts
 
     summaries = {**FACTS, **POD_FACTS, **{word: each.summary for word, each in TIME_WORDS.items()}}
     summaries |= {name: fact.summary for name, fact in {**load_windows_facts(), **load_facts()}.items()}
@@ -67,7 +67,7 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Contexts of the kubeconfig of ``--kubeconfig``, else of the environment or the home directory."""
-    from chaos.app.init.kubeconfig import context_names, default_kubeconfig
+    from chaos.app.init.cluster import context_names, default_kubeconfig
 
     try:
         given = ctx.params.get("kubeconfig")
@@ -139,9 +139,9 @@ def _kind_of(path: Path) -> str:
 
 
 def _targets(experiment: str) -> list[str]:
-    from chaos.app.registry import load_registry
     from chaos.cli.experiment_argument import experiment_path
     from chaos.documents.experiment import load_experiment
+    from chaos.engine.registry import load_registry
 
     try:
         return list(load_experiment(experiment_path(experiment), load_registry()).spec.targets)

@@ -10,9 +10,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.registry import load_registry
-from chaos.app.run_files import Run
+from chaos.app.run.results import Run
 from chaos.cli.bundled import bundled_path
 from chaos.cli.log_options import is_verbose
 from chaos.cli.run.gc_tuning import tune_gc
@@ -22,6 +20,7 @@ from chaos.cli.run.run_impl import OutputOptions, open_report, print_result
 from chaos.core.clock import SystemClock
 from chaos.core.inventory import Lab
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import RehearsalOptions
 from chaos.rehearsal.stored import rehearse_and_store
@@ -44,8 +43,8 @@ def run_demo(reports: Path, output: OutputOptions) -> int:
 
 
 def _rehearse(reports: Path, options: RehearsalOptions, now: float) -> Run:
-    registry, seed = load_registry(), secrets.randbits(32)
-    loaded = load(bundled_path("experiments/graceful-poweroff.yaml"), registry)
+    seed = secrets.randbits(32)
+    loaded = load(bundled_path("experiments/graceful-poweroff.yaml"))
     lab = load_inventory(bundled_path("hosts/lab.yaml")).lab or Lab()
     spec = msgspec.convert(lab_spec(lab, seed, now), LabSpec)
-    return rehearse_and_store(loaded, registry, spec, seed, reports, options)
+    return rehearse_and_store(loaded, spec, seed, reports, options)

@@ -37,8 +37,8 @@ def command(kind: str | None, as_json: bool) -> None:
 
 
 def _summaries(kind: str) -> dict[str, str]:
-    from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
     from chaos.core.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.engine.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
 
     if kind == "facts":
         return {**FACTS, **POD_FACTS}
@@ -51,7 +51,7 @@ def _summaries(kind: str) -> dict[str, str]:
 
 def _systems(kind: str) -> dict[str, str]:
     """`` (Linux, Windows)`` by name: operating systems of hosts that an action or fact of hosts has forms for."""
-    from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
+    from chaos.engine.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
 
     found = load_registry()
     if kind == "actions":

@@ -61,7 +61,7 @@ def _print_records(ctx: click.Context, _: click.Parameter, count: int) -> None:
         return
     import logging  # noqa: PLC0415 - slow, and seldom needed
 
-    from chaos.app.logs import attached, stderr_handler  # noqa: PLC0415
+    from chaos.app.wiring.logs import attached, stderr_handler  # noqa: PLC0415
 
     ctx.meta[_VERBOSE] = True
     ctx.with_resource(attached(stderr_handler(logging.DEBUG if count > 1 else logging.INFO)))
@@ -70,7 +70,7 @@ def _print_records(ctx: click.Context, _: click.Parameter, count: int) -> None:
 def _write_records(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is None or ctx.resilient_parsing:
         return
-    from chaos.app.logs import attached, log_file_handler  # noqa: PLC0415 - slow, and seldom needed
+    from chaos.app.wiring.logs import attached, log_file_handler  # noqa: PLC0415 - slow, and seldom needed
     from chaos.core.errors import UsageError  # noqa: PLC0415
 
     try:

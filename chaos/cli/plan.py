@@ -46,7 +46,7 @@ def command(
     import msgspec
 
     from chaos.api import load, plan
-    from chaos.app.connect import inventory_path
+    from chaos.app.wiring.connect import inventory_path
     from chaos.core.legacy import with_former_keys
 
     loaded = load(experiment)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from chaos.core.inventory import Cluster, Inventory
     from chaos.core.permission import Permission
-    from chaos.core.registry import PluginRegistry
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\
@@ -57,7 +56,6 @@ def command(
     A run without one of them is refused before any side effect. A separate role, commented out, has the optional
     permissions of doctor, plan and run.
     """
-    from chaos.app.registry import load_registry
     from chaos.documents.inventory import load_inventory
     from chaos.documents.yaml_dump import dump
     from chaos.engine.planning.permissions import describe_risk, permissions_to_list, role_manifests
@@ -67,10 +65,9 @@ def command(
         raise UsageError("missing argument: give EXPERIMENTS, or --snapshot")
     subject_ref = _subject(subject)
     described = load_inventory(Path(inventory)) if inventory else None
-    registry = load_registry()
     permissions: set[Permission] = set()
     for path in experiments:
-        permissions.update(_permissions(path, registry, described))
+        permissions.update(_permissions(path, described))
     if snapshot:
         permissions.update(_snapshot_permissions(described.cluster if described else None))
     warnings = sorted({risk for permission in permissions if (risk := describe_risk(permission))})
@@ -89,26 +86,24 @@ def command(
 
 
 def _snapshot_permissions(cluster: Cluster | None) -> Iterable[Permission]:
-    from chaos.app.snapshot.permissions import snapshot_permissions
+    from chaos.app.snapshot.take import snapshot_permissions
 
     return snapshot_permissions(bool(cluster and cluster.allow_node_proxy))
 
 
-def _permissions(path: Path, registry: PluginRegistry, inventory: Inventory | None) -> Iterable[Permission]:
+def _permissions(path: Path, inventory: Inventory | None) -> Iterable[Permission]:
     from chaos.api import load
-    from chaos.app.day.permissions import day_permissions
-    from chaos.app.fleet.loading import load_fleet
-    from chaos.app.fleet.permissions import fleet_permissions
-    from chaos.app.gameday import load_game_day
-    from chaos.app.load import required_permissions
+    from chaos.app.day.document import day_permissions, load_game_day
+    from chaos.app.fleet.loading import fleet_permissions, load_fleet
     from chaos.documents.document import kind_of_document, read_document
+    from chaos.engine.load import required_permissions
 
     kind = kind_of_document(path, read_document(path))
     if kind == "Fleet":
-        return fleet_permissions(load_fleet(path, registry))
+        return fleet_permissions(load_fleet(path))
     if kind == "GameDay":
-        return day_permissions(load_game_day(path, registry), registry, inventory)
-    return required_permissions(load(path), registry, inventory)
+        return day_permissions(load_game_day(path), inventory)
+    return required_permissions(load(path), inventory)
 
 
 def _subject(text: str) -> dict[str, str]:

@@ -57,8 +57,8 @@ def command(inventory: str | None, out: Path, anonymize: bool, hosts: int, as_js
     Exit code 0: the snapshot is written; 2: it lacks objects, or nothing could be read; 4: refused (wrong cluster);
     64: bad input or usage.
     """
-    from chaos.app.connect import connect_cluster
     from chaos.app.snapshot.take import take_snapshot
+    from chaos.app.wiring.connect import connect_cluster
     from chaos.cli.cluster.lock_status import load_cluster_inventory
     from chaos.cli.output import echo_progress
     from chaos.core.errors import Exit

@@ -18,9 +18,8 @@ from chaos.cli.output import echo
 from chaos.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from chaos.core.experiment import Experiment
     from chaos.core.inventory import Inventory
-    from chaos.core.registry import PluginRegistry
+    from chaos.engine.load import LoadedExperiment
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
@@ -43,7 +42,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
 
     A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
     """
-    from chaos.app.connect import inventory_path
+    from chaos.app.wiring.connect import inventory_path
     from chaos.documents.inventory import load_inventory
 
     plugins = plugins_by_experiment(experiments)
@@ -58,19 +57,17 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
 def plugins_by_experiment(experiments: Iterable[Path]) -> dict[str, list[str]]:
     """The actions and assertions that use hosts, of each experiment that has some. Raises BadInput."""
     from chaos.api import load
-    from chaos.app.registry import load_registry
 
-    registry = load_registry()
-    loaded = (load(path).experiment for path in experiments)
-    found = ((experiment.metadata.name, _host_plugins(experiment, registry)) for experiment in loaded)
+    loaded = map(load, experiments)
+    found = ((each.experiment.metadata.name, _host_plugins(each)) for each in loaded)
     return {name: plugins for name, plugins in found if plugins}
 
 
-def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
+def _host_plugins(loaded: LoadedExperiment) -> list[str]:
     """The actions and assertions that use hosts."""
     from chaos.core.assertion import HostFactAssertion
 
-    spec = experiment.spec
+    spec, registry = loaded.experiment.spec, loaded.registry
     assertions = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
     found = {name for name in assertions if isinstance(registry.assertions[name], HostFactAssertion)}
     found |= {step.action for step in spec.method if registry.actions[step.action].on_host}
@@ -79,7 +76,7 @@ def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]
 
 def _users(inventory: Inventory) -> dict[str, list[str]]:
     """The hosts by the login that needs sudo there. Raises UsageError for a login that sudoers(5) cannot express."""
-    from chaos.app.connect import login
+    from chaos.engine.connection import login
     from chaos.machines.driver import HostContext, transport_of
     from chaos.machines.transports.settings import LocalUser
 

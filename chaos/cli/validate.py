@@ -66,16 +66,16 @@ def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
         from chaos.documents.inventory import load_inventory  # noqa: PLC0415
 
         return load_inventory(path)
-    from chaos.app.registry import load_registry  # noqa: PLC0415
+    from chaos.engine.registry import load_registry  # noqa: PLC0415
 
     if kind == "GameDay":
-        from chaos.app.gameday import load_game_day  # noqa: PLC0415
+        from chaos.app.day.document import load_game_day  # noqa: PLC0415
 
-        return load_game_day(path, load_registry()).document
+        return load_game_day(path).document
     if kind == "Fleet":
         from chaos.app.fleet.loading import load_fleet  # noqa: PLC0415
 
-        return load_fleet(path, load_registry()).document
+        return load_fleet(path).document
     from chaos.documents.experiment import load_experiment  # noqa: PLC0415
 
     return load_experiment(path, load_registry())

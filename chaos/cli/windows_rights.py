@@ -68,7 +68,7 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     They are always equivalent to administrator, as the text explains. Experiments that only use the API need none.
     `nodefall sudoers` is the counterpart for Linux.
     """
-    from chaos.app.connect import inventory_path
+    from chaos.app.wiring.connect import inventory_path
     from chaos.cli.sudoers import plugins_by_experiment
     from chaos.documents.inventory import load_inventory
 
@@ -90,7 +90,7 @@ def _privileges(plugins: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 def _logins(inventory: Inventory) -> dict[_Login, list[str]]:
     """Windows hosts by their login. Raises UsageError for one that cannot be written in PowerShell, or is missing."""
-    from chaos.app.connect import login
+    from chaos.engine.connection import login
 
     found: dict[_Login, list[str]] = {}
     for key, host in inventory.hosts.items():

@@ -1,14 +1,8 @@
-"""Drivers of transports and power controls, as an inventory names them.
-
-The inventory's schema is built from what is installed: the modules of ``chaos.machines.transports`` and
-``chaos.machines.power``, and the entry points of other distributions.
-"""
+"""Settings of transports and power controls, as an inventory has them: its schema is built from what is installed."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler
@@ -16,9 +10,7 @@ from pydantic_core import CoreSchema
 
 from chaos.core.document import Model
 from chaos.core.field_types import Secret
-from chaos.core.registry import Group, discover
-
-DEFAULT_TRANSPORT = "ssh"
+from chaos.core.installed_drivers import power_drivers, transport_drivers
 
 
 class PowerSettings(Model):
@@ -40,19 +32,6 @@ class _File:
 
 
 FilePath = Annotated[str, _File()]
-
-
-@cache
-def transport_drivers() -> Mapping[str, Any]:
-    """Installed transport drivers (``chaos.machines.driver.TransportDriver``) by name, the default one first."""
-    found = discover(importlib.import_module("chaos.machines.transports"), "DRIVER", Group.TRANSPORTS)
-    return {DEFAULT_TRANSPORT: found[DEFAULT_TRANSPORT], **found}
-
-
-@cache
-def power_drivers() -> Mapping[str, Any]:
-    """Installed power drivers (``chaos.machines.driver.PowerDriver``) by name."""
-    return discover(importlib.import_module("chaos.machines.power"), "DRIVER", Group.POWER)
 
 
 class OneOfPowerDrivers:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.core.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, transport_drivers
+from chaos.core.driver import file_keys
+from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
 from chaos.documents.document import expect_kind, read_document
 from chaos.documents.error_collector import Cursor, ErrorCollector, did_you_mean

@@ -19,7 +19,6 @@ from chaos.core.command import (
     Outcome,
     PodsCommand,
     is_success,
-    refusal,
     undecided_answer,
 )
 from chaos.core.errors import Aborted
@@ -27,11 +26,11 @@ from chaos.core.experiment import Moment, Step, parse_moment
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Armed
 from chaos.core.recording import ActionPhase
-from chaos.engine.await_checks import await_any
-from chaos.engine.context import TICK, RunContext
 from chaos.engine.failsafe import arm
-from chaos.engine.recording_entries import action_entry
-from chaos.engine.rejection import had_no_effect
+from chaos.engine.outcomes import failure_reason, had_no_effect
+from chaos.engine.recorder import action_entry
+from chaos.engine.session import TICK, RunSession
+from chaos.engine.waits import await_any
 from chaos.machines.concurrency import MAX_THREADS, await_briefly, run_simultaneously
 
 PROOF_SECONDS = 180.0  # after the last step, for proofs that are still missing
@@ -39,50 +38,49 @@ API_TIMEOUT = 30.0  # seconds that a due step waits for an API server that does 
 START_LEAD = 0.12  # seconds from the writes that release many hosts to their common start; a host waits longer at most
 _GRACE = 0.5  # seconds in which most commands respond; also granted to pending ones when the run ends
 _POLL = 0.25
-_SHOWN_OUTPUT = 200  # characters of a failed program's output
 _log = logging.getLogger(__name__)
 R = TypeVar("R")
 Moments = dict[str, tuple[float, float]]  # begin and return of each step
 
 
-def inject(context: RunContext) -> None:
+def inject(session: RunSession) -> None:
     """Fire every step at its time. Raises Aborted when a step fails or is not sent, and Interrupted."""
     moments: Moments = {}
-    planned = {name: list(steps) for name, steps in groupby(context.inputs.plan.steps, key=lambda s: s.step)}
+    planned = {name: list(steps) for name, steps in groupby(session.plan.steps, key=lambda s: s.step)}
     previous = ""
-    for step in context.inputs.experiment.spec.method:
-        _fire_when_due(context, step, planned[step.name], moments, previous)
+    for step in session.experiment.spec.method:
+        _fire_when_due(session, step, planned[step.name], moments, previous)
         previous = step.name
 
 
-def _fire_when_due(context: RunContext, step: Step, group: list[PlannedStep], moments: Moments, previous: str) -> None:
-    clock = context.services.clock
+def _fire_when_due(session: RunSession, step: Step, group: list[PlannedStep], moments: Moments, previous: str) -> None:
+    clock = session.clock
     due = _due_time(step, moments, previous, clock.now())
     if due > clock.now():
-        context.wait_until(due)
+        session.wait_until(due)
     else:
-        context.tick()
-    await_any(context, group, partial(_on_each, context))
-    _on_each(context, group, lambda planned: _check_preconditions(context, planned))
-    _await_lock(context, group)
-    context.record_intent([planned for planned in group if _has_preliminaries(planned)], clock.now())
-    context.services.guard.check()  # the journal took time
+        session.tick()
+    await_any(session, group, partial(_on_each, session))
+    _on_each(session, group, lambda planned: _check_preconditions(session, planned))
+    _await_lock(session, group)
+    session.record_intent([planned for planned in group if _has_preliminaries(planned)], clock.now())
+    session.lock.check()  # the journal took time
     # Not earlier: the failsafe timer counts from now on.
-    _on_each(context, group, lambda planned: _run_preliminaries(context, planned))
+    _on_each(session, group, lambda planned: _run_preliminaries(session, planned))
     with ExitStack() as stack:
         many = len(group) > 1
-        ready = _on_each(context, group, lambda planned: _arm(context, planned, stack, calibrate=many))
-        context.services.check_limits(group)
-        context.stop.check()  # arming took time
-        moments[step.name] = _fire_all(context, ready)
+        ready = _on_each(session, group, lambda planned: _arm(session, planned, stack, calibrate=many))
+        session.limits.check(group)
+        session.stop.check()  # arming took time
+        moments[step.name] = _fire_all(session, ready)
 
 
-def _await_lock(context: RunContext, group: list[PlannedStep]) -> None:
+def _await_lock(session: RunSession, group: list[PlannedStep]) -> None:
     """Renew the lock; wait until the API server has confirmed that, if the steps have an undo to journal there.
 
     Raises Aborted when the API server does not respond for ``API_TIMEOUT`` seconds.
     """
-    guard, clock = context.services.guard, context.services.clock
+    guard, clock = session.lock, session.clock
     if not any(planned.undo.proof for planned in group):
         if not guard.renew():
             guard.check()
@@ -94,7 +92,7 @@ def _await_lock(context: RunContext, group: list[PlannedStep]) -> None:
                 f"step {group[0].step} was not done: the API server has not answered for {API_TIMEOUT:g} s",
                 hint="check the API server: a step begins only while it can confirm the lock and store the journal",
             )
-        context.tick()
+        session.tick()
         clock.sleep(TICK)
 
 
@@ -111,24 +109,23 @@ class _ReadyStep:
     is_calibrated: bool
 
 
-def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, float]:
+def _fire_all(session: RunSession, ready: list[_ReadyStep]) -> tuple[float, float]:
     """Fire the step on all nodes; the times of its begin and return."""
-    services = context.services
-    intended = services.clock.now()
-    services.progress.tick(intended)
+    intended = session.clock.now()
+    session.progress.tick(intended)
     # Steps with preliminaries are in the journal already, with the same undo.
-    context.record_intent([r.planned for r in ready if not _has_preliminaries(r.planned)], intended)
-    if not services.guard.renew():  # arming and the journal took time
-        services.guard.check()
-    context.stop.check()
-    begin = services.clock.now()  # not earlier: with a slow API server, the above takes longer than what is judged
+    session.record_intent([r.planned for r in ready if not _has_preliminaries(r.planned)], intended)
+    if not session.lock.renew():  # arming and the journal took time
+        session.lock.check()
+    session.stop.check()
+    begin = session.clock.now()  # not earlier: with a slow API server, the above takes longer than what is judged
     for planned in (r.planned for r in ready):
         command = str(planned.commands[-1])
-        services.emit(action_entry(begin, planned, ActionPhase.BEGIN, command=command))
-        services.progress.step(planned.step, planned.node, command)
-    with services.watch_closely():
-        services.guard.check()
-        fired = services.clock.now()  # not earlier: the check may wait for a slow API server
+        session.recorder.emit(action_entry(begin, planned, ActionPhase.BEGIN, command=command))
+        session.progress.step(planned.step, planned.node, command)
+    with session.observers.watch_closely():
+        session.lock.check()
+        fired = session.clock.now()  # not earlier: the check may wait for a slow API server
         is_calibrated = all(r.is_calibrated for r in ready)
         at = fired + START_LEAD if is_calibrated else None  # else an uncalibrated one would be first
         for armed in (r.armed_command for r in ready if r.armed_command):
@@ -137,28 +134,28 @@ def _fire_all(context: RunContext, ready: list[_ReadyStep]) -> tuple[float, floa
         uses_cluster_time = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
         outcomes = run_simultaneously(
             ready,
-            lambda r: _fire(context, r, fired),
-            lambda futures: _monitor(context, group, futures, uses_cluster_time=uses_cluster_time),
-            services.clock.threads,
+            lambda r: _fire(session, r, fired),
+            lambda futures: _monitor(session, group, futures, uses_cluster_time=uses_cluster_time),
+            session.clock.threads,
         )
-    context.emit_injected(group)
-    _require_success(context, group, outcomes)
-    return begin, services.clock.now()
+    session.emit_injected(group)
+    _require_success(session, group, outcomes)
+    return begin, session.clock.now()
 
 
-def _on_each(context: RunContext, group: Sequence[PlannedStep], do: Callable[[PlannedStep], R]) -> list[R]:
+def _on_each(session: RunSession, group: Sequence[PlannedStep], do: Callable[[PlannedStep], R]) -> list[R]:
     """``do`` of each step in a thread each, in the order of ``group``.
 
     After all have ended, raises what the first in order raised.
     """
-    with context.services.clock.threads.pool(min(len(group), MAX_THREADS)) as pool:
+    with session.clock.threads.pool(min(len(group), MAX_THREADS)) as pool:
         futures = [pool.submit(do, planned) for planned in group]
-        _monitor(context, group, futures, cancel_queued=True)
+        _monitor(session, group, futures, cancel_queued=True)
     return [future.result() for future in futures]
 
 
 def _monitor(
-    context: RunContext,
+    session: RunSession,
     group: Sequence[PlannedStep],
     futures: Sequence[Future[Any]],
     *,
@@ -171,12 +168,12 @@ def _monitor(
     otherwise it goes no faster than wall time, in which hosts respond. ``cancel_queued``: on an abort, cancel what has
     not begun.
     """
-    clock = context.services.clock
+    clock = session.clock
     wait = clock.threads.wait
     await_briefly(futures, clock, _GRACE)
     try:
         while not wait(futures, 0 if uses_cluster_time else _POLL):
-            context.tick()
+            session.tick()
             clock.sleep(_POLL)
             clock.settle()
     except BaseException:
@@ -184,7 +181,7 @@ def _monitor(
         wait([future for future in futures if not (cancel_queued and future.cancel())], _GRACE)
         for planned, future in zip(group, futures, strict=True):
             if not future.done():
-                context.abandon(planned)
+                session.abandon(planned)
         raise
 
 
@@ -198,57 +195,56 @@ def _due_time(step: Step, moments: Moments, previous: str, now: float) -> float:
     return (returned if moment.is_end else begin) + moment.offset
 
 
-def _check_preconditions(context: RunContext, planned: PlannedStep) -> None:
+def _check_preconditions(session: RunSession, planned: PlannedStep) -> None:
     """Raises Aborted if a precondition of the step does not hold."""
     for check in planned.preconditions:
-        holds, observed = context.services.hosts.check(planned.node, check)
+        holds, observed = session.hosts.check(planned.node, check)
         if not holds:
             raise Aborted(f"step {planned.step} on {planned.node} was not done: it requires {check}, but {observed}")
 
 
-def _run_preliminaries(context: RunContext, planned: PlannedStep) -> None:
+def _run_preliminaries(session: RunSession, planned: PlannedStep) -> None:
     """Arm the failsafe timer and send the commands that precede the fault; the journal has the step's entry."""
-    services = context.services
     if planned.failsafe_timer:
         timer = planned.failsafe_timer
-        seconds = arm(services.hosts, planned.node, timer, context.inputs.deadline - services.clock.now())
-        services.progress.step(planned.step, planned.node, f"failsafe timer {timer.unit} fires in {seconds:.0f} s")
+        seconds = arm(session.hosts, planned.node, timer, session.deadline - session.clock.now())
+        session.progress.step(planned.step, planned.node, f"failsafe timer {timer.unit} fires in {seconds:.0f} s")
     for command in planned.commands[:-1]:
-        outcome = services.hosts.send(planned.node, command)
+        outcome = session.hosts.send(planned.node, command)
         if not is_success(command, outcome):
-            raise Aborted(f"step {planned.step} on {planned.node}: {command}: {_failure_reason(command, outcome)}")
+            raise Aborted(f"step {planned.step} on {planned.node}: {command}: {failure_reason(command, outcome)}")
 
 
 def _has_preliminaries(planned: PlannedStep) -> bool:
     return len(planned.commands) > 1 or planned.failsafe_timer is not None
 
 
-def _arm(context: RunContext, planned: PlannedStep, stack: ExitStack, *, calibrate: bool) -> _ReadyStep:
+def _arm(session: RunSession, planned: PlannedStep, stack: ExitStack, *, calibrate: bool) -> _ReadyStep:
     """Let a host command wait on its host for one write; ``stack`` cancels it."""
     command = planned.commands[-1]
-    now = context.services.clock.now
+    now = session.clock.now
     if not isinstance(command, HostCommand):
         return _ReadyStep(planned, None, now(), is_calibrated=calibrate)
-    armed_command = context.services.hosts.session(planned.node).arm(command)
+    armed_command = session.hosts.session(planned.node).arm(command)
     stack.callback(armed_command.cancel)
     is_calibrated = calibrate and armed_command.calibrate(now)
     return _ReadyStep(planned, armed_command, now(), is_calibrated)
 
 
-def _fire(context: RunContext, ready: _ReadyStep, fired: float) -> Outcome:
+def _fire(session: RunSession, ready: _ReadyStep, fired: float) -> Outcome:
     """Run the command to its end and record its outcome."""
-    services, planned = context.services, ready.planned
+    planned = ready.planned
     command: Command = planned.commands[-1]
-    outcome = ready.armed_command.wait() if ready.armed_command else services.hosts.send(planned.node, command)
+    outcome = ready.armed_command.wait() if ready.armed_command else session.hosts.send(planned.node, command)
     if ready.armed_command:
         _log.debug("%s: %s: %s, exit %s %s", planned.node, command, outcome.delivery, outcome.exit, outcome.error)
     phases = {"armed": ready.armed_at, "fired": fired} if ready.armed_command else {"fired": fired}
     began = {} if outcome.began is None else {"began": outcome.began}
     undecided = undecided_answer(command, outcome)
     stderr = {"stderr": undecided} if undecided else {}
-    services.emit(
+    session.recorder.emit(
         action_entry(
-            services.clock.now(),
+            session.clock.now(),
             planned,
             ActionPhase.RETURNED,
             command=str(command),
@@ -260,7 +256,7 @@ def _fire(context: RunContext, ready: _ReadyStep, fired: float) -> Outcome:
     return outcome
 
 
-def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes: Sequence[Outcome]) -> None:
+def _require_success(session: RunSession, group: Sequence[PlannedStep], outcomes: Sequence[Outcome]) -> None:
     """Raises Aborted if a command failed or was not sent. One that may have worked is left to its proof."""
     errors: list[str] = []
     for planned, outcome in zip(group, outcomes, strict=True):
@@ -270,28 +266,20 @@ def _require_success(context: RunContext, group: Sequence[PlannedStep], outcomes
         if outcome.delivery is Delivery.NOT_SENT or (
             outcome.delivery is Delivery.ANSWERED and not is_success(command, outcome)
         ):
-            why = f"{command}: {_failure_reason(command, outcome)}"
+            why = f"{command}: {failure_reason(command, outcome)}"
             errors.append(f"step {planned.step} on {planned.node}: {why}")
             if had_no_effect(command, outcome) and not _has_preliminaries(planned):
-                context.withdraw_intent(planned, why)
+                session.withdraw_intent(planned, why)
     if errors:
         raise Aborted(errors[0])
 
 
-def _failure_reason(command: Command, outcome: Outcome) -> str:
-    """Programs of Windows write their errors to standard output."""
-    code = f"exit code {outcome.exit}"
-    shown = " ".join(outcome.stdout.split())[:_SHOWN_OUTPUT]
-    reason = refusal(command, outcome) or outcome.error or outcome.stderr.strip()
-    return reason or (f"{code}: {shown}" if shown else code)
-
-
-def await_proofs(context: RunContext) -> None:
+def await_proofs(session: RunSession) -> None:
     """Wait until every step is proven or disproven, ``PROOF_SECONDS`` at most. Raises Interrupted or Aborted."""
-    clock = context.services.clock
+    clock = session.clock
     deadline = clock.now() + PROOF_SECONDS
     while clock.now() < deadline:
-        result = context.tick()
+        result = session.tick()
         if all(step.proof_status is not ProofStatus.UNPROVEN for step in result.steps):
             return
         clock.sleep(1.0)

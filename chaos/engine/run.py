@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
+from chaos import __version__
 from chaos.cluster.workload import apply, removal, workload_state
-from chaos.core.action import Undo
 from chaos.core.errors import Aborted, Exit, NodefallError, Refused
 from chaos.core.ports import Observer
-from chaos.core.recording import ActionPhase, RecordingEntry
+from chaos.core.recording import OVERRIDDEN, SLACK, WARNINGS, RecordingEntry
 from chaos.core.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
-from chaos.core.store.journal_format import PendingUndo
 from chaos.core.text import on_node
 from chaos.core.verdict import Status
-from chaos.engine.context import TICK, RunContext
 from chaos.engine.inject import await_proofs, inject
 from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, read_taints
-from chaos.engine.lock_loss import confirm_lock, may_be_undone, regain_lock, still_pending
-from chaos.engine.recording_entries import action_entry, meta_entry
-from chaos.engine.rollback import UndoRules, roll_back
-from chaos.engine.steady_state import await_steady_state
+from chaos.engine.recorder import meta_entry
+from chaos.engine.session import TICK, WORKLOAD, RunSession
 from chaos.engine.stop import Interrupted
+from chaos.engine.undo import REMOVED_LAST, confirm_lock, reconcile, roll_back_run
+from chaos.engine.waits import await_steady_state
 from chaos.machines.observer import PERIOD
 from chaos.machines.pod.removal import HELPER_PODS
 from chaos.machines.pod.removal import removal as pods_removal
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
-_MAX_ROUNDS = 3  # of an undo whose lock is lost again
-WORKLOAD = "workload"  # action name of the journal entry that removes the workload
-REMOVED_LAST = frozenset({WORKLOAD, HELPER_PODS})  # of all that is in a journal
 _log = logging.getLogger(__name__)
 
 
-def execute(context: RunContext) -> RunResult:
+def execute(session: RunSession) -> RunResult:
     """Run the experiment; the result's exit code is how the run ended. The effects are undone in any case.
 
     The workload and helper pods are removed last, after the observers have stopped: their end is no finding. Raises
@@ -46,103 +42,126 @@ def execute(context: RunContext) -> RunResult:
     undone: list[UndoResult] = []
     unreconciled = ""
     try:
-        ended = _attempt(context)
-        undone = _roll_back(context, lambda pending: pending.action not in REMOVED_LAST)
-        ended = ended or _recover(context)
-        for sample in context.inputs.final_samples:
-            sample()
-        ended = ended or _await_recovery(context)  # the last samples may show that it was lost again
-        steady = tuple(context.services.judge_steady_state())
-        result = context.services.judge(False)
+        ended = _attempt(session)
+        undone = roll_back_run(session, lambda pending: pending.action not in REMOVED_LAST)
+        ended = ended or _recover(session)
+        for sampler in session.observers.samplers:
+            sampler.final_sample()
+        ended = ended or _await_recovery(session)  # the last samples may show that it was lost again
+        steady = tuple(session.judge.steady_state())
+        result = session.judge.judge(False)
         if ended is None:
-            context.report_final(result)
+            session.report_final(result)
     finally:
-        for observer in chain.from_iterable(context.inputs.observers):
+        for observer in chain.from_iterable(session.observers.stages):
             observer.stop()
         failed = {(entry.step, entry.node) for entry in undone}
-        undone += _roll_back(context, lambda pending: (pending.step, pending.node) not in failed)
-        unreconciled = _reconcile(context)
-    if why := confirm_lock(context):
-        result = context.services.judge(False)
-        if ended is None or (context.services.guard.loss and not isinstance(ended, Interrupted)):
+        undone += roll_back_run(session, lambda pending: (pending.step, pending.node) not in failed)
+        unreconciled = reconcile(session)
+    if why := confirm_lock(session):
+        result = session.judge.judge(False)
+        if ended is None or (session.lock.loss and not isinstance(ended, Interrupted)):
             ended = Aborted(why)
     result = structs.replace(result, steady_state=result.steady_state or steady)
-    tainted = _await_taints(context, undone, is_interrupted=isinstance(ended, Interrupted))
-    return _result(context, result, undone, ended, [unreconciled] if unreconciled else [], tainted)
+    tainted = _await_taints(session, undone, is_interrupted=isinstance(ended, Interrupted))
+    return _result(session, result, undone, ended, [unreconciled] if unreconciled else [], tainted)
 
 
-def _await_taints(context: RunContext, undone: list[UndoResult], *, is_interrupted: bool) -> list[str]:
+def _await_taints(session: RunSession, undone: list[UndoResult], *, is_interrupted: bool) -> list[str]:
     """The taints of the fault that remain on nodes whose undo is proven, after a wait for Kubernetes to remove them."""
-    services = context.services
     nodes = {entry.node for entry in undone if entry.proven} - {entry.node for entry in undone if not entry.proven}
     seconds = 0.0 if is_interrupted else TAINT_SECONDS
     noted = False
 
     def on_wait(remaining: Sequence[str]) -> None:
         nonlocal noted
-        services.progress.tick(services.clock.now())
+        session.progress.tick(session.clock.now())
         if not noted:
-            services.progress.note(f"waiting for up to {seconds:.0f} s: {'; '.join(remaining)}")
+            session.progress.note(f"waiting for up to {seconds:.0f} s: {'; '.join(remaining)}")
             noted = True
 
-    return await_taints(services.kube, services.clock, context.state.taints_before, nodes, seconds, on_wait)
+    return await_taints(session.kube, session.clock, session.taints_before, nodes, seconds, on_wait)
 
 
-def _attempt(context: RunContext) -> NodefallError | Interrupted | None:
+def _attempt(session: RunSession) -> NodefallError | Interrupted | None:
     """Everything up to the last verdict. Returns why the run ended early, or None."""
     begun = False
     try:
-        _arm(context)
-        await_steady_state(context)
-        context.services.before_fault()
-        context.services.progress.phase("inject")
+        _arm(session)
+        await_steady_state(session)
+        session.owner.before_fault()
+        session.progress.phase("inject")
         begun = True
-        context.state.taints_before = read_taints(context.services.kube, {t.node for t in context.inputs.plan.targets})
-        inject(context)
-        await_proofs(context)
-        _observe(context)
+        session.taints_before = read_taints(session.kube, {t.node for t in session.plan.targets})
+        inject(session)
+        await_proofs(session)
+        _observe(session)
     except (NodefallError, Interrupted) as error:
-        context.services.progress.note(_describe_end(error))
+        session.progress.note(_describe_end(error))
         # "Refused" promises that nothing was touched.
         return Aborted(error.message, hint=error.hint) if begun and isinstance(error, NodefallError) else error
     return None
 
 
-def _arm(context: RunContext) -> None:
+def _arm(session: RunSession) -> None:
     """Start the observers and apply the workload."""
-    inputs, services = context.inputs, context.services
-    services.progress.phase("arm")
-    services.guard.check()
-    services.emit(meta_entry(services.clock.now(), inputs.meta))
-    for namespace in inputs.helper_namespaces:
-        undo = pods_removal(namespace, inputs.plan.run)
-        services.journal.record_intent(HELPER_PODS, HELPER_PODS, namespace, undo, services.clock.now(), state={})
-    for stage in inputs.observers:
-        _start_observers(context, stage)
-    if inputs.workload:
-        namespace = inputs.plan.namespace
-        state = workload_state(inputs.workload)
-        undo = removal(state, namespace, inputs.plan.run)
-        if not services.guard.renew():
-            services.guard.check()
+    plan = session.plan
+    session.progress.phase("arm")
+    session.lock.check()
+    session.recorder.emit(meta_entry(session.clock.now(), _meta(session)))
+    for namespace in session.helper_namespaces:
+        undo = pods_removal(namespace, plan.run)
+        session.journal.record_intent(HELPER_PODS, HELPER_PODS, namespace, undo, session.clock.now(), state={})
+    for stage in session.observers.stages:
+        _start_observers(session, stage)
+    workload, namespace = session.workload, plan.namespace
+    if workload:
+        state = workload_state(workload)
+        undo = removal(state, namespace, plan.run)
+        if not session.lock.renew():
+            session.lock.check()
         encoded = msgspec.to_builtins(state)
-        services.journal.record_intent(WORKLOAD, WORKLOAD, namespace, undo, services.clock.now(), state=encoded)
-        services.publish()
-        services.guard.check()  # the journal took time
-        services.progress.note(f"applying the workload in namespace {namespace}")
-        apply(services.kube, list(inputs.workload))
+        session.journal.record_intent(WORKLOAD, WORKLOAD, namespace, undo, session.clock.now(), state=encoded)
+        session.mirror.publish()
+        session.lock.check()  # the journal took time
+        session.progress.note(f"applying the workload in namespace {namespace}")
+        apply(session.kube, list(workload))
 
 
-def _start_observers(context: RunContext, observers: Sequence[Observer]) -> None:
+def _meta(session: RunSession) -> Mapping[str, Any]:
+    """The first entry of the recording."""
+    connection, plan = session.connection, session.plan
+    cluster = connection.inventory.cluster
+    return {
+        "run": plan.run,
+        "experiment": plan.experiment,
+        "planHash": plan.hash,
+        "experimentHash": plan.experiment_hash,
+        "seed": plan.seed,
+        "kubernetes": connection.version,
+        "clusterUID": connection.uid,
+        "simulated": bool(cluster and cluster.simulated),
+        "targets": {target.node: target.target for target in plan.targets},
+        "workload": plan.namespace,
+        "nodes": session.nodes,
+        "by": session.lock.identity.holder,
+        "nodefall": __version__,
+        **({SLACK: plan.slack} if plan.slack > 1 else {}),
+        **({OVERRIDDEN: plan.overridden} if plan.overridden else {}),
+        **({WARNINGS: plan.warnings} if plan.warnings else {}),
+    }
+
+
+def _start_observers(session: RunSession, observers: Sequence[Observer]) -> None:
     """Start ``observers`` and wait until all have synced. Raises Refused."""
-    clock = context.services.clock
+    clock = session.clock
 
     def sink(entry: RecordingEntry) -> None:
         try:
-            context.services.emit(entry)
+            session.recorder.emit(entry)
         except Exception as error:
             _log.exception("recording %s %s failed", entry.kind, entry.type)
-            context.stop.report_crash(error)  # an entry that is lost without notice would be a wrong verdict
+            session.stop.report_crash(error)  # an entry that is lost without notice would be a wrong verdict
             raise
 
     for observer in observers:
@@ -150,97 +169,37 @@ def _start_observers(context: RunContext, observers: Sequence[Observer]) -> None
     deadline = clock.now() + SYNC_SECONDS
     clock.settle()
     while late := [observer.name for observer in observers if not observer.has_synced()]:
-        context.stop.check()
+        session.stop.check()
         if clock.now() > deadline:
             raise Refused(f"observers did not sync within {SYNC_SECONDS:g} s: {', '.join(late)}")
-        context.services.progress.tick(clock.now())
+        session.progress.tick(clock.now())
         clock.sleep(TICK / 4)
 
 
-def _observe(context: RunContext) -> None:
+def _observe(session: RunSession) -> None:
     """Wait until every hypothesis is decided (each has a deadline), then for one more sample of the hosts."""
-    clock = context.services.clock
-    context.services.progress.phase("observe")
-    while any(verdict.status is Status.PENDING for verdict in context.tick().hypothesis):
+    clock = session.clock
+    session.progress.phase("observe")
+    while any(verdict.status is Status.PENDING for verdict in session.tick().hypothesis):
         clock.sleep(TICK)
-    context.wait_until(clock.now() + 2 * PERIOD)
+    session.wait_until(clock.now() + 2 * PERIOD)
 
 
-def _recover(context: RunContext) -> Interrupted | None:
+def _recover(session: RunSession) -> Interrupted | None:
     """Wait until the steady state holds again or its deadline is over. An early end costs only this verdict."""
-    context.services.progress.phase("recovery")
-    return _await_recovery(context)
+    session.progress.phase("recovery")
+    return _await_recovery(session)
 
 
-def _await_recovery(context: RunContext) -> Interrupted | None:
+def _await_recovery(session: RunSession) -> Interrupted | None:
     """Wait until every verdict on the recovery is decided."""
     try:
-        while any(verdict.status is Status.PENDING for verdict in context.tick().recovery):
-            context.services.clock.sleep(TICK)
+        while any(verdict.status is Status.PENDING for verdict in session.tick().recovery):
+            session.clock.sleep(TICK)
     except (NodefallError, Interrupted) as error:
-        context.services.progress.note(_describe_end(error))
+        session.progress.note(_describe_end(error))
         return error if isinstance(error, Interrupted) else None
     return None
-
-
-def _roll_back(context: RunContext, select: Callable[[PendingUndo], bool]) -> list[UndoResult]:
-    """Undo the selected pending entries. Ctrl-C does not stop this phase.
-
-    Once the cluster's lock is lost, nothing is undone before this run holds it again: others may be undoing the same.
-    """
-    services = context.services
-    services.clock.resume()
-    if not any(select(pending) for pending in services.journal.pending()):
-        return []
-    services.progress.phase("roll back")
-    results: list[UndoResult] = []
-    for _ in range(_MAX_ROUNDS):
-        if why := regain_lock(context):
-            return results + [still_pending(entry, why) for entry in services.journal.pending() if select(entry)]
-        undone = _roll_back_once(context, select)
-        if not services.guard.blocked() or all(entry.proven for entry in undone):
-            return results + undone
-        results += [entry for entry in undone if entry.proven]
-    return results + [entry for entry in undone if not entry.proven]
-
-
-def _roll_back_once(context: RunContext, select: Callable[[PendingUndo], bool]) -> list[UndoResult]:
-    """Undo the selected entries until the cluster's lock is lost."""
-    services = context.services
-    by_step = {(planned.step, planned.node): planned for planned in context.inputs.plan.steps}
-
-    def on_begin(pending: PendingUndo) -> None:
-        planned = by_step.get((pending.step, pending.node))
-        if planned and planned.undo != Undo():
-            services.emit(action_entry(services.clock.now(), planned, ActionPhase.UNDO))
-
-    def is_uncertain(pending: PendingUndo) -> bool:
-        return (pending.step, pending.node) in context.state.abandoned_steps
-
-    rules = UndoRules(select, on_begin, is_uncertain, may_be_undone(context), services.guard.blocked)
-    undone = roll_back(services.journal, services.hosts, services.clock, services.progress, rules)
-    for entry in undone:
-        planned = by_step.get((entry.step, entry.node))
-        if planned and entry.proven and planned.undo != Undo():
-            evidence = {"because": entry.because}
-            services.emit(action_entry(services.clock.now(), planned, ActionPhase.UNDONE, evidence=evidence))
-            context.emit_undone(planned, entry.because)
-    return undone
-
-
-def _reconcile(context: RunContext) -> str:
-    """Update the journal in the cluster, which another process may be reading. Returns why that failed, or ""."""
-    services = context.services
-    if services.journal.has_replica and (why := regain_lock(context)):
-        return f"the journal in the cluster: {why}"
-    why = services.reconcile()
-    try:
-        if why and services.guard.renew():
-            services.published()  # this run holds the lock, so its journal is the valid one
-            return services.reconcile()
-    except NodefallError as error:
-        _log.debug("the journal in the cluster was not updated again: %s", error.message)
-    return why
 
 
 def _describe_end(error: NodefallError | Interrupted) -> str:
@@ -248,7 +207,7 @@ def _describe_end(error: NodefallError | Interrupted) -> str:
 
 
 def _result(
-    context: RunContext,
+    session: RunSession,
     result: RunResult,
     undone: list[UndoResult],
     ended: NodefallError | Interrupted | None,
@@ -277,5 +236,5 @@ def _result(
         sentence="" if ended else result.sentence,
         undo=tuple(undone),
         leftovers=(*leftovers, *tainted),
-        ended=context.services.clock.now(),
+        ended=session.clock.now(),
     )

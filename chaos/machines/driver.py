@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from chaos.cluster.cluster_api import ExecApi
-from chaos.core.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
+from chaos.core.driver import PowerSettings
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Host, Inventory, OperatingSystem
 from chaos.core.ports import MachineAddresses, PowerControl, Session
 from chaos.machines.host_key_pin import HostKeyPin

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chaos.api import load
-from chaos.app.load import LoadedExperiment
-from chaos.app.run_files import Run
+from chaos.app.run.results import Run
 from chaos.core.errors import Exit, NodefallError, RequirementUnmet
 from chaos.core.redaction import redact
+from chaos.engine.load import LoadedExperiment
 from chaos.plugin.stash import RUNNER
 from chaos.reports.run.outline import SIMULATED
 from chaos.reports.run.summary import summary

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chaos.api import run
-from chaos.app.inventories import as_inventory
+from chaos.app.wiring.inventories import as_inventory
 from chaos.core.errors import BadInput, Exit, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.store.process_lock import blocking_lock
@@ -20,9 +20,9 @@ from chaos.core.verdict import Status, Verdict
 from chaos.documents.inventory import load_inventory
 
 if TYPE_CHECKING:
-    from chaos.app.load import LoadedExperiment
-    from chaos.app.run_files import Run
+    from chaos.app.run.results import Run
     from chaos.core.plan import Plan
+    from chaos.engine.load import LoadedExperiment
 
 _log = logging.getLogger("nodefall")
 

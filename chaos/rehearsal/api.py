@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from chaos.app.load import LoadedExperiment
     from chaos.core.inventory import Inventory
+    from chaos.engine.load import LoadedExperiment
     from chaos.rehearsal.forecast.document import Rehearsal
     from chaos.reports.comparison.comparison import Comparison
 
@@ -31,12 +31,11 @@ def rehearse(
     ``jobs``: processes at a time, by default one for each core. Raises BadInput, UsageError, and Refused for what no
     copy can do.
     """
-    from chaos.app.inventories import as_inventory
-    from chaos.app.load import load
-    from chaos.app.registry import load_registry
+    from chaos.app.wiring.inventories import as_inventory
+    from chaos.engine.load import load
     from chaos.rehearsal.rehearsal import rehearse_snapshot
 
-    loaded = load(Path(experiment), load_registry()) if isinstance(experiment, Path | str) else experiment
+    loaded = load(Path(experiment)) if isinstance(experiment, Path | str) else experiment
     settings = as_inventory(inventory) if inventory is not None else None
     changes, paths = tuple(what_if), (loaded, Path(snapshot))
     return rehearse_snapshot(*paths, tuple(seeds), changes, each or "", settings, jobs)

@@ -10,20 +10,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.missing_file import missing_file_hint
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
+from chaos.engine.load import load
 from chaos.lab.facade import ReplayError
-from chaos.rehearsal.boot_times import boot_times, with_boot_times
 from chaos.rehearsal.copies import snapshot_source
-from chaos.rehearsal.futures import expected_of_recording
-from chaos.rehearsal.many import Rehearsals, Report
-from chaos.rehearsal.predict import predict
+from chaos.rehearsal.futures import boot_times, expected_of_recording, with_boot_times
+from chaos.rehearsal.many import Rehearsals, ReportSample
+from chaos.rehearsal.rehearsal import predict
 from chaos.reports.comparison.comparison import Comparison, compare
 from chaos.reports.comparison.side import (
     Expected,
@@ -53,7 +51,7 @@ class CompareOptions:
     seeds: tuple[int, ...] = tuple(range(1, 21))
     jobs: int | None = None
     other_victims: bool = False
-    report: Report = lambda _: None
+    report: ReportSample = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +116,14 @@ def _rehearsed(loaded: _Loaded, snapshot: Path, options: CompareOptions) -> Expe
             f"{side.name} cannot be rehearsed: it has no {run_directory.EXPERIMENT}",
             hint="give the directory of a run, or leave out --snapshot: then the recording's own first lists are used",
         )
-    registry = load_registry()
-    experiment = load(_experiment_file(directory, side.name), registry)
+    experiment = load(_experiment_file(directory, side.name))
     try:
         boots = boot_times(loaded.entries, [node for nodes in side.targets.values() for node in nodes])
     except ReplayError as error:
         raise NotComparableError(f"{side.name} does not show how long its machines boot: {error}") from error
     source = with_boot_times(snapshot_source(snapshot), boots)
     jobs = options.jobs or len(os.sched_getaffinity(0))
-    rehearsals = Rehearsals(experiment, registry, source, jobs, report=options.report)
+    rehearsals = Rehearsals(experiment, source, jobs, report=options.report)
     samples = rehearsals.over_seeds(options.seeds, side.targets)
     if not any(sample.outcome for sample in samples):
         why = next((sample.refused for sample in samples if sample.refused), "no rehearsal came to its fault")

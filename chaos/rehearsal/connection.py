@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from chaos.app.connect import POD, ClusterConnection
-from chaos.app.registry import load_facts, load_windows_facts
+from chaos.app.wiring.connect import with_lab_cluster
 from chaos.cluster.cluster_info import cluster_uid, server_version
-from chaos.core.inventory import Inventory
+from chaos.core.inventory import Defaults, Inventory
 from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.ports import PowerControl, Session
+from chaos.engine.connection import POD, ClusterConnection
+from chaos.engine.registry import load_facts, load_windows_facts
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.machines.driver import SharedObjects
 from chaos.machines.host_key_pin import HostKeyPins
@@ -22,13 +23,11 @@ from chaos.machines.pool import Hosts, WindowsFacts
 from chaos.machines.power.docker import DockerControl
 from chaos.machines.transports.retry import RetryingSession
 from chaos.rehearsal.clock import RehearsalClock
-from chaos.rehearsal.containers import DirectContainer, DirectContainerSession
-from chaos.rehearsal.hosts import DirectPower, DirectSession
-from chaos.rehearsal.inventory import DOCKER, lab_inventory
-from chaos.rehearsal.kube import DirectKube
-from chaos.rehearsal.pods import DirectPodSession
+from chaos.rehearsal.hosts import DirectContainer, DirectContainerSession, DirectPodSession, DirectPower, DirectSession
+from chaos.rehearsal.kube import CONTROLLERS, DirectKube
 
 Populate = Callable[[DirectLab], None]
+DOCKER = "docker"  # the transport that a rehearsal has besides SSH and pods: hosts and power control as containers
 
 
 def leave_empty(_: DirectLab) -> None:
@@ -102,3 +101,22 @@ def connect_to(lab: DirectLab, settings: Inventory | None) -> Iterator[DirectCon
         )
     finally:
         clock.close()
+
+
+def lab_inventory(spec: LabSpec, settings: Inventory | None) -> Inventory:
+    """One host for each node of the lab; ``settings`` has the limits and the protected nodes."""
+    document = {
+        "apiVersion": "nodefall.dev/v1alpha1",
+        "kind": "Inventory",
+        "metadata": {"name": "rehearsal"},
+        "cluster": {
+            "kubeconfig": "rehearsal",
+            "simulated": True,
+            "controllerManager": {"urls": [CONTROLLERS]},
+        },
+        "hosts": {node.name: {"node": node.name, "address": "127.0.0.1", "os": node.os} for node in spec.nodes},
+    }
+    inventory = Inventory.model_validate(document)
+    if settings and settings.defaults.transport == DOCKER:
+        inventory = inventory.model_copy(update={"defaults": Defaults(transport=DOCKER)})
+    return with_lab_cluster(settings, inventory) if settings else inventory

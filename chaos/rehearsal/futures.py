@@ -1,8 +1,10 @@
-"""What the lab predicts for a recorded cluster, from the first lists of the recording alone."""
+"""What the lab predicts for a recorded cluster, from the first lists of the recording; and its boot times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,6 +13,7 @@ from chaos.core.recording import RecordingEntry
 from chaos.core.resources import RESOURCES
 from chaos.core.timeline import Entry, Timeline
 from chaos.lab.facade import Observation, forecast, parse
+from chaos.rehearsal.copies import LabCopy, Source
 from chaos.reports.comparison.side import Expected, Side
 from chaos.verdicts.outcome.bands import bands
 from chaos.verdicts.outcome.measure import Outcome
@@ -61,3 +64,23 @@ def timeline_of(observations: Mapping[str, Sequence[Observation]], meta: Mapping
         kind = _KINDS[place]
         timeline.add(Entry(seq, t, kind, item.type, msgspec.convert(item.object, RESOURCES[kind].type)))
     return timeline
+
+
+def boot_times(entries: Iterable[RecordingEntry], nodes: Iterable[str]) -> dict[str, float]:
+    """Seconds from power-on to the start of the kubelet, of those nodes that were powered on. Raises ReplayError."""
+    recording = parse(raw_entries(entries))
+    return {node: seconds for node in sorted({*nodes}) if (seconds := recording.boot_seconds(node))}
+
+
+def with_boot_times(source: Source, seconds: Mapping[str, float]) -> Source:
+    """The same, with machines that boot in that time."""
+    return replace(source, make=partial(_make, source, seconds)) if seconds else source
+
+
+def _make(source: Source, seconds: Mapping[str, float]) -> LabCopy:
+    made = source.make()
+    nodes = [
+        msgspec.structs.replace(node, boot_seconds=seconds.get(node.name, node.boot_seconds))
+        for node in made.spec.nodes
+    ]
+    return replace(made, spec=msgspec.structs.replace(made.spec, nodes=nodes))

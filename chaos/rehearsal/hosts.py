@@ -15,14 +15,19 @@ from msgspec import structs
 
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
-from chaos.lab.facade import DirectHost, DirectLab, DirectProgram
+from chaos.lab.facade import ApiError, DirectHost, DirectLab, DirectProgram, ExecError, Machine
 from chaos.machines.host_key_pin import HostKeyPin
+from chaos.machines.pod.helpers import Helper
+from chaos.machines.pod.manifest import ENTER
+from chaos.machines.pod.slot import HelperSlot
 from chaos.machines.power.redfish import RedfishControl
+from chaos.machines.transports.containers import Container
 from chaos.machines.transports.script import command_line, sudo_refusal
 from chaos.machines.windows_command_line import WindowsShell, normalize_line_ends, shell_command_line
 from chaos.rehearsal.turns import Turns
 
 _SUDO = ("sudo", "-n", "--")
+_PROBE = HostCommand(("true",))
 
 
 @dataclass(eq=False)
@@ -152,3 +157,99 @@ class DirectPower(RedfishControl):
     def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, bytes]:
         answer = self._lab.send_to_bmc(method, path, msgspec.json.encode(body) if body else b"").result()
         return answer.status, answer.body
+
+
+class DirectContainerSession(DirectSession):
+    """Implements ``chaos.core.ports.Session``; the host is known by the ID of its container."""
+
+    def _key(self) -> str:
+        return f"container {container_id(self._host.machine)}"
+
+
+class DirectContainer(Container):
+    """A container whose engine is the lab: what ``docker`` would be asked is a call."""
+
+    def __init__(self, lab: DirectLab, node: str) -> None:
+        super().__init__(node, "docker")
+        self._machine = lab.hosts[node].machine
+
+    def _run_engine(self, *arguments: str) -> bytes:
+        match arguments[0]:
+            case "inspect":
+                return self._describe()
+            case "start":
+                self._machine.power_on()
+            case "kill":
+                self._machine.power_off()
+            case _:
+                raise NodefallError(f"a rehearsal has no docker {arguments[0]}")
+        return b""
+
+    def _describe(self) -> bytes:
+        """What every template of ``docker inspect`` asks for."""
+        is_on = self._machine.state == "on"
+        network = {"IPAddress": self._machine.address, "IPPrefixLen": 16} if is_on else {}
+        state = {
+            "id": container_id(self._machine),
+            "name": f"/{self.name}",
+            "hostname": self.name,
+            "status": "running" if is_on else "exited",
+            "policy": "no",
+            "retries": 0,
+            "networks": {"kind": network},
+        }
+        return msgspec.json.encode(state)
+
+
+def container_id(machine: Machine) -> str:
+    """The ID that the host reports too; of a machine that reports none, one that every boot has."""
+    return machine.container_id or machine.system_uuid.replace("-", "") * 2
+
+
+class DirectPodSession(DirectSession):
+    """Implements ``Session`` and ``RelayedSession``; the host is known by its stable ID."""
+
+    def __init__(
+        self, lab: DirectLab, slot: HelperSlot, pin: HostKeyPin, turns: Turns, now: Callable[[], float]
+    ) -> None:
+        self._lab, self._slot = lab, slot
+        super().__init__(lab.hosts[slot.node], pin, turns, now)
+
+    def connect(self) -> int:
+        """Verify the host. Returns the number of the boot. Raises NodefallError."""
+        self._start(_PROBE)
+        self._pin.verify(self._key(), self._name)
+        return self._host.boot
+
+    def _key(self) -> str:
+        machine = self._host.machine
+        return f"container {machine.container_id}" if machine.container_id else f"machine {machine.machine_id}"
+
+    def peer(self) -> dict[str, str | int]:
+        """See :class:`chaos.machines.pod.session.PodSession`."""
+        return self._slot.kubelet_peer()
+
+    def run(self, command: HostCommand) -> Outcome:
+        """Run ``command`` to its end; failures are in the outcome."""
+        try:
+            self.connect()
+            program = self._start(command)
+        except NodefallError as error:
+            return Outcome(Delivery.NOT_SENT, error=f"{error.message} ({error.hint})" if error.hint else error.message)
+        is_closed = not (program.task.done or program.is_lost) and self._wait(program, command.timeout)
+        return self._outcome(command, program, is_closed=is_closed)
+
+    def _start(self, command: HostCommand) -> DirectProgram:
+        while True:
+            helper = self._slot.get()
+            try:
+                return self._exec(helper, command)
+            except Unreachable:
+                if not self._slot.renew(helper):
+                    raise
+
+    def _exec(self, helper: Helper, command: HostCommand) -> DirectProgram:
+        try:
+            return self._lab.exec(helper.namespace, helper.name, [*ENTER, *command.argv], command.stdin)
+        except (ApiError, ExecError) as error:
+            raise Unreachable(f"{self._name} ({helper}): exec failed: {error}") from error

@@ -1,4 +1,4 @@
-"""Many runs of one experiment on copies of one cluster: over seeds, or over victims."""
+"""Many runs on copies of one cluster: of an experiment over seeds or victims, or of several experiments."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ import pickle
 import random
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
-from chaos.app.load import LoadedExperiment
-from chaos.core.errors import Exit, NodefallError, Refused
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError
+from chaos.core.experiment import TargetSpec
 from chaos.core.inventory import Inventory, Limits
-from chaos.core.registry import PluginRegistry
 from chaos.core.result import REFUSED, RunResult
-from chaos.lab.facade import DirectLab
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.registry import load_facts
+from chaos.lab.facade import DirectLab, Machine
 from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
-from chaos.rehearsal.downtime import Downtime
 from chaos.rehearsal.forecast.finding import Case
-from chaos.rehearsal.forecast.findings.all import findings_of
+from chaos.rehearsal.forecast.findings import findings_of
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.serving import outages
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.processes import run_forked
+from chaos.rehearsal.forecast.suite import Suite, row_of, suite_of
+from chaos.rehearsal.processes import rare_collections, run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
-from chaos.rehearsal.victims import victim_target, with_targets
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
 
 _ALL = Limits.model_validate({"maxNodes": 1_000_000, "minReadyNodes": 0, "budgets": "ignore"})
 _PERIOD = 20.0  # seconds; the longest period of a controller that matters, pod garbage collection
-Report = Callable[[Sample], None]
+ReportSample = Callable[[Sample], None]
+_VERDICT = "nodefall.dev/verdict"
+_DEFAULT_VERDICT = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,10 @@ class Rehearsals:
     """
 
     loaded: LoadedExperiment
-    registry: PluginRegistry
     source: Source
     jobs: int
     settings: Inventory | None = None
-    report: Report = lambda _: None
+    report: ReportSample = lambda _: None
 
     def over_seeds(self, seeds: Sequence[int], targets: Mapping[str, Sequence[str]] | None = None) -> list[Sample]:
         """One run for each seed, in their order; ``targets``: nodes instead of those that each seed selects.
@@ -108,7 +108,7 @@ class Rehearsals:
         try:
             with connect_to(lab, options.settings) as connection:
                 downtime = Downtime(lab)
-                done = rehearse_on(connection, loaded, self.registry, seed, options)
+                done = rehearse_on(connection, loaded, seed, options)
         except NodefallError as error:
             if error.code not in (Exit.REFUSED, Exit.INCONCLUSIVE):
                 raise
@@ -144,3 +144,90 @@ def _without_limits() -> Inventory:
     cluster = {"cluster": {"kubeconfig": "rehearsal", "simulated": True}}
     inventory = Inventory.model_validate({**document, **cluster})
     return inventory.model_copy(update={"limits": _ALL})
+
+
+class Downtime:
+    """Recorded from its making on."""
+
+    def __init__(self, lab: DirectLab) -> None:
+        self._lab = lab
+        self._open: dict[str, float] = {}
+        self._closed: dict[str, list[tuple[float, float]]] = {}
+        for machine in lab.cluster.machines.values():
+            machine.on_change.append(self._note)
+
+    def windows(self) -> dict[str, tuple[tuple[float, float], ...]]:
+        """Begin and end of each time, in order, by node; one that lasts ends with the simulation."""
+        now = self._lab.sim.now
+        last = {name: [(begin, now)] for name, begin in self._open.items()}
+        names = sorted({*self._closed, *last})
+        return {name: (*self._closed.get(name, []), *last.get(name, [])) for name in names}
+
+    def _note(self, machine: Machine) -> None:
+        is_down = machine.state != "on" or not machine.is_reachable
+        if is_down and machine.name not in self._open:
+            self._open[machine.name] = self._lab.sim.now
+        elif not is_down and machine.name in self._open:
+            self._closed.setdefault(machine.name, []).append((self._open.pop(machine.name), self._lab.sim.now))
+
+
+def victim_target(loaded: LoadedExperiment) -> str:
+    """The target of the first step that has one. Raises UsageError for an experiment without targets."""
+    spec = loaded.experiment.spec
+    named = next((step.target for step in spec.method if step.target in spec.targets), None)
+    if named is None:
+        raise UsageError(
+            f"{loaded.experiment.metadata.name}: none of its steps has a target, so no node is its victim",
+            hint="leave out --each-node and --each-zone",
+        )
+    return str(named)
+
+
+def with_targets(loaded: LoadedExperiment, nodes: Mapping[str, Sequence[str]]) -> LoadedExperiment:
+    """A copy whose targets are exactly these nodes; the others stay. Raises UsageError for an unknown one.
+
+    A target that is to run the workload still is: that confines the pods of the workload to a few nodes.
+    """
+    spec = loaded.experiment.spec
+    if unknown := sorted(nodes.keys() - spec.targets.keys()):
+        raise UsageError(f"{loaded.experiment.metadata.name}: it has no target {unknown[0]!r}")
+    chosen = {target: TargetSpec(nodes=list(names), runs=spec.targets[target].runs) for target, names in nodes.items()}
+    targets = {**spec.targets, **chosen}
+    experiment = loaded.experiment.model_copy(update={"spec": spec.model_copy(update={"targets": targets})})
+    return replace(loaded, experiment=experiment)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One experiment. ``lab``: the name of what it runs on."""
+
+    rehearsals: Rehearsals
+    lab: str
+
+    @property
+    def expected(self) -> str:
+        """How a run of it ends, by its annotation; held without one."""
+        annotations = self.rehearsals.loaded.experiment.metadata.annotations
+        return annotations.get(_VERDICT, _DEFAULT_VERDICT)
+
+
+def rehearse_suite(parts: Sequence[Part], seeds: Sequence[int], jobs: int, report: ReportSample) -> Suite:
+    """Run each experiment with each seed, at most ``jobs`` at a time; ``report`` is called with each run as it ends."""
+    load_facts()  # imported once, and not in each process
+    tasks = [(index, seed) for index in range(len(parts)) for seed in seeds]
+
+    def work(task: tuple[int, int]) -> bytes:
+        index, seed = task
+        return parts[index].rehearsals.run_seed(seed)
+
+    samples: dict[tuple[int, int], Sample] = {}
+    with closing(run_forked(tasks, work, jobs)) as results:
+        for number, text in results:
+            samples[tasks[number]] = sample = pickle.loads(text)  # noqa: S301 - of our own process
+            report(sample)
+    rows = []
+    for index, part in enumerate(parts):
+        loaded = part.rehearsals.loaded
+        name, ended = loaded.experiment.metadata.name, [samples[index, seed] for seed in seeds]
+        rows.append(row_of(str(loaded.path), name, part.lab, part.expected, ended))
+    return suite_of(rows, seeds)

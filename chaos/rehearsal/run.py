@@ -5,7 +5,7 @@ The same experiment, lab and seed give the same recording, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -14,32 +14,36 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, refuse_before_side_effects
-from chaos.app.inventory_secrets import journal_signer
-from chaos.app.judge import JudgedRun
-from chaos.app.load import LoadedExperiment
-from chaos.app.null_progress import NullProgress
-from chaos.app.plan import plan
-from chaos.app.run_setup import RunSetup
+from chaos.app.run.plan import plan
+from chaos.app.run.results import JudgedRun
+from chaos.app.wiring.lock import journal_signer
+from chaos.cluster.lease_lock import Identity
+from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
+from chaos.core.plan import Plan
 from chaos.core.ports import Clock, Progress
 from chaos.core.recording import RecordingEntry
-from chaos.core.registry import PluginRegistry
+from chaos.core.result import RunResult
 from chaos.core.store.journal import Journal
 from chaos.core.store.recording_writer import write_recording
+from chaos.engine.connection import lock_namespace, refuse_before_side_effects
+from chaos.engine.live_judge import LiveJudge, judge_options
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.observers import build_observers
+from chaos.engine.progress import NullProgress
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
+from chaos.engine.session import NoOwner, RunSession
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import DirectConnection, Populate, connect_directly, leave_empty
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.judging import SparseJudge
-from chaos.rehearsal.lock import SoleHolder
 from chaos.rehearsal.observers import DirectObservers
+from chaos.rehearsal.processes import rare_collections
 
 _SETTLE = 2.0  # seconds; over a network, a run waits that long for proofs of what it has seen
+HOLDER = "rehearsal"
+PERIOD = 5.0  # seconds of cluster time by which a proof, or the end of the observation, may be noticed later
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,73 +63,84 @@ _DEFAULTS = RehearsalOptions()
 
 
 def rehearse_once(
-    loaded: LoadedExperiment,
-    registry: PluginRegistry,
-    lab_spec: LabSpec,
-    seed: int,
-    options: RehearsalOptions = _DEFAULTS,
+    loaded: LoadedExperiment, lab_spec: LabSpec, seed: int, options: RehearsalOptions = _DEFAULTS
 ) -> JudgedRun:
-    """Run the experiment on a new lab. Raises Refused for what a rehearsal cannot do, and as ``chaos.app.run.run``."""
+    """Run the experiment on a new lab. Raises Refused for what a rehearsal cannot do, and as a run over a network."""
     refuse_outside_world(loaded)
     with rare_collections():
         spec = msgspec.structs.replace(lab_spec, seed=seed)
         with connect_directly(spec, options.settings, options.populate) as connection:
-            return rehearse_on(connection, loaded, registry, seed, options)
+            return rehearse_on(connection, loaded, seed, options)
 
 
 def rehearse_on(
-    connection: DirectConnection,
-    loaded: LoadedExperiment,
-    registry: PluginRegistry,
-    seed: int,
-    options: RehearsalOptions = _DEFAULTS,
+    connection: DirectConnection, loaded: LoadedExperiment, seed: int, options: RehearsalOptions = _DEFAULTS
 ) -> JudgedRun:
-    """Run the experiment on a lab that has started; ``seed`` selects the targets. Raises as ``chaos.app.run.run``."""
+    """Run the experiment on a lab that has started; ``seed`` selects the targets. Raises as a run over a network."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(TemporaryDirectory(prefix="nodefall-")))
-        run_id = f"{loaded.experiment.metadata.name}-{seed:06x}"
-        setup = plan_rehearsal(loaded, registry, connection, seed, run_id)
+        planned = plan_rehearsal(connection, loaded, seed, f"{loaded.experiment.metadata.name}-{seed:06x}")
         entries: list[RecordingEntry] = []
         recorder = Recorder(decode, connection.ports.clock, entries.append if options.recording else None)
         journal = stack.enter_context(Journal(directory))
-        result = execute(setup.context(journal, recorder, options.progress))
+        session = make_session(connection, loaded, planned, journal, recorder, options.progress)
+        result = execute(session)
         if options.recording:
             write_recording(options.recording, entries)
         return JudgedRun(result, recorder.timeline())
 
 
 def plan_rehearsal(
-    loaded: LoadedExperiment, registry: PluginRegistry, connection: DirectConnection, seed: int, run_id: str
-) -> RunSetup:
-    """The plan, and all that its run needs. Raises NodefallError."""
-    ports, numbers = connection.ports, count(1)
-    ports.label_helpers(run_id)
+    connection: DirectConnection, loaded: LoadedExperiment, seed: int, run_id: str
+) -> tuple[Plan, ClusterView]:
+    """The plan, and the cluster that it was made for. Raises NodefallError."""
+    connection.ports.label_helpers(run_id)
     with refuse_before_side_effects(), TemporaryDirectory(prefix="nodefall-") as no_runs:  # the cluster is a new one
-        planned, view = plan(loaded, ports, registry, seed, run_id, reports=Path(no_runs))
+        return plan(loaded, connection.ports, seed, run_id, reports=Path(no_runs))
 
-    def observe(
-        cluster: ClusterConnection, _relevant: Collection[str], _note: Callable[[str], None]
-    ) -> DirectObservers:
-        return DirectObservers(connection.lab, cluster.clock)
 
-    return RunSetup(
+def make_session(
+    connection: DirectConnection,
+    loaded: LoadedExperiment,
+    planned: tuple[Plan, ClusterView],
+    journal: Journal,
+    recorder: Recorder,
+    progress: Progress,
+    identity: Identity | None = None,
+) -> RunSession:
+    """The run of a plan, with the ports of a rehearsal.
+
+    ``identity``: of the process whose run somebody watches, so that it is judged at every tick.
+    """
+    ports, clock, (plan_, view), numbers = connection.ports, connection.ports.clock, planned, count(1)
+    lock = SoleHolder(lock_namespace(ports), identity) if identity else SoleHolder(lock_namespace(ports))
+    observers = build_observers(loaded, ports, plan_, DirectObservers(connection.lab, clock))
+    judged = (loaded, recorder, judge_options(plan_, ports), observers)
+    return RunSession(
         loaded,
-        registry,
         ports,
-        planned,
-        view,
-        SoleHolder(lock_namespace(ports)),
+        plan_,
+        lock,
         journal_signer(ports),
-        before_fault=lambda: _settle(ports.clock),
-        observe=observe,
-        suffix=lambda: f"{next(numbers):016x}",
-        judge=lambda live: SparseJudge(live, ports.clock),
+        journal,
+        recorder,
+        progress,
+        observers,
+        LiveJudge(*judged) if identity else SparseJudge(*judged, clock=clock),
+        len(view.nodes),
+        Settling(clock),
+        lambda: f"{next(numbers):016x}",
     )
 
 
-def _settle(clock: Clock) -> None:
-    """Let the workload, which has only just become ready, settle before the fault."""
-    clock.sleep(_SETTLE)
+@dataclass(frozen=True, slots=True)
+class Settling(NoOwner):
+    """Lets the workload, which has only just become ready, settle before the fault."""
+
+    clock: Clock
+
+    def before_fault(self) -> None:
+        self.clock.sleep(_SETTLE)
 
 
 def refuse_outside_world(loaded: LoadedExperiment) -> None:
@@ -137,3 +152,51 @@ def refuse_outside_world(loaded: LoadedExperiment) -> None:
     for probe in spec.probes:
         if not probe.service:
             raise Refused(f"probe {probe.name}: a rehearsal has no network but that of its Services", hint=hint)
+
+
+@dataclass
+class SoleHolder:
+    """Implements ``chaos.engine.session.HeldLock``: it is held for as long as the cluster exists."""
+
+    namespace: str
+    identity: Identity = field(default_factory=lambda: Identity(HOLDER, {}))
+    loss: str = ""
+
+    def renew(self) -> bool:
+        return True
+
+    def check(self) -> None:
+        """Return: the lock is held."""
+
+    def blocked(self) -> str:
+        return ""
+
+    def regain(self, pause: Callable[[], object]) -> str:  # noqa: ARG002 - of the port
+        return ""
+
+
+@dataclass
+class SparseJudge(LiveJudge):
+    """Judges all after each phase of a step and each moment that decides, and every ``PERIOD`` of ``clock``.
+
+    The abort conditions are judged at every tick.
+    """
+
+    clock: Clock = field(kw_only=True)
+    _judged_at: float = 0.0
+    _actions: int = 0
+    _last: RunResult | None = None
+
+    def judge(self, live: bool) -> RunResult:
+        """As :meth:`LiveJudge.judge`; of a live run it may be the judgement of some ticks ago."""
+        now = self.clock.now()
+        actions = len(self.recorder.timeline().actions)
+        if live and self._last and not self._is_due(now, actions) and not self.violated_conditions():
+            return self._last
+        self._judged_at, self._actions, self._last = now, actions, super().judge(live)
+        return self._last
+
+    def _is_due(self, now: float, actions: int) -> bool:
+        if actions != self._actions or now >= self._judged_at + PERIOD:
+            return True
+        return any(self._judged_at < moment <= now for moment in self.deadlines)

@@ -6,42 +6,33 @@ import logging
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from chaos.app.cluster_lock import own_identity
-from chaos.app.interrupts import stop_on_signal
-from chaos.app.load import LoadedExperiment
-from chaos.app.logs import RunLog, run_log
-from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.app.plan import new_run_id
-from chaos.app.progress_log import LoggedProgress
-from chaos.app.run import stop_run
-from chaos.app.run_files import Run, close_recording, create_directory, write_reports
-from chaos.app.run_setup import JudgeFunc, LiveJudge, RunSetup
+from chaos.app.run.experiment import carry_out
+from chaos.app.run.plan import new_run_id
+from chaos.app.run.results import Run, close_recording, create_directory, write_reports
+from chaos.app.wiring.lock import own_identity
+from chaos.app.wiring.logs import RunLog, run_log
+from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
-from chaos.core.registry import PluginRegistry
+from chaos.core.plan import Plan
+from chaos.core.ports import Progress
 from chaos.core.store.journal import Journal
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.progress import LoggedProgress, Unwatched
 from chaos.engine.recorder import Recorder
-from chaos.engine.run import execute
 from chaos.lab.facade import LabSpec
-from chaos.rehearsal.connection import connect_directly
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.lock import SoleHolder
-from chaos.rehearsal.run import RehearsalOptions, plan_rehearsal, refuse_outside_world
+from chaos.rehearsal.connection import DirectConnection, connect_directly
+from chaos.rehearsal.processes import rare_collections
+from chaos.rehearsal.run import RehearsalOptions, make_session, plan_rehearsal, refuse_outside_world
 
 logger = logging.getLogger(__name__)
 
 
 def rehearse_and_store(
-    loaded: LoadedExperiment,
-    registry: PluginRegistry,
-    lab_spec: LabSpec,
-    seed: int,
-    reports: Path,
-    options: RehearsalOptions,
+    loaded: LoadedExperiment, lab_spec: LabSpec, seed: int, reports: Path, options: RehearsalOptions
 ) -> Run:
     """As :func:`chaos.rehearsal.run.rehearse_once`, with a new directory below ``reports``.
 
@@ -50,39 +41,32 @@ def rehearse_and_store(
     """
     refuse_outside_world(loaded)
     with run_log() as log:
-        logged = replace(options, progress=LoggedProgress(options.progress))
-        with ExitStack() as stack:
-            stack.enter_context(rare_collections())
+        progress = LoggedProgress(options.progress)
+        with rare_collections():
             spec = msgspec.structs.replace(lab_spec, seed=seed)
-            connection = stack.enter_context(connect_directly(spec, options.settings, options.populate))
-            logged.progress.phase("plan")
-            setup = plan_rehearsal(loaded, registry, connection, seed, new_run_id(loaded))
-            holder = SoleHolder(setup.lock.namespace, own_identity(setup.plan.run))
-            setup = replace(setup, lock=holder, judge=_at_every_tick)
-            finished, failure = _execute(setup, reports, logged, log)
+            with connect_directly(spec, options.settings, options.populate) as connection:
+                progress.phase("plan")
+                planned = plan_rehearsal(connection, loaded, seed, new_run_id(loaded))
+                finished, failure = _execute(connection, loaded, planned, reports, progress, log)
         return write_reports(finished, options.recording, failure)
 
 
-def _at_every_tick(live: LiveJudge) -> JudgeFunc:
-    """Somebody watches."""
-    return live.judge
-
-
-def _execute(setup: RunSetup, reports: Path, options: RehearsalOptions, log: RunLog) -> tuple[Run, OSError | None]:
+def _execute(
+    connection: DirectConnection,
+    loaded: LoadedExperiment,
+    planned: tuple[Plan, ClusterView],
+    reports: Path,
+    progress: Progress,
+    log: RunLog,
+) -> tuple[Run, OSError | None]:
     """The run, and what failed of its recording."""
-    connection = replace(setup.connection, lab_pid=os.getpid())
-    holder = setup.lock.identity.holder
-    directory, writer = create_directory(reports, setup.loaded, connection, setup.plan, holder)
+    ports, (plan, _), identity = replace(connection.ports, lab_pid=os.getpid()), planned, own_identity(planned[0].run)
+    directory, writer = create_directory(reports, loaded, ports, plan, identity.holder)
     with ExitStack() as stack:
         log.open(directory)
-        logger.info("run %s of %s, simulated in this process", setup.plan.run, setup.plan.experiment)
+        logger.info("run %s of %s, simulated in this process", plan.run, plan.experiment)
         stack.callback(close_recording, writer)
         journal = stack.enter_context(Journal(directory))
-        recorder = Recorder(decode, connection.clock, writer.write)
-        context = setup.context(journal, recorder, options.progress)
-        with stop_on_signal(partial(stop_run, context.stop, connection.clock)), guard_pending_undo(directory):
-            result = execute(context)
-            timeline = recorder.timeline()
-            options.progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
-        failure = close_recording(writer)
-    return Run(result, timeline, directory), recorder.failure or failure
+        recorder = Recorder(decode, ports.clock, writer.write)
+        session = make_session(connection, loaded, planned, journal, recorder, progress, identity)
+        return carry_out(session, recorder, Unwatched(), directory, writer)

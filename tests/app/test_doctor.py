@@ -7,22 +7,23 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chaos.api import load
-from chaos.app.connect import ClusterConnection, connect_cluster
 from chaos.app.doctor import DoctorRequest, Report, diagnose
 from chaos.app.labs import make_inventory
-from chaos.app.load import LoadedExperiment
-from chaos.app.plan import plan
-from chaos.app.registry import load_registry
+from chaos.app.run.plan import plan
+from chaos.app.wiring.connect import connect_cluster
 from chaos.core.action import Target
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import LoadedExperiment
 from chaos.faults.actions.prepare_for_shutdown import ACTION as ANNOUNCE
 from chaos.faults.actions.prepare_for_shutdown import Params
 
@@ -87,7 +88,7 @@ def problems_by_host(report: Report) -> dict[str, set[tuple[str, str]]]:
 
 def run_doctor(experiment: LoadedExperiment, connection: ClusterConnection) -> Report:
     done: list[str] = []
-    report = diagnose([experiment], DoctorRequest(connection, load_registry(), on_host_inspected=done.append))
+    report = diagnose([experiment], DoctorRequest(connection, on_host_inspected=done.append))
     assert sorted(done) == list(report.hosts)
     return report
 
@@ -96,13 +97,11 @@ def with_single_node(experiment: LoadedExperiment, node: str) -> LoadedExperimen
     """The experiment with ``node`` as its only candidate."""
     target = experiment.experiment.spec.targets["victim"].model_copy(update={"role": None, "nodes": [node]})
     spec = experiment.experiment.spec.model_copy(update={"targets": {"victim": target}})
-    return LoadedExperiment(
-        experiment.path, experiment.experiment.model_copy(update={"spec": spec}), experiment.manifests
-    )
+    return replace(experiment, experiment=experiment.experiment.model_copy(update={"spec": spec}))
 
 
 def planned(experiment: LoadedExperiment, connection: ClusterConnection, *, anyway: bool) -> Plan:
-    return plan(experiment, connection, load_registry(), 1, "r-1", reports=ROOT / "no-reports", anyway=anyway)[0]
+    return plan(experiment, connection, 1, "r-1", reports=ROOT / "no-reports", anyway=anyway)[0]
 
 
 def test_every_defect_is_reported_by_host() -> None:

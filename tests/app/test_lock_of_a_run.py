@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.app.cluster_lock import own_identity
-from chaos.app.connect import ClusterConnection
 from chaos.app.doctor import _with_lock
+from chaos.app.wiring.lock import own_identity
 from chaos.cluster.lease import lease_body
 from chaos.core.clock import SystemClock
 from chaos.core.labels import LOCK_NAME
 from chaos.core.ports import Response
+from chaos.engine.connection import ClusterConnection
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import observed
 

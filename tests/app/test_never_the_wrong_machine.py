@@ -16,14 +16,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from chaos.app.connect import connect_cluster
-from chaos.app.load import load
-from chaos.app.registry import load_registry
-from chaos.app.run import RunRequest, run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.undo.command import command as undo_command
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.plan import Plan
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
 from tests.kit.fakes import FakeProgress
 from tests.kit.proxy import Proxy
 from tests.kit.recorded_lab import CONTROL_PLANE, WORKERS, RecordedLab, recorded_lab
@@ -128,18 +127,18 @@ def experiment(folder: Path, action: str) -> Path:
 
 def carry_out(case: Case, addresses: Addresses, folder: Path) -> str:
     """Plan, inject and roll back; the error, or "". An undo by another process follows, and one that is right."""
-    registry, error = load_registry(), ""
+    error = ""
 
     def confirm(plan: Plan, *_: object) -> None:
         assert {step.node for step in plan.steps} == {"worker-1"}
         addresses.lead(case.ways[1])
 
     addresses.lead(case.ways[0])
-    loaded = load(experiment(folder, case.action), registry)
+    loaded = load(experiment(folder, case.action))
     progress = Redirecting(addresses, case.ways[2])
     try:
         with connect_cluster(load_inventory(addresses.inventory(case.powers[0]))) as connection:
-            request = RunRequest(loaded, registry, folder / "reports", confirm, anyway=True)
+            request = RunRequest(loaded, folder / "reports", confirm, anyway=True)
             run(request, connection, progress)
     except NodefallError as caught:
         error = f"{type(caught).__name__}: {caught.message}"

@@ -9,7 +9,7 @@ import pytest
 
 import chaos.cluster.cluster_info
 from chaos.api import Lab, plan
-from chaos.app.connect import connect_cluster
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.run.confirm import summary
 from chaos.core.action import Undo
 from chaos.core.command import HostCommand

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from chaos.app.judge import JudgedRun
+from chaos.app.run.results import JudgedRun
 from chaos.cli import app
 from chaos.cli.output import echo
 from chaos.cli.run.line_progress import PlainProgress

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from chaos.app.doctor import LOAD, Report, load_bundled
-from chaos.app.registry import load_registry
 from chaos.cli.doctor.doctor_text import render
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import Finding
@@ -68,7 +67,7 @@ def test_experiments_that_do_not_match_for_the_same_reason_are_one_line() -> Non
 def test_bundled_experiments_that_need_an_extra_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)  # a plain installation
     paths = [EXPERIMENTS / f"{name}.yaml" for name in ("cordon", "hand-made-node", "swap-after-reboot")]
-    loaded, unloadable = load_bundled(paths, load_registry())
+    loaded, unloadable = load_bundled(paths)
     assert [each.experiment.metadata.name for each in loaded] == ["cordon"]
     missing = "CEL is not installed: run pip install 'nodefall[cel]'"
     assert unloadable == {"hand-made-node": missing, "swap-after-reboot": missing}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.pending_undo_guard import guard_pending_undo
+from chaos.app.undo.pending import guard_pending_undo
 from chaos.cli.run import run_impl
 from chaos.cli.run.line_progress import PlainProgress
 from chaos.cli.run.progress import BestEffortProgress

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import load_game_day
 from chaos.cli.gameday.approve_impl import ApproveOptions, approve
 from chaos.core.errors import Refused
 from tests.kit.gamedays import write_cordon, write_day
@@ -47,9 +46,9 @@ def test_a_day_that_asks_for_no_approval(tmp_path: Path) -> None:
 
 def test_the_hash_of_an_older_plan(tmp_path: Path) -> None:
     day = write_day(tmp_path, ["one"], gates=OF_DAY)
-    older = load_game_day(day, load_registry()).hash
+    older = load_game_day(day).hash
     write_cordon(tmp_path / "one.yaml", lasts="41s")
-    newer = load_game_day(day, load_registry()).hash
+    newer = load_game_day(day).hash
     for wrong in (older, older[:12], f"{newer}0", newer.upper(), "0000"):
         error = refusal(day, plan_hash=wrong)
         assert error.message == f"not approved: the plan of {day} is {newer[:12]}, not {wrong[:12]}"

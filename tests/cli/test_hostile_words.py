@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.app import pending_undo
+from chaos.app.undo import pending as pending_undo
 from chaos.cli import app
 from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo

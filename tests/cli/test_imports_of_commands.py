@@ -40,7 +40,7 @@ def imported(*arguments: str) -> set[str]:
         (
             INVENTORY,
             {"chaos.core.inventory"},
-            {"chaos.faults.actions", "chaos.verdicts.assertions", "chaos.app.registry"},
+            {"chaos.faults.actions", "chaos.verdicts.assertions", "chaos.engine.registry"},
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_levels(tmp_path: Path) -> None:
 def test_a_run_has_a_debug_log(tmp_path: Path) -> None:
     done = nodefall("run", EXPERIMENTS / "cordon.yaml", "-i", LAB, "--seed", "1", "-v", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert " INFO    chaos.app.run " in done.stderr
+    assert " INFO    chaos.app.run.experiment " in done.stderr
     (log,) = tmp_path.glob("reports/*/*/debug.log")
     assert "GET https://127.0.0.1:" in log.read_text(encoding="utf-8")
     assert log.stat().st_mode & 0o077 == 0 or log.parent.stat().st_mode & 0o077 == 0, "readable by its owner only"

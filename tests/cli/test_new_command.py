@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chaos.app.registry import load_registry
 from chaos.cli.app import main
 from chaos.cli.new import new_impl
 from chaos.cli.new.command import command
@@ -19,6 +18,7 @@ from chaos.cli.new.faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.experiment import Experiment
 from chaos.documents.experiment import load_experiment
+from chaos.engine.registry import load_registry
 
 REGISTRY = load_registry()
 LINE = "# yaml-language-server: $schema=nodefall.schema.json\n"
@@ -29,7 +29,7 @@ def load(tmp_path: Path) -> Callable[[Request], Experiment]:
     """Write the skeleton and load it; every problem of the loader is an error."""
 
     def write_and_load(request: Request) -> Experiment:
-        for name, text in (("e.yaml", skeleton(request, REGISTRY)), ("w.yaml", SAMPLE_WORKLOAD)):
+        for name, text in (("e.yaml", skeleton(request)), ("w.yaml", SAMPLE_WORKLOAD)):
             (tmp_path / name).write_text(text, encoding="utf-8")
             (tmp_path / name).chmod(0o644)
         return load_experiment(tmp_path / "e.yaml", REGISTRY)
@@ -84,10 +84,10 @@ def test_what_cannot_be_undone_is_allowed_by_name(load: Callable[[Request], Expe
 
 
 def test_comments_name_what_belongs_to_a_cluster_and_nothing_else() -> None:
-    text = skeleton(request(("poweroff",), ("at-most-one", "pods-rescheduled")), REGISTRY)
+    text = skeleton(request(("poweroff",), ("at-most-one", "pods-rescheduled")))
     assert text.startswith(LINE)
     assert text.count("# CHANGE: name\n") == 1
-    titled = skeleton(request(("command",), ("workload-available",), title="A: b"), REGISTRY)
+    titled = skeleton(request(("command",), ("workload-available",), title="A: b"))
     assert "# CHANGE: inject, undo, proof\n" in titled
     assert "  title: 'A: b'\n" in titled
 

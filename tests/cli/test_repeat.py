@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chaos.app.run_files import Run
+from chaos.app.run.results import Run
 from chaos.cli.app import TerminationSignal
 from chaos.cli.run import repeat
 from chaos.cli.run.run_impl import OutputOptions, RunOptions

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chaos.app.snapshot.permissions import snapshot_permissions
+from chaos.app.snapshot.take import snapshot_permissions
 from chaos.cli.app import cli, main
 from chaos.engine.planning.permissions import policy_rules
 from tests.kit.lab_copies import comparable, differences

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.replica_entries import RejectedEntry
-from chaos.app.undo import Undone
+from chaos.app.undo.finish import Undone
+from chaos.app.undo.replica_entries import RejectedEntry
 from chaos.cli.undo.undo_impl import _echo_result
 from chaos.cluster.replica import ReplicaEntry
 from chaos.core.action import FactCheck, Undo

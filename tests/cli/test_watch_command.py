@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from chaos.app.watch_cluster import active_run
-from chaos.app.watch_run import open_watched
+from chaos.app.watch import active_run, open_watched
+from chaos.app.wiring import lock
 from chaos.cli.app import main
 from chaos.cluster.lease import LeaseRecord
 from chaos.core.errors import BadInput
 from chaos.core.labels import RUN_LABEL
+from tests.kit.fakes import FakeKube
 from tests.kit.processes import EXPERIMENTS, LAB
 
 EXPERIMENT = str(EXPERIMENTS / "graceful-poweroff.yaml")
@@ -75,5 +77,9 @@ def test_a_run_that_others_may_have_made_is_not_followed(tmp_path: Path) -> None
         (LeaseRecord("1", "ann@a/7", renewed="2026-11-23T06:59:00Z", annotations={RUN_LABEL: "r-1"}), ""),
     ],
 )
-def test_the_active_run_is_that_of_a_lock_that_was_renewed(record: LeaseRecord | None, run: str) -> None:
-    assert active_run(record, 1795417200 + 5) == run
+def test_the_active_run_is_that_of_a_lock_that_was_renewed(
+    monkeypatch: pytest.MonkeyPatch, record: LeaseRecord | None, run: str
+) -> None:
+    monkeypatch.setattr(lock, "SystemClock", lambda: SimpleNamespace(now=lambda: 1795417205.0, close=lambda: None))
+    monkeypatch.setattr(lock, "read_lock", lambda *_: record)
+    assert active_run(lock.held_lock(FakeKube({}), "nodefall")) == run

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chaos.app.registry import load_registry
 from chaos.cli.sudoers import command as sudoers
 from chaos.cli.windows_rights import PRIVILEGES, command
 from chaos.core.errors import UsageError
+from chaos.engine.registry import load_registry
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 POWEROFF = EXPERIMENTS / "graceful-poweroff.yaml"

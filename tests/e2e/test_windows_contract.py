@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.connect import connect_cluster
 from chaos.app.labs import RunningLab, start_lab
+from chaos.app.wiring.connect import connect_cluster
 from chaos.core.command import HostCommand
 from chaos.core.inventory import Lab
 from chaos.core.windows import system_program

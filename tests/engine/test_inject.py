@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -25,16 +24,15 @@ from chaos.core.ports import Armed, Clock, Response
 from chaos.core.recording import ActionRecord, RecordingEntry
 from chaos.core.registry import discover
 from chaos.core.result import RunResult
-from chaos.core.store.journal import Journal, read_pending
+from chaos.core.store.journal import read_pending
 from chaos.core.verdict import Status, Verdict
-from chaos.engine.context import RunContext
 from chaos.engine.failsafe import failsafe_command
 from chaos.engine.inject import START_LEAD, inject
-from chaos.engine.inputs import RunInputs
-from chaos.engine.services import RunServices
+from chaos.engine.session import RunSession
 from chaos.engine.stop import Interrupted
 from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeGuard, FakeKube, FakeProgress, FakeSession, answered
+from tests.kit.sessions import FakeJudge, FakeRecorder, session_of
 
 HEAL = FailsafeTimer("nodefall-x", 60.0, ("true",))
 FAULT = HostCommand(("false",))
@@ -77,22 +75,10 @@ def document() -> Experiment:
     return Experiment.model_validate(head | {"spec": spec | method})
 
 
-def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> RunContext:
-    inputs = RunInputs(document(), Plan("r", "x", "", "", 0.0, 0, (), (step,)), clock.now() + 600)
-    services = RunServices(
-        clock=clock,
-        kube=kube,
-        hosts=Hosts(lambda _: session, lambda _: None, kube, discover(chaos.faults.readings, HostFact), clock),
-        journal=Journal(folder),
-        progress=FakeProgress(),
-        emit=lambda line: None,
-        judge=lambda live: EMPTY,
-        judge_steady_state=tuple,
-        guard=FakeGuard(),
-        publish=lambda: None,
-        reconcile=str,
-    )
-    return RunContext(inputs, services)
+def context_of(folder: Path, step: PlannedStep, clock: Clock, session: FakeSession, kube: FakeKube) -> RunSession:
+    hosts = Hosts(lambda _: session, lambda _: None, kube, discover(chaos.faults.readings, HostFact), clock)
+    plan = Plan("r", "x", "", "", 0.0, 0, (), (step,))
+    return session_of(folder, document(), plan, hosts, kube, clock, FakeProgress(), FakeJudge(lambda _: EMPTY))
 
 
 def test_a_stop_while_the_timer_is_armed_prevents_the_fault(tmp_path: Path) -> None:
@@ -122,7 +108,7 @@ def test_a_lock_that_is_lost_while_the_journal_is_written_prevents_the_timer_too
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
     session = Armable({})
     context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
-    context.services = replace(context.services, guard=LostGuard())
+    context.lock = LostGuard()
     with pytest.raises(Aborted, match="the cluster's lock was taken"):
         inject(context)
     assert session.sent == []
@@ -164,7 +150,7 @@ def test_hosts_begin_at_one_instant_if_all_are_calibrated(
     session = Tuned(known)
     context = context_of(tmp_path, step, Still(), session, FakeKube({}))
     steps = tuple(structs.replace(step, node=f"n{n}") for n in range(len(fired)))
-    context.inputs = replace(context.inputs, plan=structs.replace(context.inputs.plan, steps=steps))
+    context.plan = structs.replace(context.plan, steps=steps)
     inject(context)
     assert session.fired == fired
 
@@ -213,11 +199,11 @@ def test_an_abort_does_not_wait_for_a_host_that_does_not_answer(tmp_path: Path, 
     session, clock = Slow(slow), SystemClock()
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("true",)), FAULT), Undo(), ())
     context = context_of(tmp_path, step, clock, session, FakeKube({}))
-    context.services = replace(context.services, judge=lambda _: aborting(session))
+    context.judge = FakeJudge(lambda _: aborting(session))
     with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
         inject(context)
     assert session.gone
-    assert context.state.abandoned_steps == {("do", "n1")}
+    assert context.abandoned_steps == {("do", "n1")}
 
 
 def test_a_host_that_answers_soon_is_not_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,11 +218,11 @@ def test_a_host_that_answers_soon_is_not_disconnected(tmp_path: Path, monkeypatc
             session.answer.set()
         return aborting(session)
 
-    context.services = replace(context.services, emit=lines.append, judge=judged)
+    context.recorder, context.judge = FakeRecorder(lines.append), FakeJudge(judged)
     with closing(clock), pytest.raises(Aborted, match="abort condition apart"):
         inject(context)
     assert [msgspec.json.decode(line.object, type=ActionRecord).delivery for line in lines][-1] == Delivery.ANSWERED
-    assert (session.gone, context.state.abandoned_steps) == (False, set())
+    assert (session.gone, context.abandoned_steps) == (False, set())
 
 
 class Refusing(FakeKube):
@@ -263,7 +249,7 @@ def test_a_refused_drain_does_not_delay_the_end_of_the_run(tmp_path: Path) -> No
             context.stop.signum = 2
         return EMPTY
 
-    context.services = replace(context.services, emit=lines.append, judge=judged)
+    context.recorder, context.judge = FakeRecorder(lines.append), FakeJudge(judged)
     with closing(clock), pytest.raises(Interrupted):
         inject(context)
     begin, returned = (msgspec.json.decode(line.object, type=ActionRecord) for line in lines)
@@ -314,7 +300,7 @@ def test_a_failure_that_leaves_the_effect_open_is_recorded_and_left_to_the_proof
     outcome = Outcome(Delivery.ANSWERED, 1, stderr=stderr)
     context = context_of(tmp_path, step, Still(), OneOutcome(outcome), FakeKube({}))
     lines: list[RecordingEntry] = []
-    context.services = replace(context.services, emit=lines.append)
+    context.recorder = FakeRecorder(lines.append)
     if aborts:
         with pytest.raises(Aborted, match="Job failed"):
             inject(context)
@@ -375,11 +361,12 @@ def test_the_limits_are_checked_after_the_step_was_armed(tmp_path: Path) -> None
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(), ())
     context = context_of(tmp_path, step, FakeClock(), session, FakeKube({}))
 
-    def refuse(group: Sequence[PlannedStep]) -> None:
-        assert (list(group), session.sent) == ([step], ["arm false"])
-        raise Aborted("too few Ready workers")
+    class Limits:
+        def check(self, group: Sequence[PlannedStep]) -> None:
+            assert (list(group), session.sent) == ([step], ["arm false"])
+            raise Aborted("too few Ready workers")
 
-    context.services = replace(context.services, check_limits=refuse)
+    context.limits = Limits()
     with pytest.raises(Aborted, match="too few Ready workers"):
         inject(context)
     assert session.sent == ["arm false", "cancel"]

@@ -1,9 +1,8 @@
-"""Verdicts as a run reports them: what is said is not taken back."""
+"""What a run reports at its ticks: what is said is not taken back, nor said twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,18 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from chaos.app import run_setup
-from chaos.app.null_progress import Unwatched
-from chaos.app.run_setup import LiveJudge
 from chaos.core.action import ProofStatus, Undo
+from chaos.core.judgement import Judgement
 from chaos.core.plan import PlannedStep
 from chaos.core.result import RunResult, StepResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
-from chaos.engine.context import RunContext
+from chaos.engine import live_judge
+from chaos.engine.live_judge import LiveJudge
+from chaos.engine.progress import Unwatched
 from chaos.verdicts.judge.context import Options
 from tests.engine.test_inject import EMPTY, context_of
 from tests.kit.fakes import FakeClock, FakeKube, FakeProgress, FakeSession
+from tests.kit.sessions import FakeJudge
 
 H, V, U, P = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
 READY = "recovery: ready"
@@ -48,8 +48,8 @@ def reports(folder: Path, ticks: Sequence[RunResult], final: RunResult | None = 
     left: Iterator[RunResult] = iter(ticks)
     progress = FakeProgress()
     step = PlannedStep("other", "power-on", "n1", {}, {}, (), Undo(), ())
-    context: RunContext = context_of(folder, step, FakeClock(), FakeSession({}), FakeKube({}))
-    context.services = replace(context.services, progress=progress, judge=lambda _live: next(left))
+    context = context_of(folder, step, FakeClock(), FakeSession({}), FakeKube({}))
+    context.progress, context.judge = progress, FakeJudge(lambda _live: next(left))
     for _ in ticks:
         context.tick()
     if final:
@@ -95,10 +95,11 @@ def test_every_tick_has_all_verdicts_for_a_view(tmp_path: Path) -> None:
     context = context_of(tmp_path, step, FakeClock(), FakeSession({}), FakeKube({}))
     seen: list[tuple[list[Status], list[Status]]] = []
 
-    def on_judged(expectations: Sequence[Verdict], recovery: Sequence[Verdict]) -> None:
-        seen.append(([v.status for v in expectations], [v.status for v in recovery]))
+    class Display(FakeProgress):
+        def judged(self, judgement: Judgement) -> None:
+            seen.append(([v.status for v in judgement.expectations], [v.status for v in judgement.recovery]))
 
-    context.services = replace(context.services, judge=lambda _: result(H, [H]), on_judged=on_judged)
+    context.progress, context.judge = Display(), FakeJudge(lambda _: result(H, [H]))
     context.tick()
     context.report_final(result(H, [H]))
     assert seen == [([H, P], [P]), ([H, P], [H])]
@@ -112,10 +113,29 @@ def test_a_watcher_of_the_run_is_shown_no_more_than_the_terminal(monkeypatch: py
             seen.append([verdict.status for verdict in result.recovery])
 
     seen: list[list[Status]] = []
-    monkeypatch.setattr(run_setup, "judge", lambda *_args, **_named: result(H, [H]))
+    monkeypatch.setattr(live_judge, "judge", lambda *_args, **_named: result(H, [H]))
     recorder = SimpleNamespace(timeline=Timeline)
-    loaded: Any = SimpleNamespace(experiment=None)
-    live = LiveJudge(loaded, None, recorder, Options(), watcher=Watcher())  # type: ignore[arg-type]
+    loaded: Any = SimpleNamespace(experiment=None, registry=None)
+    live = LiveJudge(loaded, recorder, Options(), watcher=Watcher())
     assert live.judge(True).recovery[0].status is H, "the run itself decides by what is so now"
     live.judge(False)
     assert seen == [[P], [H]]
+
+
+THERE = "n1 is now at 172.18.0.5 (was 172.18.0.3)"
+BACK = "n1 is now at 172.18.0.3 (was 172.18.0.5)"
+
+
+def test_each_change_is_reported_once(tmp_path: Path) -> None:
+    step = PlannedStep("do", "power-on", "n1", {}, {}, (), Undo(), ())
+    context = context_of(tmp_path, step, FakeClock(), FakeSession({}), FakeKube({}))
+    progress, seen = FakeProgress(), list[str]()
+    context.progress = progress
+    context.judge = FakeJudge(lambda _: structs.replace(EMPTY, address_changes=tuple(seen)))
+    context.tick()
+    assert progress.reports == []
+    for change, reports in ((THERE, [THERE]), (BACK, [THERE, BACK])):
+        seen.append(change)
+        context.tick()
+        context.tick()
+        assert progress.reports == reports

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,12 @@ from chaos.core.plan import PlannedStep
 from chaos.core.ports import Response, Sink
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
-from chaos.engine.context import RunContext
+from chaos.engine.observers import RunObservers
 from chaos.engine.run import execute
+from chaos.engine.session import RunSession
 from tests.engine.test_inject import EMPTY, OneOutcome, context_of
 from tests.kit.fakes import FakeClock, FakeKube, answered
+from tests.kit.sessions import FakeJudge, FakeRecorder
 
 
 class CrashingLock(ClusterLock):
@@ -65,7 +66,7 @@ class OneEntry:
         return self._has_ended
 
 
-def context(folder: Path) -> RunContext:
+def context(folder: Path) -> RunSession:
     folder.mkdir(exist_ok=True)
     step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (HostCommand(("true",)),), Undo(), ())
     return context_of(folder, step, FakeClock(), OneOutcome(answered()), FakeKube({}))
@@ -89,10 +90,9 @@ def test_two_runs_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -> No
 
     def run(name: str, emit: Sink) -> None:
         base = context(tmp_path / name)
-        inputs = replace(base.inputs, observers=[[OneEntry(observed.append)]])
-        services = replace(base.services, emit=emit)
+        base.observers, base.recorder = RunObservers([[OneEntry(observed.append)]]), FakeRecorder(emit)
         try:
-            ends[name] = execute(RunContext(inputs, services))
+            ends[name] = execute(base)
         except ZeroDivisionError as error:
             ends[name] = error
 
@@ -133,8 +133,8 @@ def test_exceptions_of_foreign_threads_reach_the_hook_of_the_embedding_program(
         thread.join(10)
         return EMPTY
 
-    base = context(tmp_path / "run")
-    running = RunContext(base.inputs, replace(base.services, judge=judge))
+    running = context(tmp_path / "run")
+    running.judge = FakeJudge(judge)
     assert execute(running).run == EMPTY.run
     assert running.stop.crash is None
     assert set(hooked) == {"foreign"}

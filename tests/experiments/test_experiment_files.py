@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from chaos.lab.breakages import BREAKAGES, Breakage
 from tests.kit.experiment_runs import BUNDLED
 from tools import experiments_readme

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.gameday import load_game_day, outline
-from chaos.app.registry import load_registry
+from chaos.app.day.document import load_game_day, outline
 from chaos.documents.inventory import load_inventory
 
 ROOT = Path(__file__).parents[2]
@@ -18,10 +17,10 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 @pytest.mark.parametrize("path", GAMEDAYS, ids=lambda path: path.stem)
 def test_it_is_valid(path: Path) -> None:
-    day = load_game_day(path, load_registry(), NOW)
+    day = load_game_day(path, NOW)
     assert day.document.metadata.name == path.stem
     assert path.read_text(encoding="utf-8").startswith("# ")
-    assert not outline(day, load_registry(), NOW, 5, 1).warnings
+    assert not outline(day, NOW, 5, 1).warnings
 
 
 def test_the_example_of_the_page_is_valid(tmp_path: Path) -> None:
@@ -32,27 +31,27 @@ def test_the_example_of_the_page_is_valid(tmp_path: Path) -> None:
     text = text.replace("experiment: ", f"experiment: {ROOT / 'experiments'}/")
     file = tmp_path / "monthly.yaml"
     file.write_text(text, encoding="utf-8")
-    day = load_game_day(file, load_registry(), NOW)
+    day = load_game_day(file, NOW)
     assert [entry.name for entry in day.entries] == ["cordon", "two-at-once"]
     assert day.entries[1].loaded.experiment.spec.targets["victim"].count == 2
 
 
 def test_the_first_game_day_is_quick_and_on_the_lab() -> None:
     (path,) = [path for path in GAMEDAYS if path.stem == "first"]
-    day = load_game_day(path, load_registry(), NOW)
+    day = load_game_day(path, NOW)
     assert len(day.entries) == 5
     assert all(load_inventory(inventory).lab for inventory in day.inventories.values())
-    assert outline(day, load_registry(), NOW, 5, 1).expected <= 15 * 60
+    assert outline(day, NOW, 5, 1).expected <= 15 * 60
 
 
 def test_the_monthly_game_day_asks_before_it_goes_from_the_harmless_to_the_loss_of_a_machine() -> None:
     (path,) = [path for path in GAMEDAYS if path.stem == "monthly"]
-    day = load_game_day(path, load_registry(), NOW)
+    day = load_game_day(path, NOW)
     spec = day.document.spec
     assert spec.window
     assert all((spec.window.open, spec.window.not_, spec.schedule, spec.abort))
     assert {gate.kind for gate in spec.gates} >= {"no-other-run", "doctor", "approval"}
-    shown = outline(day, load_registry(), NOW, 3, 1)
+    shown = outline(day, NOW, 3, 1)
     held = [start for start in shown.starts if not start.closed_because]
     assert [start.at.local[:16] for start in held] == ["2026-12-01T10:00", "2027-02-02T10:00", "2027-03-02T10:00"]
     assert "end of the year" in next(start.closed_because for start in shown.starts if start.closed_because)

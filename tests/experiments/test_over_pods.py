@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.app.registry import load_registry
 from chaos.core.errors import Refused
+from chaos.engine.registry import load_registry
 from tests.kit.experiment_runs import BUNDLED, IS_WHOLE
 from tests.kit.rehearsals import loaded, outcome, rehearse
 

@@ -10,13 +10,12 @@ import msgspec
 import pytest
 import yaml
 
-from chaos.app.judge import JudgedRun
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.registry import load_registry
+from chaos.app.run.results import JudgedRun
 from chaos.core.action import ProofStatus
 from chaos.core.errors import Refused
 from chaos.core.inventory import Lab
+from chaos.engine.load import load
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import rehearse_once
 from tests.kit.processes import EXPERIMENTS
@@ -43,7 +42,7 @@ def run(directory: Path, action: str, with_: dict[str, Any], zones: Sequence[str
     labels = {"topology.kubernetes.io/zone": plane} if plane else {}
     lab = Lab.model_validate({"workers": 4, "zones": [*zones], "controlPlaneLabels": labels})
     simulated = msgspec.convert(lab_spec(lab, 1, START), LabSpec)
-    return rehearse_once(load(file, load_registry()), load_registry(), simulated, 1)
+    return rehearse_once(load(file), simulated, 1)
 
 
 @pytest.mark.parametrize("action", sorted(EFFECTS))

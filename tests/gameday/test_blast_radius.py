@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chaos.app.registry import load_registry
 from chaos.core.experiment import TargetSpec
 from chaos.documents.experiment import load_experiment
+from chaos.engine.registry import load_registry
 from chaos.gameday.blast_radius import BlastRadius, blast_radius, worst
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

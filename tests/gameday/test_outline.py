@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chaos.app.registry import load_registry
 from chaos.documents.experiment import load_experiment
+from chaos.engine.registry import load_registry
 from chaos.gameday.document import GameDay
 from chaos.gameday.outline import Outline, OutlineRequest, PlannedMoment, make_outline
 

@@ -8,17 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from chaos.app.confirmation import always_confirm
-from chaos.app.connect import ClusterConnection
-from chaos.app.day.new_state import new_state
+from chaos.app.day.document import load_game_day, new_state
 from chaos.app.day.session import DayRequest, DaySession
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore
-from chaos.app.gameday import load_game_day
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
+from chaos.app.run.plan import always_confirm
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.progress import NullProgress
 from chaos.gameday.transitions import take_over
 from tests.kit.day_api import ConfigMaps
 from tests.kit.fakes import FakeClock
@@ -89,8 +87,7 @@ class Day:
     def __init__(self, folder: Path, names: list[str], begin: float, **spec: Any) -> None:
         self.clock, self.kube, self.lines = DayClock(), DayApi(), Lines()
         self.clock.t = begin
-        registry = load_registry()
-        day = load_game_day(write_day(folder, names, **spec), registry)
+        day = load_game_day(write_day(folder, names, **spec))
         inventory = Inventory.model_validate(INVENTORY)
         connection = ClusterConnection(
             inventory, cast("Any", self.clock), cast("Any", self.kube), cast("Any", None), "uid", "v1.36.2"
@@ -98,7 +95,6 @@ class Day:
         store = DayStore(self.kube, "kube-system", "days", self.clock.now)
         request = DayRequest(
             day=day,
-            registry=registry,
             reports=folder / "reports",
             display=self.lines,
             confirm=always_confirm,

@@ -13,8 +13,7 @@ import referencing
 import yaml
 
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
-from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import load_game_day
 from chaos.gameday.deploy.deployment import Deployment
 from tests.kit.gamedays import write_day
 
@@ -84,9 +83,8 @@ def make(folder: Path, options: DeployOptions | None = None, **spec: Any) -> tup
     """A deployment of a day of one entry; ``spec``: keys of the day."""
     day = write_day(folder, ["one"], **spec)
     inventory = write_inventory(folder / "staging.yaml")
-    registry = load_registry()
     options = options or DeployOptions("nodefall", "example.com/nodefall@sha256:" + "0" * 64)
-    deployment, sources = deployment_of(load_game_day(day, registry), inventory, registry, options)
+    deployment, sources = deployment_of(load_game_day(day), inventory, options)
     return deployment, list(sources)
 
 

@@ -15,25 +15,24 @@ from typing import Any
 
 from msgspec import structs
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection
-from chaos.app.inventory_secrets import journal_signer
-from chaos.app.load import load
-from chaos.app.null_progress import NullProgress
-from chaos.app.plan import plan
-from chaos.app.registry import load_registry
-from chaos.app.run_setup import RunSetup
+from chaos.app.run.plan import plan
+from chaos.app.wiring.lock import journal_signer
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store.journal import Journal
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.live_judge import judge_options
+from chaos.engine.load import load
+from chaos.engine.observers import build_observers, observe_cluster
+from chaos.engine.progress import NullProgress
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
+from chaos.engine.session import RunSession
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import connect_directly
-from chaos.rehearsal.garbage import rare_collections
-from chaos.rehearsal.judging import SparseJudge
-from chaos.rehearsal.lock import SoleHolder
+from chaos.rehearsal.processes import rare_collections
+from chaos.rehearsal.run import SoleHolder, SparseJudge
 from tests.kit.disturbance import DisturbancePlan
 from tests.kit.disturbed_rows import LATE, Row, Statuses, measured, name_of, statuses
 from tests.kit.lab_transport import lab_client
@@ -93,24 +92,27 @@ def _rehearse(name: str, spec: LabSpec, late_seed: int | None) -> Rehearsal:
         entries: list[RecordingEntry] = []
         recorder = Recorder(decode, clock, entries.append)
         journal = stack.enter_context(Journal(directory))
-        setup = _setup(name, replace(direct.ports, kube=kube), directory)
-        return Rehearsal(execute(setup.context(journal, recorder, NullProgress())), disturbance, entries)
+        session = _session(name, replace(direct.ports, kube=kube), journal, recorder)
+        return Rehearsal(execute(session), disturbance, entries)
 
 
-def _setup(name: str, connection: ClusterConnection, directory: Path) -> RunSetup:
-    """As ``chaos.app.run.run`` makes it, but for the lock of a cluster that no one else knows of."""
-    registry, numbers = load_registry(), count(1)
-    loaded = load(EXPERIMENTS / f"{name}.yaml", registry)
-    planned, view = plan(loaded, connection, registry, 1, f"{name}-000001", reports=directory)
-    lock = SoleHolder(lock_namespace(connection))
-    return RunSetup(
+def _session(name: str, connection: ClusterConnection, journal: Journal, recorder: Recorder) -> RunSession:
+    """As ``chaos.app.run.experiment.run`` makes it, but for the lock of a cluster that no one else knows of."""
+    numbers, clock, progress = count(1), connection.clock, NullProgress()
+    loaded = load(EXPERIMENTS / f"{name}.yaml")
+    planned, view = plan(loaded, connection, 1, f"{name}-000001", reports=journal.path.parent)
+    observers = build_observers(loaded, connection, planned, observe_cluster(loaded, connection, progress.note))
+    return RunSession(
         loaded,
-        registry,
         connection,
         planned,
-        view,
-        lock,
+        SoleHolder(lock_namespace(connection)),
         journal_signer(connection),
-        suffix=lambda: f"{next(numbers):016x}",
-        judge=lambda live: SparseJudge(live, connection.clock),
+        journal,
+        recorder,
+        progress,
+        observers,
+        SparseJudge(loaded, recorder, judge_options(planned, connection), observers, clock=clock),
+        len(view.nodes),
+        event_suffix=lambda: f"{next(numbers):016x}",
     )

@@ -12,15 +12,15 @@ from typing import Any
 
 import yaml
 
-from chaos.app.confirmation import always_confirm
-from chaos.app.connect import ClusterConnection, connect_cluster, with_lab_cluster
 from chaos.app.labs import LabServeOptions, start_lab
-from chaos.app.load import load
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
-from chaos.app.run import RunRequest, run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.run.plan import always_confirm
+from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.result import RunResult
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import load
+from chaos.engine.progress import NullProgress
 from tests.kit.disturbance import DisturbancePlan
 from tests.kit.disturbed_rows import STARVED, Row, Statuses, measured, name_of, statuses
 from tests.kit.disturbing import Disturbance, DisturbedApi
@@ -66,8 +66,7 @@ def outcome(
     name: str, directory: Path, disturb: Disturb, misbehaviours: tuple[str, ...] = (), lab_seed: int = 1
 ) -> RunResult:
     """The result of a run whose API client is what ``disturb`` returns, on a lab that misbehaves."""
-    registry = load_registry()
-    request = RunRequest(load(EXPERIMENTS / f"{name}.yaml", registry), registry, directory, always_confirm, 1)
+    request = RunRequest(load(EXPERIMENTS / f"{name}.yaml"), directory, always_confirm, 1)
     with ExitStack() as stack:
         document = yaml.safe_load((ROOT / "hosts" / BUNDLED[name].notes["lab"]).read_text(encoding="utf-8"))
         requested = Inventory.model_validate(document)

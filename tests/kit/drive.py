@@ -15,31 +15,26 @@ import msgspec
 import chaos.faults.actions
 import chaos.faults.readings
 import chaos.verdicts.assertions
-from chaos.app.load import api_reads
 from chaos.cluster.cluster_snapshot import get_objects
 from chaos.core.action import AnyAction, Target
 from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
-from chaos.core.duration import parse_duration
 from chaos.core.errors import Refused, Unreachable
 from chaos.core.fact import HostFact
 from chaos.core.kube import Node
 from chaos.core.ports import Clock, PowerControl, Response, Session
 from chaos.core.registry import PluginRegistry, discover
 from chaos.core.result import RunResult
-from chaos.core.store.journal import Journal
 from chaos.core.verdict import Verdict
 from chaos.documents.experiment import load_experiment
-from chaos.engine.context import RunContext
-from chaos.engine.inputs import RunInputs
 from chaos.engine.inspection import inspect_hosts
+from chaos.engine.load import api_reads
+from chaos.engine.observers import RunObservers
 from chaos.engine.planning.planner import PlanInputs, make_plan
 from chaos.engine.preflight.observations import HostObservations
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
-from chaos.engine.services import RunServices
-from chaos.engine.state import RunState
 from chaos.engine.stop import StopRequest
 from chaos.machines.observer import HostObserver
 from chaos.machines.pool import Hosts
@@ -50,9 +45,10 @@ from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import open_session
 from chaos.verdicts.judge.context import Options, bind
 from chaos.verdicts.judge.judge import judge, steady_state
-from tests.kit.fakes import FakeGuard, FakeKube, FakeProgress
+from tests.kit.fakes import FakeKube, FakeProgress
 from tests.kit.kind_standin import StandIn
 from tests.kit.machines import RealHost
+from tests.kit.sessions import FakeJudge, session_of
 from tests.kit.vms import VirtualMachine
 
 CATALOGUE = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
@@ -162,27 +158,28 @@ def drive(
 
         progress = FakeProgress()
         stack.callback(lambda: sys.stdout.write("\n".join(progress.reports)))  # for a test that fails
-        services = RunServices(
-            clock=clock,
-            kube=FakeKube({}),
-            hosts=there,
-            journal=stack.enter_context(Journal(folder)),
-            progress=progress,
-            emit=recorder.emit,
-            judge=judged,
-            judge_steady_state=steady,
-            guard=FakeGuard(),
-            publish=lambda: None,
-            reconcile=str,
-        )
         facts = set(ALWAYS)
         for step in plan.steps:
             plugin = registry.actions[step.action]
             facts.update(plugin.proof_facts_for(plugin.params.model_validate(step.params)))
         watch = HostObserver(there, clock, list(hosts), sorted(facts))
-        deadline = clock.now() + parse_duration(max_duration)
-        inputs = RunInputs(experiment, plan, deadline, [[watch, *([kube] if kube else [])]])
-        return execute(RunContext(inputs, services, RunState(stop or StopRequest())))
+        observers = RunObservers([[watch, *([kube] if kube else [])]])
+        session = session_of(
+            folder,
+            experiment,
+            plan,
+            there,
+            FakeKube({}),
+            clock,
+            progress,
+            FakeJudge(judged, steady),
+            recorder,
+            observers,
+            registry,
+        )
+        stack.callback(session.journal.close)
+        session.stop = stop or session.stop
+        return execute(session)
 
 
 def registry_with(*actions: AnyAction) -> PluginRegistry:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from chaos.cluster.lease_lock import Identity
 from chaos.core.command import Delivery, HostCommand, Outcome, PowerState
 from chaos.core.errors import NodefallError
 from chaos.core.ports import ON_OFF_STATE, Armed, Response
@@ -119,6 +120,10 @@ class FakeGuard:
     """A lock without a competitor."""
 
     loss = ""
+    namespace = "kube-system"
+
+    def __init__(self) -> None:
+        self.identity = Identity("me", {})
 
     def renew(self) -> bool:
         return True

@@ -24,17 +24,16 @@ import pytest
 import yaml
 
 from chaos.app import labs
-from chaos.app.confirmation import always_confirm
-from chaos.app.connect import connect_cluster, with_lab_cluster
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import load
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
-from chaos.app.run import RunHooks, RunRequest, run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.run.plan import always_confirm
+from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.cluster import lease_lock
 from chaos.cluster.replica import PREFIX
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.labels import LOCK_NAME
+from chaos.engine.load import load
+from chaos.engine.progress import NullProgress
 from tests.kit.experiment_runs import BUNDLED
 from tests.kit.processes import EXPERIMENTS, ROOT
 
@@ -62,14 +61,10 @@ class LoggedRun:
 
 def logged_run(name: str, directory: Path, speed: float = 20.0) -> LoggedRun:
     """Run a shipped experiment on its lab, on the same seed, with the same ID, from the same instant each time."""
-    registry = load_registry()
     document = yaml.safe_load((ROOT / "hosts" / BUNDLED[name].notes["lab"]).read_text(encoding="utf-8"))
     requested = Inventory.model_validate(document)
     assert requested.lab
-    request = RunRequest(
-        *(load(EXPERIMENTS / f"{name}.yaml", registry), registry, directory, always_confirm, _SEED),
-        hooks=RunHooks(run_id=f"{name}-000000"),
-    )
+    request = RunRequest(load(EXPERIMENTS / f"{name}.yaml"), directory, always_confirm, _SEED, run_id=f"{name}-000000")
     log = directory / "history"
     with ExitStack() as stack:
         stack.enter_context(pytest.MonkeyPatch.context()).setattr(lease_lock, "RETRY_PERIOD", math.inf)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.app.load import load
-from chaos.app.registry import load_registry
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from chaos.lab.cluster import Cluster
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.rehearsal.copies import LabCopy, Source, lab_source, snapshot_source
@@ -71,7 +71,7 @@ def _surprises(name: str, real: Source, predicted: Callable[[], Source], seeds: 
 def _run(name: str, source: Source, seeds: Sequence[int], targets: dict[str, tuple[str, ...]]) -> list[Sample]:
     registry = load_registry()
     loaded = load(EXPERIMENTS / f"{name}.yaml", registry)
-    return Rehearsals(loaded, registry, source, 1, settings_of(name)).over_seeds(seeds, targets)
+    return Rehearsals(loaded, source, 1, settings_of(name)).over_seeds(seeds, targets)
 
 
 def _broken(copy: LabCopy, breakages: Sequence[str]) -> LabCopy:

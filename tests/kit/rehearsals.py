@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import asdict
 
-from chaos.app.judge import JudgedRun
 from chaos.app.lab_spec import lab_spec
-from chaos.app.load import LoadedExperiment, load, required_permissions
-from chaos.app.registry import load_registry
+from chaos.app.run.results import JudgedRun
 from chaos.core.inventory import Defaults, Inventory, Lab, Rule
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import LoadedExperiment, load, required_permissions
+from chaos.engine.registry import load_registry
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED, as_rule
@@ -44,7 +44,7 @@ def _lab(name: str, transport: str, is_kind: bool) -> Lab:
     settings = settings_of(name, transport, is_kind=is_kind)
     lab = settings.lab
     assert lab is not None
-    needed = (asdict(permission) for permission in required_permissions(loaded(name), load_registry(), settings))
+    needed = (asdict(permission) for permission in required_permissions(loaded(name), settings))
     return lab.model_copy(update={"rights": [Rule.model_validate(as_rule(right)) for right in needed]})
 
 
@@ -65,7 +65,7 @@ def rehearse(
     """Run an experiment on its lab, with ``breakages``; ``is_kind``: hosts get a new machine ID at each boot."""
     options = RehearsalOptions(settings_of(name, transport, is_kind=is_kind), recording)
     spec = spec_of(name, breakages, transport, is_kind=is_kind)
-    return rehearse_once(loaded(name), load_registry(), spec, seed, options)
+    return rehearse_once(loaded(name), spec, seed, options)
 
 
 def outcome(run: JudgedRun) -> str:

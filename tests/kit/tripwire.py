@@ -60,7 +60,7 @@ SLOW = (
         "chaos.cli.run.command",
         "chaos.cli.undo.command",
         "chaos.cli.undo.undo_impl",
-        "chaos.app.run",
+        "chaos.app.run.experiment",
     ),
     "chaos.machines.transports.ssh",
     "chaos.machines.transports.winrm",

@@ -13,8 +13,9 @@ from typing import Any, get_args
 import pytest
 
 from chaos.core.document import Model
-from chaos.core.driver import file_keys, power_drivers, transport_drivers
+from chaos.core.driver import file_keys
 from chaos.core.errors import Refused
+from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Session
 from chaos.machines.driver import (
@@ -202,7 +203,11 @@ def test_a_second_driver_of_that_name_is_an_error(outside: Path) -> None:
     text = dedent(POINTS).replace("pdu = outside_drivers:PDU", "pdu = outside_drivers:PDU\nother = outside_drivers:PDU")
     (outside / "outside_drivers-1.0.dist-info" / "entry_points.txt").write_text(text)
     process = subprocess.run(
-        [sys.executable, "-c", "from chaos.core.driver import power_drivers; power_drivers()"],
+        [
+            sys.executable,
+            "-c",
+            "import chaos.machines; from chaos.core.installed_drivers import power_drivers; power_drivers()",
+        ],
         env={**os.environ, "PYTHONPATH": str(outside)},
         capture_output=True,
         text=True,

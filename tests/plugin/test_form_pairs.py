@@ -10,10 +10,10 @@ import pytest
 from pydantic import BaseModel
 
 import chaos.core.registry
-from chaos.app.registry import load_registry, load_windows_facts
 from chaos.core.action import Scope, UndoKind
 from chaos.core.errors import PluginError
 from chaos.core.permission import Permission
+from chaos.engine.registry import load_registry, load_windows_facts
 from chaos.faults.actions.drain import ACTION as DRAIN
 from chaos.plugin.contract import check_action, check_pair
 from tests.plugin.outside.nodefall_sysctl import ACTION, Params, Sysctl

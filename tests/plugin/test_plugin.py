@@ -14,13 +14,13 @@ from msgspec import structs
 
 import chaos.plugin.items  # imported once, not in every inner session
 import chaos.plugin.runner
-from chaos.app.registry import load_registry
-from chaos.app.run_files import Run
-from chaos.core.driver import power_drivers, transport_drivers
+from chaos.app.run.results import Run
 from chaos.core.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
+from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status
+from chaos.engine.registry import load_registry
 from tests.kit.processes import plugin_options
 
 pytest_plugins = "pytester"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app import connect
+from chaos.app.wiring import connect
 from chaos.core.clock.system import SystemClock
 from chaos.core.command import Delivery, HostCommand, PowerCommand, PowerVerb
 from chaos.core.inventory import Inventory

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from chaos.app.judge import JudgedRun
-from chaos.app.registry import load_registry
+from chaos.app.run.results import JudgedRun
 from chaos.core.errors import BadInput, Exit
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
@@ -137,7 +136,7 @@ def test_machines_boot_as_long_as_in_the_run(
     directory = reports / NAME / f"slow-{taken}"
     directory.mkdir()
     options = RehearsalOptions(settings_of(NAME), directory / run_directory.RECORDING)
-    _write(directory, NAME, rehearse_once(loaded(NAME), load_registry(), slow, 1, options))
+    _write(directory, NAME, rehearse_once(loaded(NAME), slow, 1, options))
     cluster = Cluster(spec)
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 30.0)

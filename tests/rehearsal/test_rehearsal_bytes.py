@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.judge import JudgeOverrides, judge_recording
-from chaos.app.load import load
-from chaos.app.registry import load_registry
+from chaos.app.run.results import JudgeOverrides, judge_recording
 from chaos.core.store.recording import build_timeline, read_recording
+from chaos.engine.load import load
+from chaos.engine.registry import load_registry
 from tests.kit.processes import EXPERIMENTS, ROOT, environment, nodefall
 from tests.kit.rehearsals import rehearse
 
@@ -48,7 +48,7 @@ def test_a_recording_is_judged_like_any_other(tmp_path: Path) -> None:
     run = rehearse("graceful-poweroff", recording=path)
     registry = load_registry()
     loaded = load(EXPERIMENTS / "graceful-poweroff.yaml", registry)
-    again = judge_recording(path, loaded, JudgeOverrides({}, {}, {}), registry)
+    again = judge_recording(path, loaded, JudgeOverrides({}, {}, {}))
     assert [(v.name, v.status, v.because) for v in again.result.hypothesis] == [
         (v.name, v.status, v.because) for v in run.result.hypothesis
     ]

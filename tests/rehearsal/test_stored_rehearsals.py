@@ -9,13 +9,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from chaos.app.judge import JudgeOverrides, judge_recording
-from chaos.app.null_progress import NullProgress
-from chaos.app.registry import load_registry
-from chaos.app.run_files import Run
+from chaos.app.run.results import JudgeOverrides, Run, judge_recording
 from chaos.core.errors import Exit
 from chaos.core.ports import Progress
 from chaos.core.store.run_directory import RUN, RunInfo, load
+from chaos.engine.progress import NullProgress
 from chaos.rehearsal.run import RehearsalOptions
 from chaos.rehearsal.stored import rehearse_and_store
 from tests.kit.processes import ROOT, environment, nodefall
@@ -47,7 +45,7 @@ class Strike(NullProgress):
 
 def store(reports: Path, progress: Progress) -> Run:
     options = RehearsalOptions(settings_of(NAME), progress=progress)
-    return rehearse_and_store(loaded(NAME), load_registry(), spec_of(NAME), 1, reports, options)
+    return rehearse_and_store(loaded(NAME), spec_of(NAME), 1, reports, options)
 
 
 def test_it_has_the_files_of_a_run(tmp_path: Path) -> None:
@@ -57,7 +55,7 @@ def test_it_has_the_files_of_a_run(tmp_path: Path) -> None:
     assert "SIMULATED" in run.report.read_text(encoding="utf-8").upper()
     info = load(run.directory, RUN, RunInfo)
     assert (info.run, info.lab_pid) == (run.result.run, os.getpid())
-    again = judge_recording(run.directory, loaded(NAME), JudgeOverrides({}, {}, {}), load_registry())
+    again = judge_recording(run.directory, loaded(NAME), JudgeOverrides({}, {}, {}))
     assert again.result.hypothesis == run.result.hypothesis
     assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
     assert NAME in nodefall("runs", cwd=tmp_path).stdout

@@ -8,20 +8,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos.app.day.deploy_kubeconfig import kubeconfig_text
 from chaos.app.day.deploy_needs import ports_of, preferences_of, secret_env_of, secret_files_of
-from chaos.app.day.permissions import day_permissions
-from chaos.app.gameday import LoadedGameDay, cluster_name
+from chaos.app.day.document import LoadedGameDay, cluster_name, day_permissions
 from chaos.core.errors import UsageError
 from chaos.core.inventory import Cluster, Inventory
-from chaos.core.registry import PluginRegistry
 from chaos.documents.files import read_text
 from chaos.documents.inventory import load_inventory, referenced_files
+from chaos.documents.yaml_dump import dump
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage
 from chaos.gameday.kubernetes_cron import kubernetes_cron, starting_deadline
 
 _DEADLINE = 600  # seconds, of a day without a schedule
+_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_SERVER = "https://kubernetes.default.svc"
+_NAME = "in-cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class SecretSource:
 
 
 def deployment_of(
-    day: LoadedGameDay, inventory: Path, registry: PluginRegistry, options: DeployOptions
+    day: LoadedGameDay, inventory: Path, options: DeployOptions
 ) -> tuple[Deployment, tuple[SecretSource, ...]]:
     """What to deploy, and the keys of the Secret that it needs. No cluster is asked. Raises UsageError, BadInput."""
     loaded = load_inventory(inventory)
@@ -70,7 +71,7 @@ def deployment_of(
         gameday=tree.path(day.path),
         inventory=place,
         files=(*tree.files(), kubeconfig),
-        permissions=tuple(day_permissions(day, registry, loaded)),
+        permissions=tuple(day_permissions(day, loaded)),
         cron=kubernetes_cron(schedule.cron) if schedule else "",
         zone=Calendar(day.document.spec.window).zone.key,
         deadline=starting_deadline(schedule) if schedule else _DEADLINE,
@@ -165,3 +166,17 @@ def _secret_keys(paths: Iterable[str]) -> dict[str, str]:
             key = f"{base}.{number}"
         keys[path] = key
     return keys
+
+
+def kubeconfig_text(context: str | None) -> str:
+    """A kubeconfig whose only context has the name that the inventory gives, so that the inventory stays as it is."""
+    name = context or _NAME
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": {"server": _SERVER, "certificate-authority": f"{_MOUNT}/ca.crt"}}],
+        "users": [{"name": _NAME, "user": {"tokenFile": f"{_MOUNT}/token"}}],
+        "contexts": [{"name": name, "context": {"cluster": _NAME, "user": _NAME}}],
+        "current-context": name,
+    }
+    return dump([document])

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-from chaos.app.abort_watch import violated_in_run
-from chaos.app.confirmation import ClusterInfo
-from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.day.abort_watch import violated_in_run
 from chaos.app.day.events import send_entry_begin
 from chaos.app.day.session import BY_ABORT_CONDITION, PATIENCE, DaySession
 from chaos.app.day.stop import describe_halt
-from chaos.app.plan import new_run_id
-from chaos.app.run import RunHooks, RunRequest, run
-from chaos.app.run_files import Run
+from chaos.app.run.experiment import RunRequest, run
+from chaos.app.run.plan import ClusterInfo, new_run_id
+from chaos.app.run.results import Run
+from chaos.app.wiring.connect import connect_cluster
 from chaos.core.errors import Aborted, Exit, NodefallError, UndoPending
 from chaos.core.plan import Plan
 from chaos.core.result import RunResult
@@ -29,13 +29,13 @@ _FAULT_PATIENCE = 20.0  # wall seconds for the write before the fault
 
 
 class DayEntry:
-    """A run of the day that may begin now."""
+    """A run of the day that may begin now; implements ``chaos.engine.session.RunOwner``."""
 
     def __init__(self, session: DaySession, run: DayRun) -> None:
         self._session, self._key, self._seed = session, run.key, run.seed
         self._loaded = session.entries[run.key.entry].loaded
         self._id = new_run_id(self._loaded)
-        self._stop = StopRequest()
+        self._stop, self._clock = StopRequest(), session.connection.clock
 
     def execute(self) -> Run | None:
         """Run it and store how it ended; None for a run that was refused or failed, without a result.
@@ -62,18 +62,13 @@ class DayEntry:
         request = self._session.request
         with connect_cluster(self._session.connection.inventory) as connected:
             connection = replace(connected, lab_pid=self._session.connection.lab_pid)
-            hooks = RunHooks(
-                run_id=self._id,
-                awaits_lock=True,
-                on_begin=lambda _, stop: self._on_begin(stop, connection),
-                before_fault=self._before_fault,
-            )
+            self._clock = connection.clock
             options = RunRequest(
-                self._loaded, request.registry, request.reports, self._confirm, self._seed, hooks=hooks
+                self._loaded, request.reports, self._confirm, self._seed, run_id=self._id, awaits_lock=True
             )
             try:
                 with closing(request.display.open_progress()) as progress:
-                    return run(options, connection, progress)
+                    return run(options, connection, progress, self)
             finally:
                 stop = self._session.stop
                 stop.end_run()
@@ -84,11 +79,12 @@ class DayEntry:
         self._session.request.confirm(plan, cluster, nodes)
         self._session.stop.check()
 
-    def _on_begin(self, stop: StopRequest, connection: ClusterConnection) -> None:
+    def begin(self, directory: Path, stop: StopRequest) -> None:  # noqa: ARG002 - of the port
+        """The run can be stopped from now on."""
         self._stop = stop
-        self._session.stop.begin_run(stop, connection.clock)
+        self._session.stop.begin_run(stop, self._clock)
 
-    def _before_fault(self) -> None:
+    def before_fault(self) -> None:
         """From here on the run is never repeated. Raises StateConflict on a halted day."""
         change = partial(before_fault, key=self._key, run=self._id, epoch=self._session.epoch)
         try:

@@ -1,20 +1,152 @@
-"""Gates before a run of a day: wait for them, skip the run or stop the day, each as the document has it."""
+"""Gates before a run of a day: what they ask, and what follows, each as the document has it."""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
-from chaos.core.duration import parse_duration
-from chaos.gameday.gate_check import GateResult
+from chaos.app.doctor import DoctorRequest, diagnose
+from chaos.app.undo.pending import read_sources
+from chaos.app.wiring.lock import held_lock
+from chaos.cluster.observers.http_client import http_request
+from chaos.cluster.observers.prometheus import check_freshness, make_client
+from chaos.cluster.observers.promql import PrometheusClient
+from chaos.core.alerts import AlertingRule
+from chaos.core.duration import format_duration, parse_duration
+from chaos.core.errors import Aborted, NodefallError
+from chaos.core.inventory import Prometheus
+from chaos.core.ports import Clock, Response
+from chaos.core.recording import Series
+from chaos.core.threads import ContextThread
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.preflight.check import Severity
+from chaos.engine.preflight.findings import describe
+from chaos.gameday.gate_check import GateResult, check_gates
 from chaos.gameday.gates import ApprovalGate, Gate
 from chaos.gameday.state import Approval, DayRun
 from chaos.gameday.transitions import approve, pass_gates, skip, skip_rest
+from chaos.machines.power.secrets import resolve_secret
 
-_POLL = 10.0  # seconds
+T = TypeVar("T")
+_MAX_BYTES = 10_000_000  # of one answer of Prometheus
+_POLL = 0.05  # wall seconds
+_TICK = 0.1  # seconds of cluster time that may pass in one poll
+_log = logging.getLogger(__name__)
+_PERIOD = 10.0  # seconds
+
+
+@dataclass
+class Deadlines:
+    """Bounds what asks others, in wall time. ``on_wait`` is called while waiting, and may raise to end the wait.
+
+    What has not ended by its deadline is left alone in its thread; the same is not asked again before that ends.
+    """
+
+    clock: Clock
+    on_wait: Callable[[], object] = lambda: None
+    _running: dict[str, threading.Thread] = field(default_factory=dict)
+
+    def within(self, seconds: float, name: str, ask: Callable[[], T]) -> T:
+        """What ``ask`` returns or raises. Raises NodefallError after ``seconds``."""
+        former = self._running.get(name)
+        if former and former.is_alive():
+            raise NodefallError(f"{name}: no answer yet to the last time it was asked")
+        done = threading.Event()
+        outcome = _Outcome()
+        self._running[name] = thread = ContextThread(partial(outcome.run, ask, done), "gate")
+        thread.start()
+        deadline = time.monotonic() + seconds
+        while not done.wait(_POLL):
+            self.on_wait()
+            if time.monotonic() > deadline:
+                raise NodefallError(f"{name}: no answer within {format_duration(seconds)}")
+            self.clock.sleep(_TICK)  # what is asked may itself wait, and a lab's time stands still unless this sleeps
+        return outcome.result()  # type: ignore[no-any-return]
+
+
+@dataclass
+class _Outcome:
+    """What a thread has returned or raised."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    def run(self, ask: Callable[[], object], done: threading.Event) -> None:
+        try:
+            self.value = ask()
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+            self.error = error
+        done.set()
+
+    def result(self) -> Any:
+        if isinstance(self.error, Aborted):  # of what was asked: only ``on_wait`` stops the day
+            raise NodefallError(self.error.message, hint=self.error.hint) from self.error
+        if isinstance(self.error, NodefallError):
+            raise self.error
+        if self.error:  # an unforeseen answer leaves the gate unknown; it must not end the day
+            _log.error("a gate failed", exc_info=self.error)
+            raise NodefallError(f"unexpected {type(self.error).__name__}, see the log") from self.error
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class GateSources:
+    """The context of gates (``GateContext``) on one cluster.
+
+    ``experiments``: those that preflight must not refuse, with unique names. ``is_approved``: by the day's state.
+    ``own_holder``: a holder of the cluster's lock that is this day itself, "" if it holds none.
+    """
+
+    connection: ClusterConnection
+    reports: Path
+    experiments: Sequence[LoadedExperiment]
+    plan_hash: str
+    is_approved: Callable[[Sequence[str]], bool]
+    deadlines: Deadlines
+    own_holder: str = ""
+
+    def within(self, seconds: float, name: str, ask: Callable[[], T]) -> T:
+        return self.deadlines.within(seconds, name, ask)
+
+    def query(self, promql: str) -> Sequence[Series]:
+        client, settings = self._prometheus()
+        check_freshness(client, parse_duration(settings.stale_after))
+        return client.query(promql)
+
+    def alerting_rules(self) -> Sequence[AlertingRule]:
+        client, settings = self._prometheus()
+        check_freshness(client, parse_duration(settings.stale_after))
+        return client.alerting_rules()
+
+    def get(self, url: str, seconds: float, *, with_body: bool) -> Response:
+        return http_request("GET", url, seconds=seconds, with_body=with_body)
+
+    def refusals(self) -> Sequence[str]:
+        request = DoctorRequest(self.connection, self.reports)
+        report = diagnose(self.experiments, request)
+        return [describe(finding) for finding in report.findings if finding.severity is Severity.REFUSAL]
+
+    def lock_holder(self) -> str:
+        record = held_lock(self.connection.kube, lock_namespace(self.connection))
+        return record.holder if record and record.holder != self.own_holder else ""
+
+    def pending_undo(self) -> Sequence[str]:
+        return [str(finding) for finding in read_sources(self.connection, self.reports).findings()]
+
+    def _prometheus(self) -> tuple[PrometheusClient, Prometheus]:
+        settings = self.connection.inventory.prometheus
+        if settings is None:
+            raise NodefallError("no prometheus in the inventory", hint="add prometheus: {url: ...} to the inventory")
+        return make_client(settings, resolve_secret, max_bytes=_MAX_BYTES), settings
 
 
 GateChecker = Callable[[DaySession, Sequence[Gate], DayRun], Sequence[GateResult]]
@@ -69,7 +201,7 @@ def await_gates(session: DaySession, run: DayRun, checker: GateChecker) -> bool:
     _ask_approvals(session, of_day, "")
     _ask_approvals(session, entry.entry.gates, run.key.entry)
     watched = _Gates(session, run, gates, checker, session.now())
-    wait_until(session, Wait(f"the gates of {run.key}", watched.check, _POLL, expected=watched.first_deadline))
+    wait_until(session, Wait(f"the gates of {run.key}", watched.check, _PERIOD, expected=watched.first_deadline))
     if watched.decision == "skip":
         session.note(f"skipping {run.key}: {watched.reason}")
         session.update(lambda state: skip(state, run.key, watched.reason, session.epoch, session.now()))
@@ -92,3 +224,24 @@ def _ask_approvals(session: DaySession, gates: Sequence[Gate], entry: str) -> No
         if person:
             approval = Approval(person, session.now(), plan_hash, entry, session.request.by)
             session.update(partial(approve, approval=approval))
+
+
+class GateEvaluator:
+    """Evaluates gates; what has not answered in time is not asked again before it ends. A GateChecker."""
+
+    def __init__(self) -> None:
+        self._deadlines: Deadlines | None = None
+
+    def __call__(self, session: DaySession, gates: Sequence[Gate], run: DayRun) -> list[GateResult]:
+        """The answers of ``gates`` before ``run``. Raises DayHalted and Interrupted."""
+        deadlines = self._deadlines = self._deadlines or Deadlines(session.connection.clock, session.stop.check)
+        entry = run.key.entry
+        sources = GateSources(
+            connection=session.connection,
+            reports=session.request.reports,
+            experiments=[session.entries[entry].loaded],
+            plan_hash=session.state.plan_hash,
+            is_approved=lambda persons: session.state.is_approved(persons, entry),
+            deadlines=deadlines,
+        )
+        return check_gates(gates, sources)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from chaos.app.day.document import LoadedEntry, LoadedGameDay
 from chaos.app.day.session import DaySession
-from chaos.app.gameday import LoadedEntry, LoadedGameDay
 from chaos.core.errors import NodefallError, UsageError
 from chaos.core.result import RunResult
 from chaos.core.store import day_directory, run_directory

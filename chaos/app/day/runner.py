@@ -7,29 +7,23 @@ from contextlib import contextmanager
 
 from msgspec import structs
 
-from chaos.app.abort_watch import abort_watch
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster, refuse_before_side_effects
-from chaos.app.day.due import is_under_way, refuse_unless_due
+from chaos.app.day.abort_watch import abort_watch
+from chaos.app.day.document import day_permissions, is_under_way, new_state, refuse_unless_due
 from chaos.app.day.entry import DayEntry
 from chaos.app.day.events import notifying, send_begin, send_end, send_entry_end, send_halt
 from chaos.app.day.gates import GateChecker, await_gates
-from chaos.app.day.lock import hold_day_lock
-from chaos.app.day.new_state import new_state
-from chaos.app.day.pause import await_pause, names_of_impaired
-from chaos.app.day.permissions import day_permissions
 from chaos.app.day.report import reporting
-from chaos.app.day.session import DayRequest, DaySession, day_time
-from chaos.app.day.stop import DayHalted, DayStop
-from chaos.app.day.store import DayStore
+from chaos.app.day.session import DayRequest, DaySession
+from chaos.app.day.stop import DayHalted, DayStop, watch_day
+from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
 from chaos.app.day.takeover import recover_runs
-from chaos.app.day.watch import watch_day
-from chaos.app.day.window import await_window
-from chaos.app.interrupts import stop_on_signal
+from chaos.app.day.waits import await_pause, await_window, names_of_impaired
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.cluster.permissions import refuse_missing
 from chaos.core.inventory import Inventory
-from chaos.engine.stop import Interrupted
+from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
+from chaos.engine.stop import Interrupted, stop_on_signal
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe
 from chaos.gameday.state import DayRun, DayState, DayStatus, startable
@@ -44,10 +38,10 @@ def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> 
     """
     with connect_cluster(inventory, seed=request.seed) as connection:
         with refuse_before_side_effects():
-            refuse_missing(connection.kube, day_permissions(request.day, request.registry, connection.inventory))
+            refuse_missing(connection.kube, day_permissions(request.day, connection.inventory))
         name = request.day.document.metadata.name
         with hold_day_lock(connection, name, request.display.note) as lock:
-            store = DayStore(connection.kube, lock_namespace(connection), name, lambda: day_time(connection))
+            store = day_store(connection, name)
             with refuse_before_side_effects():
                 state = _open(request, connection, store, lock)
             session = DaySession(request, connection, store, DayStop(connection.clock), state)
@@ -150,7 +144,7 @@ def _may_begin(session: DaySession, run: DayRun, checker: GateChecker) -> bool:
     """Wait for pause, window and gates, while the abort conditions are judged. Whether the run is to begin now."""
     request = session.request
     with abort_watch(
-        request.day.document.spec.abort, session.connection, request.registry, session.note
+        request.day.document.spec.abort, session.connection, request.day.registry, session.note
     ) as session.violated:
         await_pause(session)
         begins = (

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from chaos.app.confirmation import Confirm
-from chaos.app.connect import ClusterConnection
+from chaos.app.day.document import LoadedEntry, LoadedGameDay
 from chaos.app.day.stop import DayStop
-from chaos.app.day.store import DayStore, existing
-from chaos.app.gameday import LoadedEntry, LoadedGameDay
-from chaos.app.undo import ConfirmEntries
-from chaos.core.clock import SystemClock
+from chaos.app.day.store import DayStore, day_time, existing
+from chaos.app.run.plan import Confirm
+from chaos.app.undo.finish import ConfirmEntries
 from chaos.core.duration import timestamp
 from chaos.core.errors import NodefallError
 from chaos.core.ports import Progress
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.notifier import NoNotifier, Notifier
 from chaos.gameday.outline import planned_moment
@@ -69,7 +66,6 @@ class DayRequest:
     """
 
     day: LoadedGameDay
-    registry: PluginRegistry
     reports: Path
     display: DayDisplay
     confirm: Confirm
@@ -168,12 +164,3 @@ class DaySession:
         """A moment in the zone of the window, and in UTC."""
         planned = planned_moment(moment, self.calendar)
         return planned.utc if planned.local.endswith("+00:00") else f"{planned.local} ({planned.utc})"
-
-
-def day_time(connection: ClusterConnection) -> float:
-    """Now, in cluster time. This machine may have been suspended for days, so its clock is read again."""
-    cluster = connection.inventory.cluster
-    if cluster and cluster.time_source:
-        return connection.clock.now()
-    with closing(SystemClock()) as clock:
-        return clock.now()

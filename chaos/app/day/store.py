@@ -1,16 +1,22 @@
-"""The state of a game day in the cluster: every change is written over exactly the state that it was computed from."""
+"""The lock of a game day, and its state in the cluster: a change is written over the state it was computed from."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
+from chaos.app.wiring.lock import hold_lock
 from chaos.cluster.day_records import DayRecord, read_day, write_day
+from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.core.ports import KubeApi
+from chaos.core.store.process_lock import exclusive_lock
+from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.gameday.state import DayState, DayStatus
 from chaos.gameday.state_json import decode, encode
 from chaos.gameday.transitions import StateConflict, check_epoch, halt
@@ -76,6 +82,20 @@ class DayStore:
         return halt(state, _BY_ANNOTATION, record.halt, self.now())
 
 
+def day_store(connection: ClusterConnection, name: str) -> DayStore:
+    """The state of that game day on a cluster."""
+    return DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
+
+
+def day_time(connection: ClusterConnection) -> float:
+    """Now, in cluster time. This machine may have been suspended for days, so its clock is read again."""
+    cluster = connection.inventory.cluster
+    if cluster and cluster.time_source:
+        return connection.clock.now()
+    with closing(SystemClock()) as clock:
+        return clock.now()
+
+
 def existing(change: Callable[[DayState], DayState], epoch: int | None = None) -> Change:
     """A change of a state that must exist: raises StateConflict if its ConfigMap was deleted.
 
@@ -97,3 +117,22 @@ def existing(change: Callable[[DayState], DayState], epoch: int | None = None) -
 def unless_finished(change: Callable[[DayState], DayState]) -> Change:
     """A change of a state that must exist, and that stays as it is once the day is finished."""
     return existing(lambda state: state if state.status is DayStatus.FINISHED else change(state))
+
+
+@contextmanager
+def hold_day_lock(connection: ClusterConnection, name: str, note: Callable[[str], object]) -> Iterator[ClusterLock]:
+    """Hold the lock of the game day for the block. Raises Refused if another process works on it.
+
+    That of a process that has ended is free at once on its machine; elsewhere this waits until its Lease has expired.
+    """
+    with ExitStack() as stack:
+        try:
+            machine = stack.enter_context(exclusive_lock(f"{cluster_identity(connection)}-{GAME_DAY_PREFIX}{name}"))
+            lease, about = f"{GAME_DAY_PREFIX}{name}", f"game day {name}"
+            lock = stack.enter_context(hold_lock(connection, machine, about, note, wait_for_holder=True, name=lease))
+        except Refused as error:
+            raise Refused(
+                f"game day {name} is being run: {error.message}",
+                hint="nodefall gameday status shows it, nodefall gameday halt stops it",
+            ) from error
+        yield lock

@@ -6,21 +6,20 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from chaos.app.abort_watch import violated_in_run
-from chaos.app.cluster_lock import lock_namespace
+from chaos.app.day.abort_watch import violated_in_run
 from chaos.app.day.session import BY_ABORT_CONDITION, DaySession
-from chaos.app.journal_sources import load_info
-from chaos.app.logs import run_log
-from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.app.remote_undo import import_run
-from chaos.app.undo import UndoRequest, finish_undo
+from chaos.app.undo.finish import UndoRequest, finish_undo
+from chaos.app.undo.pending import guard_pending_undo
+from chaos.app.undo.sources import import_run, load_info
+from chaos.app.wiring.logs import run_log
 from chaos.cluster.journal_mirror import find_replica
 from chaos.core.errors import Exit, NodefallError, UndoPending, UsageError
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.journal import read_entries
 from chaos.core.verdict import Status
-from chaos.engine.run import REMOVED_LAST
+from chaos.engine.connection import lock_namespace
+from chaos.engine.undo import REMOVED_LAST
 from chaos.gameday.state import DayRun, DayState, RunStatus, Verdict
 from chaos.gameday.transitions import halt, recover
 

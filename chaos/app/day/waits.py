@@ -1,4 +1,4 @@
-"""Waiting for something with a reason that is printed and stored, until a deadline or the end of the day's work."""
+"""What a day waits for before a run: the pause after the last one, and its window. Reasons are printed and stored."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from datetime import UTC, datetime
 from functools import partial
 
 from chaos.app.day.session import DaySession
-from chaos.core.duration import format_duration
+from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
-from chaos.gameday.state import Waiting
-from chaos.gameday.transitions import StateConflict, wait_for
+from chaos.core.kube import Node, is_ready
+from chaos.core.ports import KubeApi
+from chaos.engine.lifecycle_taints import taints_of
+from chaos.gameday.document import Pause
+from chaos.gameday.durations import experiment_duration
+from chaos.gameday.state import MAX_IMPAIRED, DayRun, RunStatus, Waiting
+from chaos.gameday.transitions import StateConflict, skip, skip_rest, wait_for
 
 _REMIND_SECONDS = 600.0  # between two lines about the same wait
 _MAX_SLEEP = 60.0  # a machine may have been suspended meanwhile
 _TICK = 1.0  # between two judgements of the abort conditions
 _log = logging.getLogger(__name__)
+_POLL = 5.0  # seconds
+_SHOWN = 3  # nodes in one reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +111,86 @@ def _store(session: DaySession, waiting: Waiting | None) -> None:
         _log.debug("the wait was not stored: %s", error.message)
         with suppress(NodefallError):
             session.stop.check()
+
+
+def await_window(session: DaySession, run: DayRun) -> bool:
+    """Wait until the run fits before the window closes; a run that never does is skipped. Whether it may begin."""
+    entry = session.entries[run.key.entry]
+    seconds = experiment_duration(entry.loaded.experiment).expected
+    fit = session.calendar.next_fit(session.moment(), seconds)
+    if fit is None:
+        why = f"no opening of the window in the next ten years is {format_duration(seconds)} long"
+        session.note(f"skipping {run.key}: {why}")
+        session.update(lambda state: skip(state, run.key, why, session.epoch, session.now()))
+        return False
+    check = partial(_closed, session, seconds)
+    wait_until(session, Wait(f"the window for {run.key}", check, poll=60.0, expected=fit.timestamp()))
+    return True
+
+
+def _closed(session: DaySession, seconds: float) -> str:
+    """Why a run of so many seconds must not begin now, or ""."""
+    calendar, moment = session.calendar, session.moment()
+    if calendar.fits(moment, seconds):
+        return ""
+    if why := calendar.closed_because(moment):
+        return f"it is closed: {why}"
+    closes = calendar.closes(moment)
+    end = session.describe(closes) if closes else ""
+    return f"it closes at {end}, and the run is expected to take {format_duration(seconds)}"
+
+
+def await_pause(session: DaySession) -> None:
+    """Wait for the pause after the last run. Without recovery, the rest of the day is skipped."""
+    previous = _previous(session)
+    if previous is None or previous.ended is None:
+        return
+    pause = session.entries[previous.key.entry].entry.pause or session.request.day.document.spec.pause
+    end = previous.ended + parse_duration(pause.at_least)
+    wait_until(session, Wait("the pause", partial(_remaining, session, pause, end), _POLL, expected=end))
+    if pause.recovery is None:
+        return
+    deadline = session.now() + parse_duration(pause.recovery)
+    what = f"the recovery after {previous.key}"
+    reason = wait_until(session, Wait(what, partial(_unrecovered, session), _POLL, deadline))
+    if reason:
+        why = f"the cluster has not recovered within {pause.recovery} after {previous.key}: {reason}"
+        session.note(f"stopping the day: {why}")
+        session.update(lambda state: skip_rest(state, why, session.epoch, session.now()))
+
+
+def impaired_nodes(kube: KubeApi) -> dict[str, str]:
+    """What is wrong with the nodes that are not as they should be, by name. Raises NodefallError."""
+    return {node.metadata.name: why for node in list_nodes(kube) if (why := impairment(node))}
+
+
+def names_of_impaired(kube: KubeApi) -> tuple[str, ...]:
+    """Names of the nodes that no pause waits for, as they were impaired before the day. Raises NodefallError."""
+    return tuple(sorted(impaired_nodes(kube)))[:MAX_IMPAIRED]
+
+
+def impairment(node: Node) -> str:
+    """What a fault may have left behind on a node: it is not Ready, cordoned or tainted; else ""."""
+    if not is_ready(node):
+        return "is not Ready"
+    if node.spec and node.spec.unschedulable:
+        return "is cordoned"
+    taints = sorted(taints_of(node))
+    return f"has the taint {taints[0]}" if taints else ""
+
+
+def _previous(session: DaySession) -> DayRun | None:
+    """The run that ended last."""
+    done = [each for each in session.state.runs if each.status is RunStatus.DONE and each.ended is not None]
+    return max(done, key=lambda each: each.ended or 0.0, default=None)
+
+
+def _remaining(session: DaySession, pause: Pause, end: float) -> str:
+    return f"at least {pause.at_least} between two runs" if session.now() < end else ""
+
+
+def _unrecovered(session: DaySession) -> str:
+    found = impaired_nodes(session.connection.kube)
+    waiting = [f"{node} {why}" for node, why in sorted(found.items()) if node not in session.state.impaired]
+    more = f" and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
+    return ", ".join(waiting[:_SHOWN]) + more

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.app.discovery.distributions import AKS, EKS, GKE, KIND, OPENSHIFT, distribution_of_node
-from chaos.app.discovery.nodes import ListedNode
-from chaos.app.discovery.providers import provider_of
+from chaos.app.discovery.nodes import AKS, EKS, GKE, KIND, OPENSHIFT, ListedNode, distribution_of_node
+from chaos.app.discovery.power import provider_of
 
 Transport = Literal["ssh", "winrm", "docker", "pod", ""]
 LinuxTransport = Literal["ssh", "pod"]  # those that a person may choose

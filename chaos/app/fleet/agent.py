@@ -31,7 +31,7 @@ class Wanted(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Inspection:
     """A look at a cluster. ``since``: when it was first seen in this phase; both in seconds of uptime.
 
     ``has_created``: whether this process had created a Job before it looked. ``problem``: of what it tried last.
@@ -62,7 +62,7 @@ class Agent:
         self._problem = self._given_up = ""
         self._day, self._permit, self._on_crash = day, permit, on_crash
         self._wanted, self._why = Wanted.WATCH, ""
-        self._snapshot: Snapshot | None = None
+        self._inspection: Inspection | None = None
         self._begun = uptime()
         self._ended, self._woken = threading.Event(), threading.Event()
         self._thread = ContextThread(self._run, f"fleet {member.name}")
@@ -83,7 +83,7 @@ class Agent:
     @property
     def is_waiting(self) -> bool:
         """Whether it has not seen its cluster yet."""
-        return self._snapshot is None
+        return self._inspection is None
 
     def stop(self) -> None:
         """Begin to stop; :meth:`join` waits for it."""
@@ -95,14 +95,16 @@ class Agent:
         self._thread.join(seconds)
 
     @property
-    def snapshot(self) -> Snapshot:
+    def inspection(self) -> Inspection:
         """The last look; unknown if there was none, or it is too old."""
-        snapshot, now = self._snapshot, uptime()
-        if snapshot is not None and now - snapshot.at <= STALE:
-            return snapshot
-        since = self._begun if snapshot is None else snapshot.at
-        why = "it has not answered yet" if snapshot is None else f"it has not answered for {now - snapshot.at:.0f} s"
-        return Snapshot(now, since, Observation(error=why), Assessment(Phase.UNKNOWN, why))
+        inspection, now = self._inspection, uptime()
+        if inspection is not None and now - inspection.at <= STALE:
+            return inspection
+        since = self._begun if inspection is None else inspection.at
+        why = (
+            "it has not answered yet" if inspection is None else f"it has not answered for {now - inspection.at:.0f} s"
+        )
+        return Inspection(now, since, Observation(error=why), Assessment(Phase.UNKNOWN, why))
 
     def _run(self) -> None:
         try:
@@ -120,25 +122,25 @@ class Agent:
         known = (self._has_created, self._problem, self._given_up, self._is_clean)
         observation = self.member.observe(self._day)
         assessment = assess(observation, self._day, self.member.plan_hash)
-        now, before = uptime(), self._snapshot
+        now, before = uptime(), self._inspection
         is_same = before is not None and before.assessment.phase is assessment.phase
         since = before.since if is_same and before else now
-        self._snapshot = Snapshot(now, since, observation, assessment, *known)
+        self._inspection = Inspection(now, since, observation, assessment, *known)
 
     def _reconcile(self) -> None:
         """One attempt; a problem is tried again after the next look."""
-        snapshot = self._snapshot
-        if snapshot is None or snapshot.assessment.phase is Phase.UNKNOWN:
+        inspection = self._inspection
+        if inspection is None or inspection.assessment.phase is Phase.UNKNOWN:
             return
         try:
-            self._change(snapshot)
+            self._change(inspection)
             self._problem = ""
         except NodefallError as error:
             self._problem = error.message
             _log.info("%s: %s: %s", self.member.name, self._wanted, error.message)
 
-    def _change(self, snapshot: Snapshot) -> None:
-        phase = snapshot.assessment.phase
+    def _change(self, inspection: Inspection) -> None:
+        phase = inspection.assessment.phase
         if (
             self._wanted is Wanted.RUN
             and phase in (Phase.IDLE, Phase.STUCK)
@@ -148,8 +150,8 @@ class Agent:
             self._woken.set()  # look at once
         elif self._wanted is Wanted.HALT:
             self.member.halt(_BY, self._why)
-        elif self._wanted is Wanted.CANCEL and phase is Phase.STARTING and snapshot.observation.job:
-            self.member.delete(snapshot.observation.job)
+        elif self._wanted is Wanted.CANCEL and phase is Phase.STARTING and inspection.observation.job:
+            self.member.delete(inspection.observation.job)
             self._given_up = self._why
             self._woken.set()
         elif self._wanted is Wanted.CLEAN and not self._is_clean:

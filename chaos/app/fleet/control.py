@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
-from chaos.app.day.lock import hold_day_lock
-from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore, existing, unless_finished
-from chaos.app.fleet.loading import LoadedFleet
+from msgspec.structs import replace
+
+from chaos.app.day.document import cluster_name, current_time
+from chaos.app.day.report import record_of, store_record
+from chaos.app.day.store import DayStore, day_store, existing, hold_day_lock, unless_finished
+from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
+from chaos.app.wiring.connect import connect_cluster
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.threads import ContextPool
+from chaos.engine.connection import ClusterConnection
 from chaos.gameday.fleet.document import MAX_CLUSTERS
-from chaos.gameday.fleet.observation import Assessment, Observation, assess
+from chaos.gameday.fleet.observation import Assessment, Observation, assess, day_of
 from chaos.gameday.fleet.progress import fleet_day_name
-from chaos.gameday.state import DayState, DayStatus, RunStatus
+from chaos.gameday.state import DayRun, DayState, DayStatus, RunStatus, runs_on
 from chaos.gameday.transitions import end, halt, resume
 
 T = TypeVar("T")
@@ -194,5 +197,46 @@ def _describe_error(act: Callable[[], str]) -> str:
 
 
 def _home_store(fleet: LoadedFleet, home: ClusterConnection) -> DayStore:
-    name = fleet_day_name(fleet.document.metadata.name)
-    return DayStore(home.kube, lock_namespace(home), name, partial(day_time, home))
+    return day_store(home, fleet_day_name(fleet.document.metadata.name))
+
+
+def store_records(
+    fleet: LoadedFleet, state: DayState, seen: Mapping[str, tuple[Assessment, Observation]], reports: Path
+) -> Path:
+    """Write a record for each cluster; the directory of the day. Raises NodefallError, OSError.
+
+    ``state``: that of the fleet. A cluster that could not be read is in the report, with runs that are pending.
+    """
+    directory = reports
+    for cluster in fleet.clusters:
+        assessment, observation = seen[cluster.name]
+        day = day_of(observation, state.day) or _unread(fleet, cluster, state, assessment)
+        record = record_of(fleet.day, cluster.name, day, current_time().timestamp())
+        simulated = bool(cluster.inventory.cluster and cluster.inventory.cluster.simulated)
+        directory = store_record(reports, replace(record, simulated=simulated))
+    return directory
+
+
+def _unread(fleet: LoadedFleet, cluster: LoadedCluster, state: DayState, assessment: Assessment) -> DayState:
+    """The day on a cluster of which there is no state: skipped if the fleet has left it out, else still open."""
+    own = next(run for run in state.runs if run.key.cluster == cluster.name)
+    is_over = own.status is RunStatus.SKIPPED
+    reason = own.reason or f"{assessment.phase}: {assessment.reason}".removesuffix(": ")
+
+    def change(run: DayRun) -> DayRun:
+        if is_over:
+            return replace(run, status=RunStatus.SKIPPED, reason=reason, ended=own.ended)
+        return replace(run, reason=reason)
+
+    day = fleet.day.document
+    names = [entry.name for entry in fleet.day.entries]
+    runs = runs_on(day, names, 0, cluster_name(fleet.day, cluster.path))
+    return replace(
+        state,
+        gameday=day.metadata.name,
+        plan_hash=fleet.day.hash,
+        runs=tuple(map(change, runs)),
+        halts=(),
+        parallel=1,
+        order="by-entry",
+    )

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster, refuse_before_side_effects
-from chaos.app.day.lock import hold_day_lock
-from chaos.app.day.session import day_time
-from chaos.app.day.stop import DayStop
-from chaos.app.day.store import DayStore
-from chaos.app.day.watch import watch_day
+from chaos.app.day.stop import DayStop, watch_day
+from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
 from chaos.app.fleet.agent import Agent, Wanted
-from chaos.app.fleet.checks import check_members
+from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
 from chaos.app.fleet.session import ClusterRow, FleetRequest, FleetSession
 from chaos.app.fleet.steps import clean_ended, step
-from chaos.app.interrupts import stop_on_signal
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.clock import SystemClock
 from chaos.core.clock.uptime import uptime
-from chaos.core.errors import NodefallError, Refused
+from chaos.core.errors import Exit, NodefallError, Refused
+from chaos.core.threads import ContextPool
+from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
+from chaos.engine.stop import stop_on_signal
 from chaos.gameday.fleet.progress import fleet_day_name, new_fleet_state
 from chaos.gameday.opening import open_day
 from chaos.gameday.outcome import describe
@@ -34,6 +32,7 @@ from chaos.gameday.state import DayState, DayStatus
 _TICK = 1.0  # wall seconds
 _CLEAN_SECONDS = 120.0  # for deleting what was applied, after the end
 _JOIN_SECONDS = 5.0
+_MAX_CHECKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def run_fleet(request: FleetRequest) -> FleetEnd:
         home = stack.enter_context(connect_cluster(fleet.home.inventory))
         name = fleet_day_name(fleet.document.metadata.name)
         lock = stack.enter_context(hold_day_lock(home, name, request.display.note))
-        store = DayStore(home.kube, lock_namespace(home), name, lambda: day_time(home))
+        store = day_store(home, name)
         clock = stack.enter_context(closing(SystemClock()))
         with refuse_before_side_effects():
             state = _open(request, home, store, lock, connected)
@@ -145,14 +144,14 @@ def _await_clean(session: FleetSession) -> None:
     """Wait until what was applied is deleted; what is not is named."""
     deadline = uptime() + _CLEAN_SECONDS
     cleaning = [
-        agent for agent in session.agents.values() if agent.wanted is Wanted.CLEAN and not agent.snapshot.is_clean
+        agent for agent in session.agents.values() if agent.wanted is Wanted.CLEAN and not agent.inspection.is_clean
     ]
-    while uptime() < deadline and any(not agent.snapshot.is_clean for agent in cleaning):
+    while uptime() < deadline and any(not agent.inspection.is_clean for agent in cleaning):
         _check(session)
         _pause(session, _TICK / 4)
     for agent in cleaning:
-        if not agent.snapshot.is_clean:
-            why = agent.snapshot.problem or agent.snapshot.assessment.reason
+        if not agent.inspection.is_clean:
+            why = agent.inspection.problem or agent.inspection.assessment.reason
             session.note(f"{agent.member.name}: what was applied is not deleted: {why}")
 
 
@@ -181,3 +180,51 @@ def _pause(session: FleetSession, seconds: float = _TICK) -> None:
     session.stop.clock.sleep(seconds)
     if session.stop.signum is None and not session.stop.loss:
         session.stop.clock.resume()  # a halt has woken it
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """``identity``: what distinguishes the cluster; "" if it could not be checked, because of ``error``."""
+
+    name: str
+    identity: str = ""
+    server: str = ""
+    error: NodefallError | None = None
+
+
+def check_members(fleet: LoadedFleet, note: Callable[[str], object]) -> dict[str, str]:
+    """The servers of the clusters, by name. A cluster that cannot be reached is only noted; it may be, later.
+
+    Raises Refused for the wrong cluster, one that is listed twice, missing rights, or a home that cannot be reached.
+    """
+    with ContextPool(_MAX_CHECKS) as pool:
+        checked = list(pool.map(lambda cluster: _check_member(fleet, cluster), fleet.clusters))
+    problems = [f"{each.name}: {each.error.message}" for each in checked if each.error and _is_final(each, fleet)]
+    names: dict[str, str] = {}
+    problems += [
+        f"{each.name}: it is the same cluster as {names[each.identity]}"
+        for each in checked
+        if each.identity and names.setdefault(each.identity, each.name) != each.name
+    ]
+    if problems:
+        raise Refused("the fleet cannot begin:\n  " + "\n  ".join(problems), hint="nothing was changed")
+    for each in checked:
+        if each.error:
+            note(f"{each.name} cannot be reached: {each.error.message}")
+    return {each.name: each.server for each in checked if each.server}
+
+
+def _check_member(fleet: LoadedFleet, cluster: LoadedCluster) -> _Checked:
+    lease = fleet_day_name(fleet.document.metadata.name) if cluster.name == fleet.home.name else ""
+    with closing(Member(fleet, cluster)) as member:
+        try:
+            identity = member.check(lease)
+            return _Checked(cluster.name, identity, member.connection.kube.server)
+        except NodefallError as error:
+            return _Checked(cluster.name, error=error)
+
+
+def _is_final(checked: _Checked, fleet: LoadedFleet) -> bool:
+    """Whether waiting cannot help."""
+    is_unreachable = checked.error is not None and checked.error.code is Exit.INCONCLUSIVE
+    return not is_unreachable or checked.name == fleet.home.name

@@ -7,12 +7,9 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 
-from chaos.app.cluster_lock import cluster_identity, lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
-from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore, existing, unless_finished
-from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
-from chaos.app.fleet.permissions import cluster_permissions
+from chaos.app.day.store import DayStore, day_store, existing, unless_finished
+from chaos.app.fleet.loading import LoadedCluster, LoadedFleet, cluster_permissions
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.applied_objects import apply_object, delete_labelled
 from chaos.cluster.jobs import create_job, delete_job, list_jobs
 from chaos.cluster.journal_mirror import pending_runs
@@ -21,6 +18,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.job import JobView
 from chaos.core.labels import FLEET_LABEL
+from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_job, fleet_job_name, fleet_objects
 from chaos.gameday.fleet.observation import Observation
 from chaos.gameday.state import DayState, DayStatus, RunStatus
@@ -68,7 +66,7 @@ class Member:
             job, state = self._job(day), self._store().read()
             is_over = state is None or state.status is DayStatus.FINISHED
             is_active = job is not None and job.is_active
-            runs = () if is_over or is_active else pending_runs(self.connection.kube, self._lock_namespace())
+            runs = () if is_over or is_active else pending_runs(self.connection.kube, lock_namespace(self.connection))
             pending = tuple(run.identity.run for run in runs if run.has_pending)
             return Observation(job=job, state=state, pending_undo=pending)
         except NodefallError as error:
@@ -172,8 +170,4 @@ class Member:
         return own or next((job for job in jobs if job.is_active), None)
 
     def _store(self) -> DayStore:
-        connection = self.connection
-        return DayStore(connection.kube, self._lock_namespace(), self._gameday, partial(day_time, connection))
-
-    def _lock_namespace(self) -> str:
-        return lock_namespace(self.connection)
+        return day_store(self.connection, self._gameday)

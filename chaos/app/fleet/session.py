@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from chaos.app.connect import ClusterConnection
-from chaos.app.day.session import day_time
 from chaos.app.day.stop import DayStop
-from chaos.app.day.store import DayStore, existing
+from chaos.app.day.store import DayStore, day_time, existing
 from chaos.app.fleet.agent import Agent
 from chaos.app.fleet.loading import LoadedFleet
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.duration import timestamp
 from chaos.core.errors import Aborted, Refused
-from chaos.core.registry import PluginRegistry
+from chaos.engine.connection import ClusterConnection
 from chaos.gameday.fleet.observation import Assessment, Observation
 from chaos.gameday.state import DayRun, DayState
 
@@ -57,7 +55,6 @@ class FleetRequest:
     """
 
     fleet: LoadedFleet
-    registry: PluginRegistry
     reports: Path
     display: FleetDisplay
     confirm: ConfirmFleet
@@ -90,8 +87,8 @@ class FleetSession:
         """All clusters, in the order of the document."""
         found = []
         for run in self.state.runs:
-            snapshot = self.agents[run.key.cluster].snapshot
-            found.append(ClusterRow(run.key.cluster, run, snapshot.assessment, snapshot.observation))
+            inspection = self.agents[run.key.cluster].inspection
+            found.append(ClusterRow(run.key.cluster, run, inspection.assessment, inspection.observation))
         return found
 
     def now(self) -> float:

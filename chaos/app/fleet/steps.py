@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from chaos.app.fleet.agent import Agent, Snapshot, Wanted
+from chaos.app.fleet.agent import Agent, Inspection, Wanted
 from chaos.app.fleet.session import FleetSession
 from chaos.core.clock.uptime import uptime
 from chaos.core.duration import parse_duration
@@ -38,7 +38,7 @@ def clean_ended(session: FleetSession) -> None:
     """Delete what was applied in clusters that are over: a former process may have died before it did."""
     for run in session.state.runs:
         agent = session.agents[run.key.cluster]
-        if not run.is_open and agent.snapshot.assessment.phase in _AT_REST:
+        if not run.is_open and agent.inspection.assessment.phase in _AT_REST:
             _clean(session, agent)
 
 
@@ -49,48 +49,48 @@ def may_begin(session: FleetSession) -> bool:
     if session.request.fleet.document.spec.on_violated == "continue":
         return True
     return not any(
-        run.status is RunStatus.RUNNING and _is_stuck(session.agents[run.key.cluster].snapshot)
+        run.status is RunStatus.RUNNING and _is_stuck(session.agents[run.key.cluster].inspection)
         for run in session.state.runs
     )
 
 
 def _follow(session: FleetSession, run: DayRun, agent: Agent) -> None:
     """A cluster whose Job was created, or is about to be."""
-    snapshot = agent.snapshot
-    phase, reason = snapshot.assessment.phase, snapshot.assessment.reason
-    state = day_of(snapshot.observation, session.state.day)
+    inspection = agent.inspection
+    phase, reason = inspection.assessment.phase, inspection.assessment.reason
+    state = day_of(inspection.observation, session.state.day)
     if phase is Phase.FINISHED and state is not None:
         _end(session, run, verdict_of(state), describe(state))
     elif session.state.halt:
-        _halt(session, agent, snapshot)
+        _halt(session, agent, inspection)
     elif phase is Phase.HALTED:
         _end(session, run, "interrupted", reason)
-    elif why := _why_left_out(session, snapshot):
+    elif why := _why_left_out(session, inspection):
         _leave_out(session, run, why)
-    elif phase is Phase.STARTING and _lasts(session, snapshot):
+    elif phase is Phase.STARTING and _lasts(session, inspection):
         agent.want(Wanted.CANCEL, f"its pod has not begun within {_patience(session)}: {reason}".removesuffix(": "))
     else:
         agent.want(Wanted.RUN)
 
 
-def _halt(session: FleetSession, agent: Agent, snapshot: Snapshot) -> None:
+def _halt(session: FleetSession, agent: Agent, inspection: Inspection) -> None:
     """What is under test is undone; what was applied is deleted then, as going on applies it again."""
-    if snapshot.assessment.phase in _AT_REST:
+    if inspection.assessment.phase in _AT_REST:
         _clean(session, agent)
     elif session.state.halt:
         agent.want(Wanted.HALT, session.state.halt.reason or f"the fleet was halted by {session.state.halt.by}")
 
 
-def _why_left_out(session: FleetSession, snapshot: Snapshot) -> str:
+def _why_left_out(session: FleetSession, inspection: Inspection) -> str:
     """Why nothing was run on a cluster, and nothing will be; "" if that is not so."""
-    phase, reason = snapshot.assessment.phase, snapshot.assessment.reason
+    phase, reason = inspection.assessment.phase, inspection.assessment.reason
     if phase in (Phase.FOREIGN, Phase.REFUSED):
         return reason
     if phase is not Phase.IDLE:
         return ""
-    if snapshot.given_up or snapshot.has_created:
-        return snapshot.given_up or "its Job was deleted before the day began"
-    return snapshot.problem if _lasts(session, snapshot) else ""
+    if inspection.given_up or inspection.has_created:
+        return inspection.given_up or "its Job was deleted before the day began"
+    return inspection.problem if _lasts(session, inspection) else ""
 
 
 def _end(session: FleetSession, run: DayRun, verdict: Verdict, reason: str) -> None:
@@ -132,7 +132,7 @@ def _stop_after_violation(session: FleetSession) -> None:
 
 def _violation(session: FleetSession) -> str:
     for run in session.state.runs:
-        state = day_of(session.agents[run.key.cluster].snapshot.observation, session.state.day)
+        state = day_of(session.agents[run.key.cluster].inspection.observation, session.state.day)
         if state is not None and run.status in (RunStatus.RUNNING, RunStatus.DONE):
             violated = next((str(each.key) for each in state.runs if each.verdict == "violated"), "")
             if violated:
@@ -144,10 +144,10 @@ def _begin(session: FleetSession) -> None:
     """Begin on as many clusters as are free: stored first, so that no other process takes the same places."""
     for key in startable(session.state):
         agent = session.agents[key.cluster]
-        phase, reason = agent.snapshot.assessment.phase, agent.snapshot.assessment.reason
+        phase, reason = agent.inspection.assessment.phase, agent.inspection.assessment.reason
         run = find_run(session.state, key)
         if phase is Phase.UNKNOWN:
-            if _lasts(session, agent.snapshot):
+            if _lasts(session, agent.inspection):
                 _leave_out(session, run, f"unknown: it cannot be read: {reason}")
         elif phase is Phase.FOREIGN:
             _leave_out(session, run, reason)
@@ -167,22 +167,22 @@ def _begin_run(state: DayState, key: RunKey, job: str, epoch: int, now: float) -
 
 
 def _is_awaited(session: FleetSession, run: DayRun) -> bool:
-    snapshot = session.agents[run.key.cluster].snapshot
-    phase = snapshot.assessment.phase
+    inspection = session.agents[run.key.cluster].inspection
+    phase = inspection.assessment.phase
     if phase is Phase.UNKNOWN:
-        return not _lasts(session, snapshot)
+        return not _lasts(session, inspection)
     if session.state.halt:
         return phase in (Phase.STARTING, Phase.RUNNING)
-    return not _is_stuck(snapshot) and not (phase is Phase.STUCK and _lasts(session, snapshot))
+    return not _is_stuck(inspection) and not (phase is Phase.STUCK and _lasts(session, inspection))
 
 
-def _is_stuck(snapshot: Snapshot) -> bool:
+def _is_stuck(inspection: Inspection) -> bool:
     """Whether this process can do no more for a cluster whose day is not over."""
-    return snapshot.assessment.phase is Phase.STUCK and (snapshot.has_created or bool(snapshot.given_up))
+    return inspection.assessment.phase is Phase.STUCK and (inspection.has_created or bool(inspection.given_up))
 
 
-def _lasts(session: FleetSession, snapshot: Snapshot) -> bool:
-    return uptime() - snapshot.since >= parse_duration(_patience(session))
+def _lasts(session: FleetSession, inspection: Inspection) -> bool:
+    return uptime() - inspection.since >= parse_duration(_patience(session))
 
 
 def _patience(session: FleetSession) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from chaos.app.connect import ClusterConnection
 from chaos.app.snapshot.notes import Notes
 from chaos.cluster.snapshot.machine_fields import FACTS, KUBELET
 from chaos.cluster.snapshot.projection import Convert, Projector
@@ -16,6 +15,7 @@ from chaos.cluster.snapshot.trees import Leaf
 from chaos.core.errors import NodefallError
 from chaos.core.kube import Node, operating_system
 from chaos.core.store.snapshot_file import SnapshotFile
+from chaos.engine.connection import ClusterConnection
 from chaos.engine.inspection import fetch_configz
 from chaos.machines.concurrency import run_concurrently
 

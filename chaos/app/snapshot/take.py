@@ -8,18 +8,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from chaos import __version__
-from chaos.app.connect import ClusterConnection
 from chaos.app.snapshot.machines import MachineCollector
 from chaos.app.snapshot.notes import Notes
 from chaos.app.snapshot.objects import ObjectCollector
 from chaos.cluster.snapshot.anonymize import Anonymizer
 from chaos.cluster.snapshot.document import FORMAT, Header
+from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED
 from chaos.cluster.snapshot.measure import Measurements
 from chaos.cluster.snapshot.projection import Convert, Projector, plain_conversions
 from chaos.cluster.snapshot.trees import KEEP, NAME, Leaf, Tree
+from chaos.core.permission import Permission, permission_for_request
 from chaos.core.store.snapshot_file import SnapshotFile
+from chaos.engine.connection import ClusterConnection
 from chaos.lab.facade import nearest_version
 
 HOSTS_PER_IMAGE = 3
@@ -91,3 +94,12 @@ def _note_version(version: str, notes: Notes) -> None:
     if found is None or not simulated.startswith(found[0]):
         shown = found[0] if found else "of unknown form"
         notes.add(f"Kubernetes {shown}", f"the lab behaves as {simulated}")
+
+
+def snapshot_permissions(allow_node_proxy: bool) -> list[Permission]:
+    """To list all kinds, and to read the configuration of kubelets. ``allow_node_proxy``: as of the inventory."""
+    paths = [EVENTS, *(kind.path for kind in KINDS.values()), *UNMODELLED]
+    lists = [replace(permission_for_request("GET", path), verb="list") for path in paths]
+    nodes = ["nodes", "nodes/configz", *(["nodes/proxy"] if allow_node_proxy else [])]  # nodes: addresses of hosts
+    reads = [Permission("", name, "get") for name in nodes]
+    return sorted([*lists, *reads, Permission("", "namespaces", "get", "", "kube-system")])

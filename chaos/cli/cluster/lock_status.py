@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster, inventory_path
-from chaos.app.pending_undo import describe_pending
+from chaos.app.undo.pending import describe_pending
+from chaos.app.wiring.connect import connect_cluster, inventory_path
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.cluster.journal_mirror import pending_runs
@@ -22,6 +21,7 @@ from chaos.core.errors import Exit, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
 from chaos.documents.inventory import load_inventory
+from chaos.engine.connection import ClusterConnection, lock_namespace
 
 _POLL_INTERVAL = 1.0
 

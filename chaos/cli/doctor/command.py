@@ -33,7 +33,7 @@ def command(
 
     Exit code 0: no experiment is refused; 2: some are refused on some nodes; 4: all are refused on all nodes.
     """
-    from chaos.app.connect import inventory_path
+    from chaos.app.wiring.connect import inventory_path
     from chaos.cli.doctor.run import echo_report, run_doctor
     from chaos.documents.inventory import load_inventory
 

@@ -11,29 +11,28 @@ from typing import Any
 import click
 import msgspec
 
-from chaos.app.connect import connect_cluster, refuse_before_side_effects
 from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose, load_bundled
-from chaos.app.load import load
-from chaos.app.registry import load_registry
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.bundled import bundled_path
 from chaos.cli.doctor.doctor_text import render
 from chaos.core.inventory import Inventory
+from chaos.engine.connection import refuse_before_side_effects
+from chaos.engine.load import load
 
 
 def run_doctor(read_inventory: Callable[[], Inventory], experiments: tuple[Path, ...], reports: Path) -> Report:
     """The report about ``experiments``, by default the bundled ones. Raises NodefallError."""
-    registry = load_registry()
     unloadable: dict[str, str] = {}
     if experiments:
-        loaded = [load(path, registry) for path in experiments]
+        loaded = [load(path) for path in experiments]
     else:
-        loaded, unloadable = load_bundled(sorted(bundled_path("experiments").glob("*.yaml")), registry)
+        loaded, unloadable = load_bundled(sorted(bundled_path("experiments").glob("*.yaml")))
     check_names(loaded)
     inventory = read_inventory()
     with refuse_before_side_effects(), connect_cluster(inventory) as connection, connection.clock.participant():
         progress = _Counter()
         request = DoctorRequest(
-            connection, registry, reports, bundled=not experiments, on_host_inspected=progress, unloadable=unloadable
+            connection, reports, bundled=not experiments, on_host_inspected=progress, unloadable=unloadable
         )
         report = diagnose(loaded, request)
         progress.end()

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import connect_cluster
-from chaos.app.day.new_state import new_state
-from chaos.app.day.pause import names_of_impaired
-from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore
-from chaos.app.gameday import LoadedGameDay, approvers, cluster_name, load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import LoadedGameDay, approvers, cluster_name, load_game_day, new_state
+from chaos.app.day.store import day_store
+from chaos.app.day.waits import names_of_impaired
+from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.run_impl import check_id, day_inventory, who
 from chaos.cli.output import echo
@@ -38,7 +33,7 @@ class ApproveOptions:
 def approve(options: ApproveOptions) -> int:
     """Store the approval; the exit code. Raises Refused if the plan is another one."""
     check_id(options.id)
-    day = load_game_day(options.gameday, load_registry())
+    day = load_game_day(options.gameday)
     if options.plan_hash and not day.hash.startswith(options.plan_hash):
         raise Refused(
             f"not approved: the plan of {options.gameday} is {day.hash[:12]}, not {options.plan_hash[:12]}",
@@ -48,7 +43,7 @@ def approve(options: ApproveOptions) -> int:
     path = day_inventory(day, options.inventory)
     with connect_cluster(load_cluster_inventory(str(path))) as connection:
         name, cluster = day.document.metadata.name, cluster_name(day, path)
-        store = DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
+        store = day_store(connection, name)
         fresh = new_state(day, cluster, options.id, None, store.now(), names_of_impaired(connection.kube))
         approval = Approval(options.by, store.now(), day.hash, options.entry, who())
         state = store.update(lambda stored: approve_day(stored, fresh, approval, is_named=bool(options.id)))

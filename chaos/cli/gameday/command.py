@@ -229,8 +229,8 @@ def approve(
 
     Exit code 0: approved; 4: it is the approval of another plan.
     """
-    from chaos.app.connect import login
     from chaos.cli.gameday.approve_impl import ApproveOptions, approve
+    from chaos.engine.connection import login
 
     if bool(entry) == whole:
         raise UsageError("give --day or --entry NAME")

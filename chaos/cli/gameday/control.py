@@ -10,23 +10,22 @@ from pathlib import Path
 
 import click
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
-from chaos.app.day.session import day_time
-from chaos.app.day.store import DayStore, existing, unless_finished
-from chaos.app.pending_undo import describe_pending
+from chaos.app.day.store import DayStore, day_store, existing, unless_finished
+from chaos.app.undo.pending import describe_pending
+from chaos.app.wiring.connect import connect_cluster
+from chaos.app.wiring.lock import held_lock
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.day_text import render, to_document, to_json
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.cluster.day_records import list_days
 from chaos.cluster.journal_mirror import pending_runs
-from chaos.cluster.lease_api import read_lock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
 from chaos.documents.tree import ScalarNode, child_of
+from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.gameday.outcome import describe, exit_code
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
@@ -129,7 +128,7 @@ def _days(connection: ClusterConnection, gameday: str | None) -> Iterator[tuple[
         known = ", ".join(record.name for record in list_days(connection.kube, namespace)) or "none"
         raise UsageError(f"no game day {name!r} on this cluster", hint=f"there are: {known}")
     for record in records:
-        store = DayStore(connection.kube, namespace, record.name, partial(day_time, connection))
+        store = day_store(connection, record.name)
         try:
             state = store.read()
         except NodefallError as error:
@@ -157,9 +156,7 @@ def _wait_for_end(store: DayStore, seconds: float) -> bool:
 
 def _is_active(store: DayStore) -> bool:
     """Whether a process works on the day, by its lock."""
-    record = read_lock(store.kube, store.namespace, f"{GAME_DAY_PREFIX}{store.name}")
-    with closing(SystemClock()) as clock:
-        return bool(record and record.holder and record.is_recent(clock.now()))
+    return held_lock(store.kube, store.namespace, f"{GAME_DAY_PREFIX}{store.name}") is not None
 
 
 def _describe_holder(store: DayStore, state: DayState) -> str:

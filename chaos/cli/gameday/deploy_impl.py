@@ -11,8 +11,7 @@ import click
 
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
-from chaos.app.gameday import LoadedGameDay, load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import LoadedGameDay, load_game_day
 from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import day_inventory
 from chaos.core.errors import Exit, UsageError
@@ -45,12 +44,11 @@ class Options:
 def deploy(options: Options) -> int:
     """Print what was asked for on stdout, and what is left to do on stderr. Raises NodefallError."""
     _check(options)
-    registry = load_registry()
-    day = load_game_day(options.gameday, registry)
+    day = load_game_day(options.gameday)
     path = day_inventory(day, options.inventory)
     storage = Storage(options.size, options.storage_class, options.s3)
     wanted = DeployOptions(options.namespace, options.image, storage, options.secret)
-    deployment, sources = deployment_of(day, path, registry, wanted)
+    deployment, sources = deployment_of(day, path, wanted)
     click.echo(dump([helm_values(deployment)] if options.form == "helm" else manifests(deployment)), nl=False)
     for line in _notes(deployment, sources):
         click.echo(line, err=True)

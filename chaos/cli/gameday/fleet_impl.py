@@ -8,12 +8,18 @@ from pathlib import Path
 import click
 
 from chaos.app.day.report import write_reports
-from chaos.app.fleet.control import FleetHalt, FleetView, halt_fleet, pending_undo, resume_fleet, view_fleet
+from chaos.app.fleet.control import (
+    FleetHalt,
+    FleetView,
+    halt_fleet,
+    pending_undo,
+    resume_fleet,
+    store_records,
+    view_fleet,
+)
 from chaos.app.fleet.coordinator import run_fleet
 from chaos.app.fleet.loading import LoadedFleet, load_fleet
-from chaos.app.fleet.report import store_records
 from chaos.app.fleet.session import FleetRequest
-from chaos.app.registry import load_registry
 from chaos.cli.gameday.control import HaltOptions
 from chaos.cli.gameday.day_text import to_json
 from chaos.cli.gameday.fleet_display import FleetDisplay
@@ -47,11 +53,10 @@ class FleetOptions:
 def run_and_show(options: FleetOptions) -> int:
     """Run the fleet, print how it ended, and return the exit code. Raises NodefallError."""
     check_id(options.id)
-    registry = load_registry()
-    fleet = load_fleet(options.fleet, registry)
+    fleet = load_fleet(options.fleet)
     _warn(fleet)
     with FleetDisplay(force_plain=options.plain or is_verbose(), yes=options.yes) as display:
-        request = FleetRequest(fleet, registry, options.reports, display, display.confirm, options.id, options.keep)
+        request = FleetRequest(fleet, options.reports, display, display.confirm, options.id, options.keep)
         try:
             ended = run_fleet(request)
         except Interrupted as error:
@@ -65,14 +70,14 @@ def run_and_show(options: FleetOptions) -> int:
 
 def show_status(path: Path, *, as_json: bool) -> int:
     """Print the fleet; the exit code."""
-    state, seen = _begun(load_fleet(path, load_registry()))
+    state, seen = _begun(load_fleet(path))
     return _print(state, seen, as_json=as_json)
 
 
 def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
     """Halt the fleet in all clusters at once, and wait for the undo of what runs; the exit code."""
     seconds = seconds_of("--wait", options.wait)
-    fleet = load_fleet(path, load_registry())
+    fleet = load_fleet(path)
     wanted = FleetHalt(options.by, options.reason, seconds, options.for_good, keep)
     problems = halt_fleet(fleet, wanted, lambda text: echo(printable(text), err=True))
     if pending_undo(fleet):
@@ -82,7 +87,7 @@ def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
 
 def resume_all(path: Path, by: str, reason: str) -> int:
     """Let a halted fleet go on; the exit code."""
-    fleet = load_fleet(path, load_registry())
+    fleet = load_fleet(path)
     problems = resume_fleet(fleet, by, reason, lambda text: echo(printable(text), err=True))
     for name, why in problems.items():
         echo(printable(f"error: {name} is not resumed: {why}"), err=True)
@@ -95,7 +100,7 @@ def resume_all(path: Path, by: str, reason: str) -> int:
 
 def gather_report(path: Path, reports: Path) -> tuple[Path, int]:
     """Read all clusters and write their records; the directory of the day, and the exit code. Raises NodefallError."""
-    fleet = load_fleet(path, load_registry())
+    fleet = load_fleet(path)
     state, seen = _begun(fleet)
     return store_records(fleet, state, seen, reports), _exit_code(state, seen)
 

@@ -46,16 +46,14 @@ def plan(
 
     Exit code: 0 planned; 4 some run is refused; 64 bad input or usage.
     """
-    from chaos.app.gameday import current_time, load_game_day, new_seed, outline, plan_runs
-    from chaos.app.registry import load_registry
+    from chaos.app.day.document import current_time, load_game_day, new_seed, outline, plan_runs
     from chaos.cli.gameday.plan_text import render_outline, render_run, to_json
 
-    registry = load_registry()
     moment = _parse_moment(at) if at else current_time()
-    day = load_game_day(gameday, registry)
+    day = load_game_day(gameday)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=day.zone)
-    shown = outline(day, registry, moment, count, new_seed() if seed is None else seed)
-    runs = plan_runs(day, inventory, registry, shown.seed, reports) if inventory else iter(())
+    shown = outline(day, moment, count, new_seed() if seed is None else seed)
+    runs = plan_runs(day, inventory, shown.seed, reports) if inventory else iter(())
     if as_json:
         planned = list(runs)
         click.echo(to_json(shown, planned if inventory else None))

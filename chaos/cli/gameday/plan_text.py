@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from chaos.app.gameday import PlannedRun
+from chaos.app.day.document import PlannedRun
 from chaos.cli.plan import plan_lines
 from chaos.core.duration import format_duration
 from chaos.gameday.outline import Outline, OutlineEntry, PlannedMoment, PlannedOpening

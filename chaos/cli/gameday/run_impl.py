@@ -9,12 +9,11 @@ from pathlib import Path
 
 import click
 
-from chaos.app.connect import ENV_INVENTORY, inventory_path, login
-from chaos.app.day.gate_context import GateEvaluator
+from chaos.app.day.document import LoadedGameDay, cluster_name, load_game_day, only_inventory
+from chaos.app.day.gates import GateEvaluator
 from chaos.app.day.runner import run_day
 from chaos.app.day.session import DayRequest
-from chaos.app.gameday import LoadedGameDay, cluster_name, load_game_day, only_inventory
-from chaos.app.registry import load_registry
+from chaos.app.wiring.connect import ENV_INVENTORY, inventory_path
 from chaos.cli.gameday.day_text import render, to_document, to_json
 from chaos.cli.gameday.terminal import DayTerminal
 from chaos.cli.log_options import is_verbose
@@ -22,6 +21,7 @@ from chaos.cli.output import echo
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.core.errors import UsageError
 from chaos.documents.inventory import load_inventory
+from chaos.engine.connection import login
 from chaos.engine.stop import Interrupted
 from chaos.gameday.outcome import exit_code
 from chaos.gameday.state import DAY_NAME
@@ -45,9 +45,8 @@ class DayOptions:
 def run_and_report(options: DayOptions) -> int:
     """Run the day, print how it ended, and return the exit code. Raises NodefallError."""
     tune_gc()
-    registry = load_registry()
     check_id(options.id)
-    day = load_game_day(options.gameday, registry)
+    day = load_game_day(options.gameday)
     path = day_inventory(day, options.inventory)
     inventory = load_inventory(path)
     terminal = DayTerminal(force_plain=options.plain or is_verbose(), yes=options.yes)
@@ -55,7 +54,6 @@ def run_and_report(options: DayOptions) -> int:
         terminal.note("starting the lab, a simulated cluster")
     request = DayRequest(
         day=day,
-        registry=registry,
         reports=options.reports,
         display=terminal,
         confirm=terminal.confirm,

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 
 import click
 
-from chaos.app.confirmation import ClusterInfo
-from chaos.app.interrupts import stop_on_signal
-from chaos.app.replica_entries import ResolvedReplica
+from chaos.app.run.plan import ClusterInfo
+from chaos.app.undo.replica_entries import ResolvedReplica
 from chaos.cli.output import echo_progress
 from chaos.cli.run.confirm import ask
 from chaos.cli.run.progress import BestEffortProgress, make_progress
@@ -18,7 +17,7 @@ from chaos.cli.undo.confirm import confirm_entries
 from chaos.cluster.replica import PendingRun
 from chaos.core.plan import Plan
 from chaos.core.text import escape_for_encoding, printable
-from chaos.engine.stop import Interrupted
+from chaos.engine.stop import Interrupted, stop_on_signal
 
 
 class DayTerminal:

@@ -13,22 +13,20 @@ import click
 import msgspec
 
 from chaos import __version__
-from chaos.app.connect import login, refuse_before_side_effects
 from chaos.app.discovery.entries import to_document
 from chaos.app.discovery.machines import LinuxTransport
 from chaos.app.discovery.proposal import Choices, ClusterFacts, Proposal, propose
-from chaos.app.init.host_keys import HostKey, known_hosts_path, known_hosts_text, read_host_keys
-from chaos.app.init.kubeconfig import context_names, default_kubeconfig, inventory_name, written_path
-from chaos.app.init.read import read_cluster
-from chaos.app.init.render import render
+from chaos.app.init.cluster import context_names, default_kubeconfig, inventory_name, read_cluster, written_path
+from chaos.app.init.files import HostKey, known_hosts_path, known_hosts_text, read_host_keys, render
 from chaos.cli.doctor.run import echo_report, report_document, run_doctor
 from chaos.cli.init import questions
 from chaos.cli.output import echo, write_trusted
 from chaos.cluster.client import connect
-from chaos.core.driver import power_drivers
 from chaos.core.errors import UsageError
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
+from chaos.engine.connection import login, refuse_before_side_effects
 from chaos.machines.transports.settings import LocalUser
 
 

@@ -10,10 +10,9 @@ import click
 from pydantic import ValidationError
 
 from chaos.app.discovery.machines import LinuxTransport
-from chaos.app.discovery.power import PowerChoice
-from chaos.app.discovery.providers import Kinds
-from chaos.app.init.host_keys import HostKey
-from chaos.app.init.kubeconfig import written_path
+from chaos.app.discovery.power import Kinds, PowerChoice
+from chaos.app.init.cluster import written_path
+from chaos.app.init.files import HostKey
 from chaos.cli.output import echo
 from chaos.core.text import align_columns, printable
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.app.connect import refuse_before_side_effects
-from chaos.app.init.kubeconfig import context_names
+from chaos.app.init.cluster import context_names
 from chaos.cli.bundled import bundled_path
 from chaos.cli.kind.failure import NAME_CONFLICT, RETAIN_HINT, down_command, explained, keep_hint
 from chaos.cli.kind.host_limits import host_warnings
@@ -24,6 +23,7 @@ from chaos.cluster.cluster_info import cluster_uid
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.documents.yaml_dump import dump
+from chaos.engine.connection import refuse_before_side_effects
 
 HEADER = "# Written by nodefall kind up"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from chaos.app.registry import load_registry
 from chaos.cli.new.faults import suggestions
 from chaos.cli.new.questions import ask
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
@@ -21,7 +20,7 @@ from chaos.cli.output import echo, write_trusted
 from chaos.cli.schema import schema_text
 from chaos.core.document import NAME
 from chaos.core.errors import UsageError
-from chaos.core.registry import PluginRegistry
+from chaos.engine.registry import load_registry
 
 _SCHEMA = "nodefall.schema.json"
 _MAX_NAME = 63  # characters, as of a label's value
@@ -55,10 +54,9 @@ def create(options: NewOptions) -> None:
 
     Raises UsageError for unknown names, options that exclude each other, and files that exist.
     """
-    registry = load_registry()
-    _check(options, registry)
+    _check(options)
     if not options.actions:
-        options = _complete_by_answers(options, registry)
+        options = _complete_by_answers(options)
     expectations = options.expectations or suggestions(options.actions[0])
     file = options.file or Path(f"{options.actions[0]}.yaml")
     name = _name(file)
@@ -73,12 +71,12 @@ def create(options: NewOptions) -> None:
         title=" ".join(options.title.split()),
         schema=_SCHEMA,
     )
-    texts = {file: skeleton(request, registry)} | ({sample: SAMPLE_WORKLOAD} if sample else {})
+    texts = {file: skeleton(request)} | ({sample: SAMPLE_WORKLOAD} if sample else {})
     _write(file.with_name(_SCHEMA), texts, options.force)
     _say_next(file)
 
 
-def _check(options: NewOptions, registry: PluginRegistry) -> None:
+def _check(options: NewOptions) -> None:
     if options.workload and options.namespace:
         raise UsageError(
             "--workload and --namespace exclude each other", hint="a workload has a namespace made for the run"
@@ -89,6 +87,7 @@ def _check(options: NewOptions, registry: PluginRegistry) -> None:
         raise UsageError(
             f"--workload: no file {options.workload}", hint="give a manifest, or leave it out for a sample"
         )
+    registry = load_registry()
     _check_names("action", options.actions, registry.actions)
     _check_names("expect", options.expectations, registry.assertions)
     if not options.actions and not _on_terminal():
@@ -107,10 +106,10 @@ def _check_names(option: str, names: Iterable[str], known: Mapping[str, Any]) ->
             raise UsageError(f"--{option}: unknown name {name!r}", hint=hint)
 
 
-def _complete_by_answers(options: NewOptions, registry: PluginRegistry) -> NewOptions:
+def _complete_by_answers(options: NewOptions) -> NewOptions:
     """The options completed by a person's answers."""
     with_workload = options.workload is None and options.namespace is None
-    answers = ask(registry, expects=not options.expectations, workload=with_workload)
+    answers = ask(expects=not options.expectations, workload=with_workload)
     return NewOptions(
         options.file,
         (answers.action,),

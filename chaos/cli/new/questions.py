@@ -13,7 +13,7 @@ import click
 
 from chaos.cli.new.faults import MENU, expectation_keys, suggestions
 from chaos.core.document import NAME
-from chaos.core.registry import PluginRegistry
+from chaos.engine.registry import load_registry
 
 _SAMPLE = "sample"
 
@@ -28,8 +28,9 @@ class Answers:
     namespace: str | None = None
 
 
-def ask(registry: PluginRegistry, *, expects: bool, workload: bool) -> Answers:
+def ask(*, expects: bool, workload: bool) -> Answers:
     """Ask on the terminal; an answer that is not understood is asked for again. Raises click.Abort at its end."""
+    registry = load_registry()
     faults = [(name, text) for name, text in MENU.items() if name in registry.actions]
     _menu("What fails?", faults)
     action = _prompt(
@@ -38,7 +39,7 @@ def ask(registry: PluginRegistry, *, expects: bool, workload: bool) -> Answers:
     expectations: tuple[str, ...] = ()
     if expects:
         likely = suggestions(action)
-        _menu("What must hold?", [(name, _question(action, name, registry)) for name in likely])
+        _menu("What must hold?", [(name, _question(action, name)) for name in likely])
         default = ",".join(str(number) for number, _ in enumerate(likely, 1))
         hint = "numbers, or names of nodefall list assertions, with commas"
         expectations = _prompt(hint, default, _some_of(likely, registry.assertions))
@@ -56,8 +57,8 @@ def _menu(title: str, rows: Sequence[tuple[str, str]]) -> None:
         click.echo(f"  {number:>2}  {name:<{width}}  {text}", err=True)
 
 
-def _question(action: str, assertion: str, registry: PluginRegistry) -> str:
-    return str(expectation_keys(action, assertion).get("name") or registry.assertions[assertion].summary)
+def _question(action: str, assertion: str) -> str:
+    return str(expectation_keys(action, assertion).get("name") or load_registry().assertions[assertion].summary)
 
 
 def _prompt(text: str, default: str, parse: Callable[[str], Any]) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 from chaos.cli.new.faults import BEFORE, LATER, STEP_PARAMS, expectation_keys
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.experiment import OPERATORS, parse_moment
-from chaos.core.registry import PluginRegistry
 from chaos.documents.flow import flow, parse_flow
+from chaos.engine.registry import load_registry
 
 WORKLOAD = "workload"  # in parameters, the namespace of the experiment's workload
 _DEFAULT_WITHIN = "2m"
@@ -74,11 +74,11 @@ class _Step:
         return str(self.keys["name"])
 
 
-def skeleton(request: Request, registry: PluginRegistry) -> str:
+def skeleton(request: Request) -> str:
     """The experiment as YAML with comments. Raises KeyError for an action or assertion that does not exist."""
-    steps = list(_steps(request, registry))
+    steps = list(_steps(request))
     fault = next(step for step in steps if step.action.name == request.actions[0])
-    hypotheses = [_hypothesis(request, registry, name, fault.name) for name in dict.fromkeys(request.expectations)]
+    hypotheses = [_hypothesis(request, name, fault.name) for name in dict.fromkeys(request.expectations)]
     title = request.title or f"{', '.join(request.actions)}: {', '.join(dict.fromkeys(request.expectations))}"
     blocks = (
         _head(request, title),
@@ -88,13 +88,13 @@ def skeleton(request: Request, registry: PluginRegistry) -> str:
         _measured(hypotheses),
         _steady_state(request),
         _method(steps),
-        _expectations(request, registry, hypotheses),
+        _expectations(request, hypotheses),
         _safety(),
     )
     return "\n".join(line for block in blocks for line in block) + "\n"
 
 
-def _steps(request: Request, registry: PluginRegistry) -> Iterator[_Step]:
+def _steps(request: Request) -> Iterator[_Step]:
     """The steps asked for, each after the one that it needs; names are unique."""
     wanted: list[str] = []
     for name in request.actions:
@@ -103,7 +103,7 @@ def _steps(request: Request, registry: PluginRegistry) -> Iterator[_Step]:
     names: list[str] = []
     previous = ""
     for wanted_name in wanted:
-        action = registry.actions[wanted_name]
+        action = load_registry().actions[wanted_name]
         keys = parse_flow(action.example)
         keys["name"] = _unique(str(keys["name"]), names)
         if wanted_name in STEP_PARAMS:
@@ -134,15 +134,15 @@ def _in_namespace(params: dict[str, Any], namespace: str) -> dict[str, Any]:
     return {key: namespace if key == "namespace" else value for key, value in params.items()}
 
 
-def _hypothesis(request: Request, registry: PluginRegistry, name: str, fault: str) -> dict[str, Any]:
+def _hypothesis(request: Request, name: str, fault: str) -> dict[str, Any]:
     """One expectation, with every moment at the fault."""
-    example = parse_flow(registry.assertions[name].example)
+    example = parse_flow(load_registry().assertions[name].example)
     own = expectation_keys(request.actions[0], name)
     if any(operator in own for operator in OPERATORS):
         example = {key: value for key, value in example.items() if key not in (*OPERATORS, "for", "timing")}
     keys = {**example, **own}
     params = _in_namespace(dict(keys.get("with", {})), request.namespace)
-    moments = registry.assertions[name].moment_fields
+    moments = load_registry().assertions[name].moment_fields
     keys["with"] = {key: fault if key in moments else value for key, value in params.items()}
     keys["after"] = _moved(keys.get("after", fault), fault)
     for operator in ("never", "always"):
@@ -150,7 +150,7 @@ def _hypothesis(request: Request, registry: PluginRegistry, name: str, fault: st
             keys[operator] = {"for": _DEFAULT_WITHIN}
     if not any(operator in keys for operator in OPERATORS):
         keys["within"] = _DEFAULT_WITHIN
-    summary = registry.assertions[name].summary
+    summary = load_registry().assertions[name].summary
     order = ("name", "assert", "with", "after", *OPERATORS, "for", "timing", "baseline")
     keys.setdefault("name", f"never: {summary}" if "never" in keys else summary)
     return {key: keys[key] for key in order if key in keys}
@@ -232,11 +232,11 @@ def _method(steps: Iterable[_Step]) -> Iterator[str]:
         yield f"    - {flow(step.keys)}"
 
 
-def _expectations(request: Request, registry: PluginRegistry, hypotheses: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _expectations(request: Request, hypotheses: Iterable[dict[str, Any]]) -> Iterator[str]:
     yield "  # within: true at some moment up to the bound. always, never: throughout. Time counts from after."
     yield "  hypothesis:"
     for keys in hypotheses:
-        if (summary := registry.assertions[keys["assert"]].summary) not in keys["name"]:
+        if (summary := load_registry().assertions[keys["assert"]].summary) not in keys["name"]:
             yield f"    # {keys['assert']}: {summary}"
         if not expectation_keys(request.actions[0], keys["assert"]):
             yield from _ask_to_change(keys["with"], "    ")

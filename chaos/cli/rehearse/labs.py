@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chaos.app.load import LoadedExperiment
 from chaos.cli.bundled import bundled_path
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import LoadedExperiment
 from chaos.rehearsal.copies import Source, lab_source
 
 _LAB = "nodefall.dev/lab"

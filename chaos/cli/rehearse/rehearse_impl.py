@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.app.load import load
-from chaos.app.registry import load_registry
 from chaos.cli.output import echo, echo_encodable, echo_progress, write
 from chaos.cli.rehearse.labs import lab_of
 from chaos.cli.rehearse.progress import RehearsalProgress
@@ -16,6 +14,7 @@ from chaos.cluster.snapshot.whatif.changes import CHANGES
 from chaos.core.errors import UsageError
 from chaos.core.text import align_columns, escape_control
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import load
 from chaos.rehearsal.copies import parse_changes, snapshot_source
 from chaos.rehearsal.forecast.document import Rehearsal, render_json
 from chaos.rehearsal.forecast.html import rehearsal_page
@@ -82,8 +81,7 @@ def list_changes() -> None:
 
 
 def _request(options: RehearseOptions) -> Request:
-    registry = load_registry()
-    loaded = load(options.experiments[0], registry)
+    loaded = load(options.experiments[0])
     inventory = load_inventory(Path(options.inventory)) if options.inventory else None
     changes = parse_changes(options.changes)
     if changes and not options.snapshot:
@@ -94,7 +92,7 @@ def _request(options: RehearseOptions) -> Request:
     else:
         (source, _), without = lab_of(loaded, inventory), None
     jobs = options.jobs or cores()
-    rehearsals = Rehearsals(loaded, registry, source, jobs, inventory)
+    rehearsals = Rehearsals(loaded, source, jobs, inventory)
     seeds = options.seeds or (1 if options.each else _SEEDS)
     return Request(rehearsals, tuple(range(options.seed, options.seed + seeds)), without, options.each)
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.app.load import LoadedExperiment, load
-from chaos.app.registry import load_registry
 from chaos.cli.output import echo_encodable
 from chaos.cli.rehearse.labs import lab_of
 from chaos.cli.rehearse.progress import RehearsalProgress
 from chaos.cli.run.run_impl import echo_document
 from chaos.core.errors import BadInput, Problem, UsageError
-from chaos.core.registry import PluginRegistry
 from chaos.documents.document import kind_of_document, read_document
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import LoadedExperiment, load
 from chaos.rehearsal.forecast.suite import render_suite, suite_text
-from chaos.rehearsal.many import Rehearsals
+from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite
 from chaos.rehearsal.rehearsal import cores
-from chaos.rehearsal.suite import Part, rehearse_suite
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -30,12 +27,11 @@ def rehearse_several(
 
     Raises BadInput with the problems of all files, and UsageError for a directory without experiments.
     """
-    registry = load_registry()
     settings = load_inventory(Path(inventory)) if inventory else None
     parts = []
-    for loaded in _load_all([file for path in paths for file in _files(path)], registry):
+    for loaded in _load_all([file for path in paths for file in _files(path)]):
         source, lab = lab_of(loaded, settings)
-        parts.append(Part(Rehearsals(loaded, registry, source, 1, settings), lab))
+        parts.append(Part(Rehearsals(loaded, source, 1, settings), lab))
     with RehearsalProgress(len(parts) * len(seeds), is_shown=not quiet) as progress:
         suite = rehearse_suite(parts, seeds, jobs or cores(), progress.add)
     if as_json:
@@ -58,11 +54,11 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _load_all(files: Sequence[Path], registry: PluginRegistry) -> list[LoadedExperiment]:
+def _load_all(files: Sequence[Path]) -> list[LoadedExperiment]:
     loaded, problems = [], list[Problem]()
     for file in files:
         try:
-            loaded.append(load(file, registry))
+            loaded.append(load(file))
         except BadInput as error:
             problems += error.problems
     if problems:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chaos.app.confirmation import ClusterInfo
+from chaos.app.run.plan import ClusterInfo
 from chaos.cli.confirm_name import confirm_name
 from chaos.cli.run.progress import Display
 from chaos.core.plan import Plan

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from chaos.app.null_progress import NullProgress
 from chaos.cli.run.line_progress import PlainProgress
 from chaos.core import ports
 from chaos.core.judgement import Judgement
 from chaos.core.verdict import Verdict
+from chaos.engine.progress import NullProgress
 
 logger = logging.getLogger(__name__)
 

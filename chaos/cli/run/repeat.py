@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.app.load import LoadedExperiment
 from chaos.cli.app import TerminationSignal
 from chaos.cli.run.gc_tuning import free_finished_run, tune_gc
 from chaos.cli.run.run_impl import OutputOptions, RunOptions, echo_document, load_inputs, print_error, run_once
@@ -17,6 +16,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.store.run_history import read_run
 from chaos.core.text import printable
+from chaos.engine.load import LoadedExperiment
 from chaos.reports.history.series import Series, SeriesRun, derived_seed, endings, gravest, series_text, stop_reason
 from chaos.reports.history.trend import expectation_trends
 from chaos.reports.history.trend_json import expectations_document

@@ -13,9 +13,8 @@ import click
 import msgspec
 
 from chaos.api import load, run
-from chaos.app.connect import inventory_path
-from chaos.app.load import LoadedExperiment
-from chaos.app.run_files import Run
+from chaos.app.run.results import Run
+from chaos.app.wiring.connect import inventory_path
 from chaos.cli.log_options import is_verbose
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import open_page, wants_color
@@ -31,6 +30,7 @@ from chaos.core.missing_file import missing_file_hint
 from chaos.core.plan import RUN_ID, Plan
 from chaos.core.text import escape_for_encoding
 from chaos.documents.inventory import load_inventory
+from chaos.engine.load import LoadedExperiment
 from chaos.reports.run import json_
 from chaos.reports.run.summary import summary
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chaos.app.load import LoadedExperiment
-from chaos.app.run_files import Run
+from chaos.app.run.results import Run
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.ports import Progress, RunWatcher
 from chaos.core.text import escape_for_encoding
+from chaos.engine.load import LoadedExperiment
 
 if TYPE_CHECKING:
     from chaos.reports.live.feed import LiveFeed

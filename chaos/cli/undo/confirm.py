@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from chaos.app.replica_entries import RejectedEntry, ResolvedReplica
+from chaos.app.undo.replica_entries import RejectedEntry, ResolvedReplica
 from chaos.cli.output import echo
 from chaos.cli.run.progress import Display
 from chaos.cluster.replica import PendingRun

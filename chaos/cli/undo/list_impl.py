@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from chaos.app.remote_undo import pending_runs
+from chaos.app.undo.sources import pending_runs
 from chaos.cli.output import echo
 from chaos.cli.undo.json_keys import with_former_key
 from chaos.cluster.replica import ReplicaEntry

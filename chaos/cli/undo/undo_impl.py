@@ -14,11 +14,10 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from chaos.app.journal_sources import load_info
-from chaos.app.logs import run_log
-from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.app.remote_undo import import_run
-from chaos.app.undo import Undone, UndoRequest, finish_undo
+from chaos.app.undo.finish import Undone, UndoRequest, finish_undo
+from chaos.app.undo.pending import guard_pending_undo
+from chaos.app.undo.sources import import_run, load_info
+from chaos.app.wiring.logs import run_log
 from chaos.cli.output import echo
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.undo.confirm import confirm_acceptance, confirm_entries, describe_rejected

@@ -5,17 +5,16 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from chaos.app.cluster_lock import lock_namespace
-from chaos.app.connect import ClusterConnection, connect_cluster
-from chaos.app.watch_cluster import NO_RUN, ClusterFollower, active_run
-from chaos.app.watch_run import RunFollower, is_going_on, open_watched
+from chaos.app.watch import NO_RUN, ClusterFollower, RunFollower, active_run, is_going_on, open_watched
+from chaos.app.wiring.connect import connect_cluster
+from chaos.app.wiring.lock import held_lock
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.output import echo
 from chaos.cli.run.serving import announce
-from chaos.cluster.lease_api import read_lock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import UsageError
 from chaos.core.store import run_directory
+from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.reports.live.address import Address, parse_address
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer
@@ -79,8 +78,7 @@ def _final_report(directory: Path, clock: SystemClock) -> str:
 
 def _local_directory(connection: ClusterConnection, reports: Path) -> Path | None:
     """The directory of the cluster's active run, if it goes on on this machine."""
-    with closing(SystemClock()) as clock:
-        run = active_run(read_lock(connection.kube, lock_namespace(connection)), clock.now())
+    run = active_run(held_lock(connection.kube, lock_namespace(connection)))
     if not run:
         return None
     directory = run_directory.directories_by_id(reports, "*").get(run)

@@ -1,18 +1,18 @@
-"""Selection of target nodes: once, with a recorded seed, within the blast radius that the inventory allows."""
+"""Which nodes a run may take: its targets, the limits of the inventory, and the nodes of the workload."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from chaos.core.cluster_view import ClusterView, zone
 from chaos.core.errors import Refused
 from chaos.core.experiment import Experiment, TargetSpec
-from chaos.core.inventory import Inventory
+from chaos.core.inventory import Inventory, Limits
 from chaos.core.kube import Node, is_ready, operating_system
 from chaos.core.registry import PluginRegistry
-from chaos.engine.planning.limits import check_ready_nodes
-from chaos.engine.planning.workload_nodes import is_schedulable
+
+SPREAD = 3  # replicas of the bundled workloads
 
 
 def planned_targets(experiment: Experiment, registry: PluginRegistry) -> dict[str, TargetSpec]:
@@ -122,3 +122,53 @@ def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> 
             hint="raise limits.maxNodes in the inventory if that is intended",
         )
     check_ready_nodes(nodes, view, limits)
+
+
+def check_ready_nodes(down: Iterable[str], view: ClusterView, limits: Limits) -> None:
+    """Raises Refused if fewer Ready workers than ``limits.minReadyNodes``, or no Ready node, remain without ``down``.
+
+    A control plane is no spare worker: few pods may run there. In a cluster without workers all nodes count.
+    """
+    down = set(down)
+    has_workers = any(view.role(name) == "worker" for name in view.nodes)
+    what = "workers" if has_workers else "nodes"
+    remaining = len(set(view.ready_workers() if has_workers else view.ready_nodes()) - down)
+    if remaining < limits.min_ready_nodes:
+        raise Refused(
+            f"too few Ready {what}: {remaining} would stay Ready, limits.minReadyNodes is {limits.min_ready_nodes}",
+            hint="select fewer targets, or lower limits.minReadyNodes in the inventory",
+        )
+    if not set(view.ready_nodes()) - down:
+        raise Refused("too few Ready nodes: none would stay Ready", hint="select fewer targets")
+
+
+def select_workload_nodes(
+    specs: Mapping[str, TargetSpec],
+    selected: Mapping[str, tuple[str, ...]],
+    view: ClusterView,
+    inventory: Inventory,
+    seed: int,
+) -> tuple[str, ...]:
+    """Names of the nodes, sorted; () for no restriction: no target asks for it, or there are no more nodes anyway."""
+    if all(spec.runs is None for spec in specs.values()):
+        return ()
+    targets = sorted({node for nodes in selected.values() for node in nodes})
+    systems = {operating_system(view.nodes[node]) for node in targets}  # images of one run on no other
+    others = sorted(
+        name
+        for name, node in view.nodes.items()
+        if name not in targets and is_schedulable(node) and view.role(name) == "worker"
+        if name not in inventory.protected.nodes and operating_system(node) in systems
+    )
+    wanted = max(0, SPREAD - len(targets))
+    if len(others) <= wanted:
+        return ()
+    return tuple(sorted([*targets, *random.Random(seed).sample(others, wanted)]))  # noqa: S311 - reproducible
+
+
+def is_schedulable(node: Node) -> bool:
+    """Whether a pod without tolerations can be bound to the node."""
+    if not is_ready(node) or (node.spec and node.spec.unschedulable):
+        return False
+    taints = (node.spec.taints if node.spec else None) or ()
+    return all(taint.effect not in ("NoSchedule", "NoExecute") for taint in taints)

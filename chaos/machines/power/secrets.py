@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ def read_secret(secret: Secret, context: SecretContext) -> str:
         raise Refused(f"{source} is not set or empty", hint="check the references to secrets in the inventory")
     register_secret(value)
     return value
+
+
+def resolve_secret(secret: Secret) -> str:
+    """The secret, by the environment and home of this process. Raises Refused."""
+    return read_secret(secret, SecretContext(os.environ, Path.home()))
 
 
 def _from_file(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,13 @@ from chaos.verdicts.outcome.prediction import ExpectationBand
 
 _ORDER = {kind: index for index, kind in enumerate(FindingKind)}
 _OFTEN = 0.5  # share of runs from which a finding counts before those of graver kinds
+ALWAYS = (
+    "what containers do: they start and end in the measured time, and do not fail because another workload is gone",
+    "how long machines boot: the lab's take 5 to 10 s, real ones up to minutes; what waits for one is as much later",
+    "networks, load balancers and DNS: traffic is not routed, so how long clients notice is not in the answer",
+    "autoscalers of nodes and machine health checks: no node is added, removed, repaired or replaced",
+    "CSI drivers: volumes are attached and detached without the errors and limits of a driver",
+)
 
 
 class Risk(Struct, frozen=True):
@@ -112,3 +119,9 @@ def _band(trend: ExpectationTrend) -> ExpectationBand:
     p5, p50, p95 = (quantile(seconds, share) for share in (0.05, 0.5, 0.95))
     times = (seconds[0], p5, p50, p95, seconds[-1])
     return ExpectationBand(trend.section, trend.name, verdicts, trend.operator, len(seconds), *times)
+
+
+def limits_of(missing: Iterable[str], samples: Sequence[Sample]) -> list[str]:
+    """What the snapshot lacks, what the lab left out of it, and what no lab has; without duplicates."""
+    left_out = [line for sample in samples for line in sample.not_modelled]
+    return list(dict.fromkeys([*missing, *left_out, *ALWAYS]))

@@ -13,7 +13,7 @@ from chaos.core.recording import LAG_BOUND
 from chaos.core.signal import Signal
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext
-from chaos.verdicts.judge.runs import Run
+from chaos.verdicts.judge.runs import Stretch
 from chaos.verdicts.judge.temporal import first_runs
 
 # Signal, anchor and deadline of a hypothesis.
@@ -25,8 +25,8 @@ class _FirstTruth:
     """First truth of a hypothesis: not before that of ``possible``, certainly by that of ``sure`` (None: never)."""
 
     name: str
-    possible: Run | None
-    sure: Run | None
+    possible: Stretch | None
+    sure: Stretch | None
     anchor: float
     is_past_horizon: bool  # the deadline is after the end of the timeline
 

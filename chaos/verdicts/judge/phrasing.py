@@ -8,7 +8,7 @@ from chaos.core.duration import format_duration
 from chaos.core.experiment import Expectation, Experiment
 from chaos.core.registry import PluginRegistry
 from chaos.core.verdict import Status
-from chaos.verdicts.judge.runs import Run
+from chaos.verdicts.judge.runs import Stretch
 from chaos.verdicts.judge.temporal import Answer
 
 
@@ -74,7 +74,7 @@ def _phrase_undecided(answer: Answer, anchor: float, label: str, end: str) -> st
     return f"{answer.sample.observation}, {format_since(answer.at, anchor, label)}"
 
 
-def _phrase_readings(doubt: Run, anchor: float, label: str, end: str) -> str:
+def _phrase_readings(doubt: Stretch, anchor: float, label: str, end: str) -> str:
     """Describe a run that began or ended at an uncertain moment, and the two readings that decide differently."""
     is_begin = doubt.lo < doubt.hi
     times = (doubt.lo, doubt.hi) if is_begin else (doubt.end_lo, doubt.end_hi)

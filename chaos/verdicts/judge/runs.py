@@ -1,4 +1,4 @@
-"""Runs of one value in a signal: each begins at an uncertain moment, and ends where the next begins.
+"""Stretches of one value in a signal, its runs: each begins at an uncertain moment, and ends where the next begins.
 
 What fits the observations is every choice of these moments that keeps their order. A run of a version existed, however
 short it was: it counts in each of these histories if it overlaps the time in question in each.
@@ -14,7 +14,7 @@ from chaos.core.signal import NO_OBSERVATION, Sample, Signal, Start
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Stretch:
     """The value of ``sample`` from a moment in (``lo``, ``hi``], or at ``hi`` if they are equal; the end likewise."""
 
     sample: Sample
@@ -38,7 +38,7 @@ class Run:
         return self.hi <= end and lasts
 
 
-def runs_of(signal: Signal, horizon: float = math.inf) -> list[Run]:
+def runs_of(signal: Signal, horizon: float = math.inf) -> list[Stretch]:
     """The runs of a signal, in order; nothing is known after ``horizon``."""
     number, settled = signal.settled
     if number and signal.samples[number - 1].t <= horizon:
@@ -78,6 +78,6 @@ def add_start(starts: list[Start], sample: Sample, lo: float, hi: float) -> None
         starts.append((sample, lo, hi))
 
 
-def _with_ends(starts: Sequence[Start]) -> list[Run]:
+def _with_ends(starts: Sequence[Start]) -> list[Stretch]:
     ends = [(lo, hi) for _, lo, hi in starts[1:]] + [(math.inf, math.inf)]
-    return [Run(sample, lo, hi, *end) for (sample, lo, hi), end in zip(starts, ends, strict=True)]
+    return [Stretch(sample, lo, hi, *end) for (sample, lo, hi), end in zip(starts, ends, strict=True)]

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from chaos.core.signal import Sample, Signal, Span
 from chaos.core.verdict import Status
-from chaos.verdicts.judge.runs import Run, runs_of
+from chaos.verdicts.judge.runs import Stretch, runs_of
 
 _UNPROVEN_END = 10.0  # seconds; other observers go on after the final proof, and the last entry may be one of theirs
 _EPSILON = 1e-6  # seconds; sums of floats
@@ -35,7 +35,7 @@ class Answer:
     sample: Sample
     longest_run: float | None = None
     late_span: Span | None = None
-    doubt: Run | None = None
+    doubt: Stretch | None = None
 
 
 def within(signal: Signal, start: float, deadline: float, hold: float, horizon: float) -> Answer:
@@ -126,7 +126,7 @@ def proven_end(signal: Signal, end: float) -> float:
     return known_until if end - _UNPROVEN_END <= known_until < end else end
 
 
-def _known_until(runs: list[Run]) -> float:
+def _known_until(runs: list[Stretch]) -> float:
     """The moment up to which the watches are current."""
     until = math.inf
     for run in reversed(runs):
@@ -137,17 +137,17 @@ def _known_until(runs: list[Run]) -> float:
     return until
 
 
-def _before(run: Run) -> float:
+def _before(run: Stretch) -> float:
     """The last moment at which the run certainly had not begun."""
     return run.lo if run.lo < run.hi else math.nextafter(run.lo, -math.inf)
 
 
-def candidates(runs: list[Run], t: float) -> list[Run]:
+def candidates(runs: list[Stretch], t: float) -> list[Stretch]:
     """The runs that may be in force at ``t``."""
     return [run for run in runs if (run.lo < t or run.hi <= t) and run.end_hi > t]
 
 
-def first_runs(signal: Signal, start: float, horizon: float) -> tuple[Run | None, Run | None]:
+def first_runs(signal: Signal, start: float, horizon: float) -> tuple[Stretch | None, Stretch | None]:
     """First run after ``start`` in which the signal may be true, and first in which it certainly is."""
     runs = [run for run in runs_of(signal) if run.may_overlap(start, horizon)]
     possible = next((run for run in runs if run.value is not False), None)
@@ -173,7 +173,7 @@ def _uncertain(sample: Sample) -> Sample:
     return structs.replace(sample, value=None, observation=f"it is not known when this changed: {sample.observation}")
 
 
-def _undecided(doubts: list[Run], start: float, end: float, horizon: float) -> Answer:
+def _undecided(doubts: list[Stretch], start: float, end: float, horizon: float) -> Answer:
     """The answer if ``doubts`` leave it open: the last that begins before ``end`` is named."""
     known = [run for run in doubts if run.lo < end and run.value is None] or doubts[:1]
     last = known[-1]
@@ -183,14 +183,14 @@ def _undecided(doubts: list[Run], start: float, end: float, horizon: float) -> A
     return Answer(status, at, last.sample, doubt=None if last.value is None else last)
 
 
-def _possible_runs(runs: list[Run]) -> Iterator[list[Run]]:
+def _possible_runs(runs: list[Stretch]) -> Iterator[list[Stretch]]:
     """Maximal groups of runs in which the signal may be true."""
     for value, group in groupby(runs, key=lambda run: run.value is not False):
         if value:
             yield list(group)
 
 
-def _may_hold(group: list[Run], start: float, deadline: float, hold: float) -> bool:
+def _may_hold(group: list[Stretch], start: float, deadline: float, hold: float) -> bool:
     """Whether the signal may become true in [start, deadline] and stay so for ``hold`` seconds."""
     first, last = group[0], group[-1]
     begins = first.lo < deadline or first.hi <= deadline
@@ -199,6 +199,6 @@ def _may_hold(group: list[Run], start: float, deadline: float, hold: float) -> b
     return begins and last.end_hi > start and longest >= hold + (_EPSILON if is_later else -_EPSILON)
 
 
-def _certain_length(run: Run, start: float, end: float) -> float:
+def _certain_length(run: Stretch, start: float, end: float) -> float:
     """The least length of a run within [start, end]."""
     return max(0.0, min(run.end_lo, end) - max(run.hi, start))

@@ -50,11 +50,11 @@ def connected(day: Day) -> Iterator[Any]:
 
 
 def execute(day: Day, monkeypatch: pytest.MonkeyPatch, act: Callable[[Any], RunResult]) -> Any:
-    """The first run of the day, with ``act`` in place of the experiment: it gets the run's hooks."""
+    """The first run of the day, with ``act`` in place of the experiment: it gets the run's owner."""
 
-    def run(request: Any, _connection: object, _progress: object) -> Any:
-        request.hooks.on_begin(Path(), StopRequest())
-        return SimpleNamespace(result=act(request.hooks), report=Path("report.html"))
+    def run(_request: object, _connection: object, _progress: object, owner: Any) -> Any:
+        owner.begin(Path(), StopRequest())
+        return SimpleNamespace(result=act(owner), report=Path("report.html"))
 
     monkeypatch.setattr(day_entry, "connect_cluster", lambda _: connected(day))
     monkeypatch.setattr(day_entry, "run", run)
@@ -62,8 +62,8 @@ def execute(day: Day, monkeypatch: pytest.MonkeyPatch, act: Callable[[Any], RunR
 
 
 def injected(outcome: RunResult) -> Callable[[Any], RunResult]:
-    def act(hooks: Any) -> RunResult:
-        hooks.before_fault()
+    def act(owner: Any) -> RunResult:
+        owner.before_fault()
         return outcome
 
     return act
@@ -81,6 +81,12 @@ def test_a_verdict_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [run.verdict for run in stored(day).runs] == ["held", None]
 
 
+def test_the_day_is_over_with_its_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = Day(tmp_path, ["one"], BEGIN)
+    execute(day, monkeypatch, injected(HELD))
+    assert stored(day).status is DayStatus.FINISHED
+
+
 @pytest.mark.parametrize("names", [["one"], ["one", "two"]])
 def test_an_abort_condition_halts_the_day_also_in_its_last_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
@@ -91,7 +97,47 @@ def test_an_abort_condition_halts_the_day_also_in_its_last_run(
     state = stored(day)
     assert state.runs[0].verdict == "inconclusive"
     assert state.status is (DayStatus.FINISHED if names == ["one"] else DayStatus.HALTED)
-    assert state.halt is not None
+    assert [halted.by for halted in state.halts] == ["an abort condition"]
+
+
+def test_a_halt_by_an_abort_condition_is_stored_no_later_than_the_end_of_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the two, the day would go on."""
+    day = Day(tmp_path, ["one", "two"], BEGIN, abort=[NODES])
+    seen: list[bool] = []
+
+    def inspect() -> None:
+        state = day.session.store.read()
+        if state and (run := state.find(ONE)) and run.verdict:
+            seen.append(state.halt is not None)
+
+    def act(owner: Any) -> RunResult:
+        owner.before_fault()
+        day.kube.after_write = inspect
+        return ABORTED
+
+    with pytest.raises(DayHalted):
+        execute(day, monkeypatch, act)
+    assert seen
+    assert all(seen)
+
+
+@pytest.mark.parametrize(("outcome", "verdict"), [(HELD, "held"), (STOPPED, "inconclusive")])
+def test_a_signal_after_the_last_verdict_ends_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: RunResult, verdict: str
+) -> None:
+    """Signals are the run's until it has ended; one that comes too late for its verdict is for the day."""
+    day = Day(tmp_path, ["one", "two"], BEGIN)
+
+    def act(owner: Any) -> RunResult:
+        owner.before_fault()
+        owner._stop.signum = 15
+        return outcome
+
+    with pytest.raises(Interrupted):
+        execute(day, monkeypatch, act)
+    assert stored(day).runs[0].verdict == verdict
 
 
 def test_a_halt_that_comes_right_before_the_fault_gives_the_run_back(
@@ -99,10 +145,10 @@ def test_a_halt_that_comes_right_before_the_fault_gives_the_run_back(
 ) -> None:
     day = Day(tmp_path, ["one"], BEGIN)
 
-    def act(hooks: Any) -> RunResult:
+    def act(owner: Any) -> RunResult:
         day.session.store.update(lambda state: halt(state or day.session.state, "ada", "pager", BEGIN))
         with pytest.raises(StateConflict, match="halted by ada: pager"):
-            hooks.before_fault()
+            owner.before_fault()
         return STOPPED
 
     with pytest.raises(DayHalted):

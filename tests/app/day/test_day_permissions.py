@@ -13,9 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.app.day.permissions import day_permissions
-from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import day_permissions, load_game_day
 from chaos.cluster.permissions import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
@@ -64,10 +62,7 @@ class Reviewer(FakeKube):
 
 @pytest.mark.parametrize("name", ["first", "monthly"])
 def test_each_right_in_turn(name: str) -> None:
-    registry = load_registry()
-    needed = day_permissions(
-        load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml"), registry), registry, INVENTORY
-    )
+    needed = day_permissions(load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml")), INVENTORY)
     assert len(needed) > 50
     assert missing_permissions(Reviewer(needed), needed) == []
     for permission in needed:

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chaos.app.day.deploy import DeployOptions, deployment_of
-from chaos.app.day.deploy_kubeconfig import kubeconfig_text
+from chaos.app.day.deploy import DeployOptions, deployment_of, kubeconfig_text
 from chaos.app.day.deploy_needs import programs_of
-from chaos.app.gameday import load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import load_game_day
 from chaos.cluster.kubeconfig import load_configuration
 from chaos.core.errors import UsageError
 from chaos.documents.inventory import load_inventory
@@ -33,8 +31,8 @@ def test_files_are_beside_each_other_as_they_are_here(tmp_path: Path) -> None:
     inventory = write_inventory(inventories / "staging.yaml")
     other = write_inventory(inventories / "prod.yaml")
     clusters = [{"name": path.stem, "inventory": f"../hosts/{path.name}"} for path in (inventory, other)]
-    day = load_game_day(write_day(days, ["one", "two"], clusters=clusters), load_registry())
-    found, _ = deployment_of(day, inventory, load_registry(), OPTIONS)
+    day = load_game_day(write_day(days, ["one", "two"], clusters=clusters))
+    found, _ = deployment_of(day, inventory, OPTIONS)
     texts = {file.path: file.text for file in found.files}
     assert set(texts) == {
         *(f"/etc/nodefall/days/{name}" for name in ("day.yaml", "one.yaml", "two.yaml")),
@@ -46,7 +44,7 @@ def test_files_are_beside_each_other_as_they_are_here(tmp_path: Path) -> None:
         file = root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    assert load_game_day(root / found.gameday.lstrip("/"), load_registry()).hash == day.hash
+    assert load_game_day(root / found.gameday.lstrip("/")).hash == day.hash
 
 
 def test_secrets_are_references_only(tmp_path: Path) -> None:
@@ -83,7 +81,7 @@ def test_ports(tmp_path: Path) -> None:
 
 def test_programs_that_the_image_lacks(tmp_path: Path) -> None:
     make(tmp_path)
-    day = load_game_day(tmp_path / "day.yaml", load_registry())
+    day = load_game_day(tmp_path / "day.yaml")
     assert programs_of(day.document.spec, load_inventory(tmp_path / "staging.yaml")) == ("ipmitool",)
 
 
@@ -107,17 +105,17 @@ def test_nodes_to_avoid(tmp_path: Path) -> None:
 )
 def test_an_inventory_that_cannot_be_used(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     inventory = write_inventory(tmp_path / "staging.yaml", **changes)
-    day = load_game_day(write_day(tmp_path, ["one"]), load_registry())
+    day = load_game_day(write_day(tmp_path, ["one"]))
     with pytest.raises(UsageError, match=message):
-        deployment_of(day, inventory, load_registry(), OPTIONS)
+        deployment_of(day, inventory, OPTIONS)
 
 
 def test_a_name_that_is_too_long(tmp_path: Path) -> None:
     path = write_day(tmp_path, ["one"])
     path.write_text(path.read_text().replace('"name": "days"', f'"name": "{"d" * 44}"'))
-    day = load_game_day(path, load_registry())
+    day = load_game_day(path)
     with pytest.raises(UsageError, match="at most 43 characters"):
-        deployment_of(day, write_inventory(tmp_path / "staging.yaml"), load_registry(), OPTIONS)
+        deployment_of(day, write_inventory(tmp_path / "staging.yaml"), OPTIONS)
 
 
 def test_an_absolute_path_is_refused(tmp_path: Path) -> None:

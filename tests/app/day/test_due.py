@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.day.due import refuse_unless_due
-from chaos.app.day.new_state import new_state
-from chaos.app.gameday import LoadedGameDay, load_game_day
-from chaos.app.registry import load_registry
+from chaos.app.day.document import LoadedGameDay, load_game_day, new_state, refuse_unless_due
 from chaos.core.errors import Refused
 from chaos.gameday.state import DayState, RunKey
 from chaos.gameday.transitions import before_fault, begin, finish, skip
@@ -25,7 +22,7 @@ def at(text: str) -> float:
 
 
 def monthly(folder: Path) -> LoadedGameDay:
-    return load_game_day(write_day(folder, ["one"], schedule=FIRST_TUESDAY), load_registry())
+    return load_game_day(write_day(folder, ["one"], schedule=FIRST_TUESDAY))
 
 
 def state(day: LoadedGameDay, name: str, created: str) -> DayState:

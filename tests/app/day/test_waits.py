@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from chaos.app.day.gate_context import GateEvaluator
-from chaos.app.day.gates import await_gates
-from chaos.app.day.pause import await_pause, impaired_nodes
+from chaos.app.day.gates import GateEvaluator, await_gates
 from chaos.app.day.session import DaySession
 from chaos.app.day.stop import DayHalted
-from chaos.app.day.waits import Wait, wait_until
-from chaos.app.day.window import await_window
+from chaos.app.day.waits import Wait, await_pause, await_window, impaired_nodes, wait_until
 from chaos.cluster.errors import KubeUnreachable
 from chaos.core.errors import Aborted
 from chaos.engine.stop import Interrupted, StopRequest

@@ -91,14 +91,14 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def rounds(agent: Agent, number: int) -> None:
     """Wait for some more looks."""
     for _ in range(number):
-        last = agent.snapshot.at
-        until(lambda last=last: agent.snapshot.at > last)  # type: ignore[misc]
+        last = agent.inspection.at
+        until(lambda last=last: agent.inspection.at > last)  # type: ignore[misc]
 
 
 def test_nothing_is_done_to_a_cluster_that_is_only_watched() -> None:
     member = FakeMember(Observation())
     with at_work(member, Wanted.WATCH) as (agent, _):
-        until(lambda: agent.snapshot.assessment.phase is Phase.IDLE)
+        until(lambda: agent.inspection.assessment.phase is Phase.IDLE)
         rounds(agent, 3)
         assert member.calls == []
     assert member.calls == ["close"]
@@ -108,7 +108,7 @@ def test_nothing_is_done_to_a_cluster_that_is_only_watched() -> None:
 def test_one_job_is_created_whatever_is_seen_then(seen: Observation) -> None:
     member = FakeMember(seen)
     with at_work(member, Wanted.RUN) as (agent, _):
-        until(lambda: agent.snapshot.has_created)
+        until(lambda: agent.inspection.has_created)
         rounds(agent, 5)
         assert member.calls == ["start"]
 
@@ -128,7 +128,7 @@ def test_one_job_is_created_whatever_is_seen_then(seen: Observation) -> None:
 def test_no_job_is_created_where_none_is_missing(seen: Observation) -> None:
     member = FakeMember(seen)
     with at_work(member, Wanted.RUN) as (agent, _):
-        until(lambda: agent.snapshot.observation is seen)
+        until(lambda: agent.inspection.observation is seen)
         rounds(agent, 3)
         assert member.calls == []
 
@@ -137,19 +137,19 @@ def test_a_cluster_that_refuses_is_final() -> None:
     member = FakeMember(Observation())
     member.fails = Refused("may not create jobs")
     with at_work(member, Wanted.RUN) as (agent, _):
-        until(lambda: agent.snapshot.given_up == "may not create jobs")
+        until(lambda: agent.inspection.given_up == "may not create jobs")
         rounds(agent, 3)
         assert member.calls == ["start"]
-        assert not agent.snapshot.has_created
+        assert not agent.inspection.has_created
 
 
 def test_a_failure_is_tried_again() -> None:
     member = FakeMember(Observation())
     member.fails = NodefallError("500: etcd is gone")
     with at_work(member, Wanted.RUN) as (agent, _):
-        until(lambda: agent.snapshot.problem == "500: etcd is gone" and len(member.calls) > 1)
+        until(lambda: agent.inspection.problem == "500: etcd is gone" and len(member.calls) > 1)
         member.fails = None
-        until(lambda: agent.snapshot.has_created)
+        until(lambda: agent.inspection.has_created)
 
 
 def test_without_permission_nothing_is_applied() -> None:
@@ -158,7 +158,7 @@ def test_without_permission_nothing_is_applied() -> None:
 
     member = FakeMember(Observation())
     with at_work(member, Wanted.RUN, permit=permit) as (agent, _):
-        until(lambda: agent.snapshot.problem == "the lock is lost")
+        until(lambda: agent.inspection.problem == "the lock is lost")
         assert member.calls == []
 
 
@@ -169,11 +169,11 @@ def test_what_begins_after_a_violation_is_given_up_but_not_an_undo() -> None:
 
     member = FakeMember(Observation())
     with at_work(member, Wanted.RUN, permit=permit) as (agent, _):
-        until(lambda: agent.snapshot.given_up == "stopped: a violation")
+        until(lambda: agent.inspection.given_up == "stopped: a violation")
     assert "start" not in member.calls
     member = FakeMember(Observation(job=job("failed"), state=RUNNING))
     with at_work(member, Wanted.RUN, permit=permit) as (agent, _):
-        until(lambda: agent.snapshot.has_created)
+        until(lambda: agent.inspection.has_created)
 
 
 def test_no_job_is_created_once_the_watch_ends() -> None:
@@ -202,7 +202,7 @@ def test_a_job_that_does_not_begin_is_deleted() -> None:
     member = FakeMember(Observation(job=job(reason="ErrImagePull")))
     member.then = Observation()
     with at_work(member, Wanted.CANCEL, "too late") as (agent, _):
-        until(lambda: agent.snapshot.given_up == "too late")
+        until(lambda: agent.inspection.given_up == "too late")
         agent.want(Wanted.RUN)
         rounds(agent, 3)
         assert member.calls == ["delete"], "it is not created again"
@@ -211,7 +211,7 @@ def test_a_job_that_does_not_begin_is_deleted() -> None:
 def test_a_job_that_has_begun_meanwhile_is_not_deleted() -> None:
     member = FakeMember(Observation(job=job(), state=RUNNING))
     with at_work(member, Wanted.CANCEL, "too late") as (agent, _):
-        until(lambda: agent.snapshot.assessment.phase is Phase.RUNNING)
+        until(lambda: agent.inspection.assessment.phase is Phase.RUNNING)
         rounds(agent, 3)
         assert member.calls == []
 
@@ -220,9 +220,9 @@ def test_what_was_applied_is_deleted_once() -> None:
     member = FakeMember(Observation(state=HELD))
     member.fails = NodefallError("timed out")
     with at_work(member, Wanted.CLEAN) as (agent, _):
-        until(lambda: agent.snapshot.problem == "timed out")
+        until(lambda: agent.inspection.problem == "timed out")
         member.fails = None
-        until(lambda: agent.snapshot.is_clean)
+        until(lambda: agent.inspection.is_clean)
         number = len(member.calls)
         rounds(agent, 3)
         assert len(member.calls) == number
@@ -232,11 +232,11 @@ def test_an_old_snapshot_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a request that hangs: what was seen before it proves nothing."""
     member = FakeMember(Observation(job=job(), state=RUNNING))
     with at_work(member, Wanted.WATCH) as (agent, _):
-        assert agent.snapshot.assessment.phase in (Phase.UNKNOWN, Phase.RUNNING)
-        until(lambda: agent.snapshot.assessment.phase is Phase.RUNNING)
+        assert agent.inspection.assessment.phase in (Phase.UNKNOWN, Phase.RUNNING)
+        until(lambda: agent.inspection.assessment.phase is Phase.RUNNING)
     monkeypatch.setattr(agent_module, "STALE", -1.0)
-    assert agent.snapshot.assessment.phase is Phase.UNKNOWN
-    assert "it has not answered for" in agent.snapshot.assessment.reason
+    assert agent.inspection.assessment.phase is Phase.UNKNOWN
+    assert "it has not answered for" in agent.inspection.assessment.reason
 
 
 def test_a_crash_is_reported() -> None:

@@ -14,14 +14,12 @@ import pytest
 
 from chaos.app.day.report import write_reports
 from chaos.app.fleet import control, coordinator
-from chaos.app.fleet.control import FleetHalt, halt_fleet, pending_undo, resume_fleet, view_fleet
+from chaos.app.fleet.control import FleetHalt, halt_fleet, pending_undo, resume_fleet, store_records, view_fleet
 from chaos.app.fleet.coordinator import FleetEnd, run_fleet
 from chaos.app.fleet.loading import LoadedFleet, load_fleet
 from chaos.app.fleet.member import Member
-from chaos.app.fleet.report import store_records
 from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
-from chaos.app.registry import load_registry
 from chaos.core.errors import Exit, Refused, UsageError
 from chaos.gameday.fleet.document import MAX_CLUSTERS
 from chaos.gameday.fleet.outcome import fleet_exit_code
@@ -71,12 +69,10 @@ class World:
 
     @property
     def fleet(self) -> LoadedFleet:
-        return load_fleet(self.folder / "fleet.yaml", load_registry())
+        return load_fleet(self.folder / "fleet.yaml")
 
     def run(self, id_: str = "d1", *, keep: bool = False) -> FleetEnd:
-        return run_fleet(
-            FleetRequest(self.fleet, load_registry(), self.folder, cast("Any", self.display), self._confirm, id_, keep)
-        )
+        return run_fleet(FleetRequest(self.fleet, self.folder, cast("Any", self.display), self._confirm, id_, keep))
 
     def _confirm(self, *_: Any) -> None:
         self.confirmations += 1

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.app.fleet import checks
-from chaos.app.fleet.checks import check_members
+from chaos.app.fleet import coordinator as checks
+from chaos.app.fleet.coordinator import check_members
 from chaos.cluster.errors import KubeUnreachable
 from chaos.core.errors import NodefallError, Refused, bad_input
 

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
-from chaos.app.fleet.agent import Snapshot, Wanted
+from chaos.app.fleet.agent import Inspection, Wanted
 from chaos.app.fleet.session import FleetRequest, FleetSession
 from chaos.app.fleet.steps import step
 from chaos.core.clock.uptime import uptime
@@ -42,7 +42,7 @@ class FakeAgent:
 
     def see(self, observation: Observation, lasts: float = 0.0, **more: Any) -> None:
         now = uptime()
-        self.snapshot = Snapshot(now, now - lasts, observation, assess(observation, "d1", PLAN), **more)
+        self.inspection = Inspection(now, now - lasts, observation, assess(observation, "d1", PLAN), **more)
 
     def want(self, wanted: Wanted, why: str = "") -> None:
         self.wanted, self.why = wanted, why
@@ -57,7 +57,7 @@ class Fleet:
         store = DayStore(ConfigMaps(), "kube-system", "europe.fleet", lambda: 5.0)
         stored = store.update(lambda _: take_over(new_fleet_state(document, "days", "d1", "f" * 64, 1.0), "me"))
         loaded = cast("Any", SimpleNamespace(document=document))
-        request = FleetRequest(loaded, cast("Any", None), Path(), cast("Any", self.lines), lambda *_: None, "", keep)
+        request = FleetRequest(loaded, Path(), cast("Any", self.lines), lambda *_: None, "", keep)
         self.agents = {cluster.name: FakeAgent(cluster.name) for cluster in document.spec.clusters}
         home = SimpleNamespace(inventory=SimpleNamespace(cluster=SimpleNamespace(time_source=True)), clock=DayClock())
         self.session = FleetSession(

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.app.observer_setup import observer_plugins
 from chaos.cluster.observers.plugin import ObserverContext
 from chaos.core import registry
 from chaos.core.errors import PluginError, Refused
 from chaos.core.ports import Observer
+from chaos.engine.observers import observer_plugins
 from tests.kit.fakes import FakeClock
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.app.logs import RunLog
+from chaos.app.wiring.logs import RunLog
 from chaos.core.errors import BadInput, Refused, UsageError
 from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.private_files import write_private

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 import yaml
 
-from chaos.app.registry import load_registry
 from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Refused, Unsupported
@@ -20,6 +19,7 @@ from chaos.core.ports import PowerControl, Session
 from chaos.documents.experiment import load_experiment
 from chaos.engine.inspection import inspect_hosts
 from chaos.engine.planning.planner import PlanInputs, make_plan, plan_step
+from chaos.engine.registry import load_registry
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube

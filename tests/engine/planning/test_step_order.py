@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.app.registry import load_registry
 from chaos.core.action import Undo
 from chaos.core.errors import Unsupported
 from chaos.core.experiment import Step
 from chaos.core.plan import PlannedStep
 from chaos.engine.planning.order import check_order, least_delay
+from chaos.engine.registry import load_registry
 
 
 def step(name: str, action: str, after: str | None = None, **params: object) -> Step:

@@ -13,8 +13,7 @@ from chaos.core.experiment import Experiment, TargetSpec
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Condition, Node, NodeInfo, NodeMetadata, NodeStatus
 from chaos.core.registry import PluginRegistry, discover
-from chaos.engine.planning.targets import planned_targets, select_nodes
-from chaos.engine.planning.workload_nodes import select_workload_nodes
+from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 
 REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}}

@@ -26,8 +26,7 @@ from chaos.core.kube import (
     is_ready,
 )
 from chaos.core.kube.meta import Annotations
-from chaos.engine.planning.targets import candidates, select_nodes
-from chaos.engine.planning.workload_nodes import SPREAD, select_workload_nodes
+from chaos.engine.planning.targets import SPREAD, candidates, select_nodes, select_workload_nodes
 
 CONTROL = {"node-role.kubernetes.io/control-plane": ""}
 

@@ -538,7 +538,7 @@ def test_what_an_experiment_requires(text: str, value: str | None, why: str) -> 
 
 def test_contract_of_all_checks() -> None:
     """Sentences that go into a table, and facts that exist."""
-    from chaos.app.registry import load_facts, load_windows_facts  # noqa: PLC0415
+    from chaos.engine.registry import load_facts, load_windows_facts  # noqa: PLC0415
 
     known = {*load_facts(), *load_windows_facts(), "configz", PseudoFact.WINRM_QUOTAS}
     for name, check in CHECKS.items():

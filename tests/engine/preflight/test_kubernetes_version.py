@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from chaos.app.preflight_data import CHECKS
 from chaos.core.errors import RequirementUnmet
 from chaos.core.experiment import Spec
 from chaos.core.inventory import Lab
 from chaos.core.kubernetes_version import in_range, parse_minor
+from chaos.engine.preflight.collect import CHECKS
 from chaos.engine.preflight.findings import refuse, run_checks
 from chaos.engine.preflight.observations import ExperimentNeeds
 from tests.kit.preflightkit import USE, diagnoses, host, node, observed

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from chaos.app.notifications import notifier_of
+from chaos.app.day.events import notifier_of
 from chaos.core.errors import NodefallError
 from chaos.gameday.notifications import Receiver
 from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.app.registry import load_windows_facts
 from chaos.core.encoded_script import SCRIPTS as PACKAGE
 from chaos.core.encoded_script import decode_script, read_script
 from chaos.core.windows import powershell
+from chaos.engine.registry import load_windows_facts
 from chaos.lab.winshell.powershell import digest
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.lab.winshell.scripts import SCRIPTS

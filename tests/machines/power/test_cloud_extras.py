@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.core.driver import power_drivers
+from chaos.core.installed_drivers import power_drivers
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -36,8 +36,9 @@ def test_each_is_an_extra_of_its_kind_only(kind: str) -> None:
 def test_none_is_imported_to_load_drivers_and_inventories() -> None:
     """Even where all are installed: their import takes up to a second."""
     code = (
-        "import sys; from chaos.core.driver import power_drivers; import chaos.app.connect, chaos.machines.pool\n"
-        "from chaos.app.registry import load_registry; from chaos.documents.schema import json_schema\n"
+        "import sys; from chaos.core.installed_drivers import power_drivers; import chaos.app.wiring.connect\n"
+        "import chaos.machines.pool\n"
+        "from chaos.engine.registry import load_registry; from chaos.documents.schema import json_schema\n"
         "json_schema(load_registry()); power_drivers()\n"
         "print(*sys.modules)"
     )

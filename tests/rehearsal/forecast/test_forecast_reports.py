@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from chaos.rehearsal.forecast.document import Rehearsal, Runs, Victims, exit_code_of, render_json, summarize
+from chaos.rehearsal.forecast.document import Rehearsal, Runs, Victims, exit_code_of, headline, render_json, summarize
 from chaos.rehearsal.forecast.finding import Finding, FindingKind
-from chaos.rehearsal.forecast.headline import headline
 from chaos.rehearsal.forecast.html import rehearsal_page
 from chaos.rehearsal.forecast.markdown import rehearsal_markdown
 from chaos.rehearsal.forecast.sample import Sample

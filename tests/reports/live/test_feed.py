@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from chaos.app.null_progress import NullProgress
 from chaos.core import redaction
 from chaos.core.timeline import Entry
 from chaos.core.verdict import Status, Verdict
+from chaos.engine.progress import NullProgress
 from chaos.reports.live import feed as feeds
 from chaos.reports.live import server as servers
 from chaos.reports.live.address import Address

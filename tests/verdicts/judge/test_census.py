@@ -19,7 +19,7 @@ from chaos.verdicts.judge.context import Options, Scope, bind
 from chaos.verdicts.judge.evaluate import evaluate
 from chaos.verdicts.judge.live_state import LiveState
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.runs import Run, runs_of
+from chaos.verdicts.judge.runs import Stretch, runs_of
 from chaos.verdicts.judge.sequence import last_gap
 from tests.kit.story import T0, experiment, plugin_registry
 from tests.verdicts.judge.test_memo import CHANGES, World
@@ -68,7 +68,7 @@ def counted(timeline: Timeline, fields: dict[str, object], state: LiveState | No
     return assertion.subjects(params, Scope(context, T0 + ANCHOR, 0.0, ("pods", repr(params))))
 
 
-def contradictions(one: Signal, other: Signal) -> list[tuple[Run, Run]]:
+def contradictions(one: Signal, other: Signal) -> list[tuple[Stretch, Stretch]]:
     """Runs of opposite values that certainly overlap. One signal may know more than the other."""
     known = [[run for run in runs_of(signal) if run.value is not None] for signal in (one, other)]
     return [

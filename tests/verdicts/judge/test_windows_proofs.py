@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chaos.app.registry import load_registry
 from chaos.core.action import ProofStatus, StepRun
 from chaos.core.experiment import Step
+from chaos.engine.registry import load_registry
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.verdicts.judge.proof import proof_result
 from chaos.verdicts.judge.step_matching import StepMatch

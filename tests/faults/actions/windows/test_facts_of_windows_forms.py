@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.app.registry import load_facts, load_windows_facts
 from chaos.cluster.api_facts import ApiFacts
 from chaos.core.api_fact import PseudoFact
 from chaos.core.fact import FactRef
+from chaos.engine.registry import load_facts, load_windows_facts
 from chaos.faults.readings.logind import NOT_PREPARING
 from tests.kit.actionkit import WINDOWS_ACTIONS
 from tests.kit.fakes import FakeKube

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chaos.app.registry import load_windows_facts
 from chaos.core.action import Target
 from chaos.core.command import Command, HostCommand
+from chaos.engine.registry import load_windows_facts
 from chaos.machines.windows_command_line import quote_argument
 from tests.kit.actionkit import action_for, prepare
 from tests.kit.win_host import WindowsHost

@@ -11,7 +11,7 @@ from chaos.core.action import Target
 from chaos.core.command import Delivery, HostCommand, Outcome, PowerCapability, is_success, refusal
 from chaos.core.encoded_script import decode_script
 from chaos.core.errors import Unsupported
-from chaos.engine.rejection import had_no_effect
+from chaos.engine.outcomes import had_no_effect
 from chaos.faults.actions.windows._shutdown import CANCEL, shut_down
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.faults.readings.windows.shutdown_requests import abort_own_words

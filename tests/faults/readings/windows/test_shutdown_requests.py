@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.app.registry import load_windows_facts
 from chaos.core.encoded_script import decode_script, read_script
 from chaos.core.fact import find_fact
 from chaos.core.windows import system_program
+from chaos.engine.registry import load_windows_facts
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.faults.readings.windows._events import parse_events, query_events
 from chaos.faults.readings.windows.shutdown_requests import NEWEST_REQUESTS, abort_own_words

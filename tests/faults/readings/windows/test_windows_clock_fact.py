@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.app.registry import load_windows_facts
+from chaos.engine.registry import load_windows_facts
 
 FACT = load_windows_facts()["clock-skew"]
 BOOT = 1_790_000_000_000  # milliseconds

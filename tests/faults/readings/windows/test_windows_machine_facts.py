@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.app.registry import load_windows_facts
+from chaos.engine.registry import load_windows_facts
 from chaos.faults.readings.windows.identity import CLIENT_CERTIFICATES, kubelet_user
 from chaos.lab.node.kubelet.client_certificate import client_certificate
 from chaos.lab.windows.files import write_file

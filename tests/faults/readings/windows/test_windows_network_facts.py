@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.app.registry import load_windows_facts
 from chaos.core.encoded_script import decode_script, read_script
 from chaos.core.machine_address import plain_address
+from chaos.engine.registry import load_windows_facts
 from tests.kit.actionkit import command_text, line_length
 
 FACTS = load_windows_facts()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chaos.app.registry import load_windows_facts
 from chaos.core.fact import find_fact
+from chaos.engine.registry import load_windows_facts
 
 FACTS = load_windows_facts()
 RUNNING = """

@@ -1,0 +1,1 @@
+"""Plans and runs an experiment, and judges recordings."""

@@ -1,0 +1,148 @@
+"""Runs an experiment on an open cluster, from the plan to the reports."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from chaos.app.run.plan import ClusterInfo, Confirm, new_run_id, nodes_taken_down, plan
+from chaos.app.run.results import Run, close_recording, create_directory, write_reports
+from chaos.app.undo.pending import guard_pending_undo, refuse_pending_undo, remove_finished_runs
+from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
+from chaos.app.wiring.logs import RunLog, run_log
+from chaos.core.cluster_view import ClusterView
+from chaos.core.decode import decode
+from chaos.core.plan import Plan, nodes_by_target
+from chaos.core.ports import Progress, RunWatcher
+from chaos.core.store.journal import Journal
+from chaos.core.store.recording_writer import RecordingWriter
+from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
+from chaos.engine.live_judge import LiveJudge, judge_options
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.observers import build_observers, observe_cluster
+from chaos.engine.planning.stale import check_age, check_unchanged
+from chaos.engine.progress import LoggedProgress, Unwatched
+from chaos.engine.recorder import Recorder
+from chaos.engine.run import execute
+from chaos.engine.session import NoOwner, RunOwner, RunSession
+from chaos.engine.stop import stop_on_signal, stop_run
+
+logger = logging.getLogger(__name__)
+_NO_OWNER, _UNWATCHED = NoOwner(), Unwatched()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What was asked of one run. ``plan``: a saved plan to execute unchanged, instead of making a new one.
+
+    ``run_id``: the run's ID, "" for a new one. ``awaits_lock``: wait for the cluster's lock as long as its holder may
+    be dead, instead of refusing the run at once.
+    """
+
+    loaded: LoadedExperiment
+    reports: Path
+    confirm: Confirm
+    seed: int | None = None
+    record: Path | None = None
+    plan: Plan | None = None
+    anyway: bool = False
+    run_id: str = ""
+    awaits_lock: bool = False
+
+    @property
+    def overrides_preflight(self) -> bool:
+        """Whether refusals of preflight that are not final are overridden."""
+        return self.anyway or bool(self.plan and self.plan.overridden)
+
+
+def run(
+    request: RunRequest,
+    connection: ClusterConnection,
+    progress: Progress,
+    owner: RunOwner = _NO_OWNER,
+    watcher: RunWatcher = _UNWATCHED,
+) -> Run:
+    """Plan, inject, observe, roll back, judge and report. ``watcher`` is shown the run while it goes on.
+
+    Raises NodefallError if the run ends before any side effect, and UndoPending if the rollback did not finish.
+    """
+    with run_log() as log:
+        finished, failure = _run_locked(request, connection, LoggedProgress(progress), owner, watcher, log)
+        return write_reports(finished, request.record, failure)
+
+
+def _run_locked(
+    request: RunRequest,
+    connection: ClusterConnection,
+    progress: Progress,
+    owner: RunOwner,
+    watcher: RunWatcher,
+    log: RunLog,
+) -> tuple[Run, OSError | None]:
+    """The run, with the locks of this machine and of the cluster held; and what failed of its recording."""
+    loaded, clock = request.loaded, connection.clock
+    with ExitStack() as stack:
+        machine = stack.enter_context(hold_machine_lock(connection))
+        stack.enter_context(clock.participant())
+        run_id = request.plan.run if request.plan else request.run_id or new_run_id(loaded)
+        with refuse_before_side_effects():
+            on_wait = partial(_before_lock_wait, request, connection, progress)
+            connection.label_helpers(run_id)
+            awaits = request.awaits_lock
+            lock = stack.enter_context(hold_lock(connection, machine, run_id, on_wait, wait_for_holder=awaits))
+            remove_finished_runs(connection, request.reports, progress.note)
+            signer = journal_signer(connection)
+            progress.phase("plan")
+            planned, view = _confirmed_plan(request, connection, run_id)
+        directory, writer = create_directory(request.reports, loaded, connection, planned, lock.identity.holder)
+        log.open(directory)
+        logger.info("run %s of %s on %s", planned.run, planned.experiment, connection.kube.server)
+        stack.callback(close_recording, writer)
+        journal = stack.enter_context(Journal(directory))
+        recorder = Recorder(decode, clock, writer.write, watcher.entry)
+        observers = build_observers(loaded, connection, planned, observe_cluster(loaded, connection, progress.note))
+        judge = LiveJudge(loaded, recorder, judge_options(planned, connection), observers, watcher)
+        ports = (lock, signer, journal, recorder, progress, observers, judge)
+        session = RunSession(loaded, connection, planned, *ports, len(view.nodes), owner)
+        lock.on_abort = session.stop.request
+        lock.on_crash = session.stop.report_crash
+        lock.on_loss = session.stop.report_loss
+        return carry_out(session, recorder, watcher, directory, writer)
+
+
+def carry_out(
+    session: RunSession, recorder: Recorder, watcher: RunWatcher, directory: Path, writer: RecordingWriter
+) -> tuple[Run, OSError | None]:
+    """Execute the run, which a signal stops; and what failed of its recording."""
+    stop = partial(stop_run, session.stop, session.clock)
+    with stop_on_signal(stop), guard_pending_undo(directory):
+        session.owner.begin(directory, session.stop)
+        watcher.begin(nodes_by_target(session.plan.targets), partial(stop, signal.SIGINT))
+        result = execute(session)
+        timeline = recorder.timeline()
+        session.progress.phase("report")  # what a view's key to stop does ends here, before the signal handler
+    failure = close_recording(writer)
+    return Run(result, timeline, directory), recorder.failure or failure
+
+
+def _before_lock_wait(request: RunRequest, connection: ClusterConnection, progress: Progress, reason: str) -> None:
+    """Waiting for the lock of a holder that has died is in vain if it left a pending undo. Raises Refused."""
+    refuse_pending_undo(connection, request.reports)
+    progress.note(reason)
+
+
+def _confirmed_plan(request: RunRequest, connection: ClusterConnection, run_id: str) -> tuple[Plan, ClusterView]:
+    """A new plan; one that was saved must not differ from it, nor be too old. Raises Refused."""
+    anyway = request.overrides_preflight
+    planned, view = plan(request.loaded, connection, request.seed, run_id, reports=request.reports, anyway=anyway)
+    if request.plan:
+        check_unchanged(request.plan, planned)
+        check_age(request.plan, connection.clock.now())
+    info = ClusterInfo(connection.inventory, connection.kube.server, connection.uid, connection.version)
+    request.confirm(planned, info, nodes_taken_down(planned, connection, request.loaded))
+    check_age(planned, connection.clock.now())
+    return planned, view

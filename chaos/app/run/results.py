@@ -1,0 +1,196 @@
+"""Judges recordings and runs, and writes what a run leaves: its directory, and its reports at the end."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec import structs
+
+from chaos import __version__
+from chaos.core.bound import known_fact
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Exit, Refused, UsageError, bad_input
+from chaos.core.plan import Plan
+from chaos.core.redaction import redact
+from chaos.core.result import RunResult
+from chaos.core.store import run_directory
+from chaos.core.store.private_files import write_private
+from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.store.recording_writer import RecordingWriter
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status
+from chaos.engine.connection import ClusterConnection, cluster_identity
+from chaos.engine.load import LoadedExperiment
+from chaos.reports.run.renderer import load_renderers
+from chaos.verdicts.judge.context import WORKLOAD, Options
+from chaos.verdicts.judge.judge import judge
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """The verdicts of a run, and the timeline they were derived from."""
+
+    result: RunResult
+    timeline: Timeline
+
+    def write(self, directory: Path) -> None:
+        """Write the result and all reports. Raises OSError."""
+        run_directory.save(directory, run_directory.RESULT, self.result)
+        for renderer in load_renderers().values():
+            text = redact(renderer.render(self.result, self.timeline))
+            write_private(directory / renderer.file, text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOverrides:
+    """Values that replace or complete those of the recording: nodes by target, recorded action by step, facts."""
+
+    bind: Mapping[str, Sequence[str]]
+    steps: Mapping[str, str]
+    facts: Mapping[str, str]
+
+
+def judge_recording(recording: Path, loaded: LoadedExperiment, overrides: JudgeOverrides) -> JudgedRun:
+    """Judge ``recording``, a file or a run directory. Raises BadInput, and UsageError for unknown names."""
+    options = _options(loaded, overrides)
+    timeline = build_timeline(read_recording(_file(recording)))
+    _check_nodes(options, timeline)
+    return JudgedRun(judge(loaded.experiment, timeline, loaded.registry, options), timeline)
+
+
+def _file(path: Path) -> Path:
+    """The recording itself, if ``path`` is a run directory. Raises BadInput if it has none."""
+    if not path.is_dir():
+        return path
+    if not (path / run_directory.RECORDING).exists():
+        raise bad_input(
+            str(path), f"contains no {run_directory.RECORDING}", "give a recording (*.jsonl.gz) or a run directory"
+        )
+    return path / run_directory.RECORDING
+
+
+def _options(loaded: LoadedExperiment, overrides: JudgeOverrides) -> Options:
+    """The judge's options. Raises UsageError for names that the experiment does not have."""
+    kinds = [(str(m.get("kind")), str((m.get("metadata") or {}).get("name"))) for m in loaded.manifests]
+    spec = loaded.experiment.spec
+    nodes = {_one_of("bind", "target", t, spec.targets): tuple(n) for t, n in overrides.bind.items() if t != WORKLOAD}
+    names = [step.name for step in spec.method]
+    steps = {_one_of("map", "step", step, names): action for step, action in overrides.steps.items()}
+    facts = {}
+    for name, value in overrides.facts.items():
+        try:
+            facts[known_fact(name)] = _value(value)
+        except ValueError as error:
+            raise UsageError(f"fact {name}={value}: {error}") from error
+    namespace = next(reversed(overrides.bind.get(WORKLOAD, ("",))), "")
+    return Options(bind=nodes, namespace=namespace, steps=steps, facts=facts, manifests=kinds)
+
+
+def _value(text: str) -> str:
+    """``text``, if it is a duration or a number of at least 0. Raises ValueError."""
+    try:
+        number = float(text)
+    except ValueError:
+        parse_duration(text)
+        return text
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{text!r} is not a number of at least 0; write a number, or a duration like 90s")
+    return text
+
+
+def _one_of(option: str, what: str, name: str, known: Iterable[str]) -> str:
+    """``name``, if it is ``known``. Raises UsageError with a suggestion."""
+    names = list(known)
+    if name in names:
+        return name
+    near = get_close_matches(name, names, 1, 0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    raise UsageError(f"{option}: unknown {what} {name!r}", hint=hint)
+
+
+def _check_nodes(options: Options, timeline: Timeline) -> None:
+    """Raises UsageError for a bound node that is not in the recording."""
+    for target, nodes in options.bind.items():
+        for node in nodes:
+            if node not in timeline.nodes:
+                _one_of(f"bind {target}={node}", "node", node, sorted(timeline.nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class Run(JudgedRun):
+    """A finished run and its directory."""
+
+    directory: Path
+
+    @property
+    def report(self) -> Path:
+        """Path of the HTML report."""
+        return self.directory / "report.html"
+
+
+def create_directory(
+    reports: Path, loaded: LoadedExperiment, connection: ClusterConnection, planned: Plan, holder: str
+) -> tuple[Path, RecordingWriter]:
+    """The run directory with the inputs of undo: the inventory, the plan, the experiment. Raises Refused."""
+    directory = run_directory.create(reports, planned.experiment, connection.clock.now())
+    info = run_directory.RunInfo(
+        planned.run,
+        planned.experiment,
+        planned.created,
+        connection.inventory.model_dump(mode="json", by_alias=True, exclude_none=True),
+        connection.lab_pid,
+        connection.uid,
+        holder,
+        __version__,
+        cluster_identity(connection),
+    )
+    try:
+        run_directory.save(directory, run_directory.RUN, info)
+        run_directory.save(directory, run_directory.PLAN, planned)
+        write_private(directory / run_directory.EXPERIMENT, loaded.document)
+        return directory, RecordingWriter(directory / run_directory.RECORDING)
+    except OSError as error:
+        raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error
+
+
+def close_recording(writer: RecordingWriter) -> OSError | None:
+    """Close it; the error if that fails."""
+    try:
+        writer.close()
+    except OSError as error:
+        return error
+    return None
+
+
+def write_reports(run: Run, record: Path | None, failure: OSError | None) -> Run:
+    """Write the reports. Whatever could not be written becomes a note, and the run then counts as inconclusive."""
+    if failure:
+        run = _with_note(run, f"the recording is incomplete: {failure}")
+    try:
+        run.write(run.directory)
+    except OSError as error:
+        run = _with_note(run, f"cannot write the report: {error}")
+    if record:
+        try:
+            shutil.copyfile(run.directory / run_directory.RECORDING, record)
+        except OSError as error:
+            run = _with_note(run, f"--record: cannot copy the recording: {error}")
+    return run
+
+
+def _with_note(run: Run, note: str) -> Run:
+    logger.error("%s", note)
+    result = structs.replace(run.result, notes=(*run.result.notes, note))
+    if result.exit_code == Exit.HELD:
+        code, headline = int(Exit.INCONCLUSIVE), f"all expectations held, but {note}"
+        result = structs.replace(result, exit_code=code, status=Status.INCONCLUSIVE, headline=headline)
+        result = structs.replace(result, tally="", sentence="")
+    return replace(run, result=result)

@@ -1,0 +1,1 @@
+"""What the use cases share: connections, inventories, locks and logs."""

@@ -1,0 +1,103 @@
+"""The judge of a run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from chaos.core.judgement import provisional
+from chaos.core.plan import Plan
+from chaos.core.ports import RunWatcher
+from chaos.core.result import RunResult
+from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status, Verdict
+from chaos.engine.connection import ClusterConnection
+from chaos.engine.load import LoadedExperiment
+from chaos.engine.observers import RunObservers
+from chaos.engine.progress import Unwatched
+from chaos.engine.session import WORKLOAD, EntryRecorder
+from chaos.verdicts.judge.context import PLURALS, Options, bind
+from chaos.verdicts.judge.currency_notes import relevant_resources
+from chaos.verdicts.judge.judge import judge, steady_state, violated_conditions
+from chaos.verdicts.judge.live_state import LiveState
+
+
+def judge_options(plan: Plan, connection: ClusterConnection) -> Options:
+    """The bindings and facts that the judge of a run need not derive from its timeline."""
+    nodes: dict[str, tuple[str, ...]] = {}
+    for target in plan.targets:
+        nodes[target.target] = (*nodes.get(target.target, ()), target.node)
+    cluster = connection.inventory.cluster
+    return Options(bind=nodes, namespace=plan.namespace, inventory=cluster.facts if cluster else {})
+
+
+@dataclass
+class LiveJudge:
+    """Implements ``chaos.engine.session.Judge`` for a run that is still being recorded."""
+
+    loaded: LoadedExperiment
+    recorder: EntryRecorder
+    options: Options
+    observers: RunObservers = field(default_factory=RunObservers)
+    watcher: RunWatcher = field(default_factory=Unwatched)
+    _state: LiveState = field(default_factory=LiveState)
+
+    def judge(self, live: bool) -> RunResult:
+        """All verdicts; with ``live``, those whose deadline is in the future are pending."""
+        timeline = self.recorder.timeline()
+        result = judge(
+            self.loaded.experiment, timeline, self.loaded.registry, self.options, live=live, state=self._state
+        )
+        self.observers.prove_at(self._state.deadlines)
+        self.watcher.judged(provisional(result) if live else result)
+        return result
+
+    @property
+    def deadlines(self) -> Collection[float]:
+        """The moments that decide a verdict, of the last judgement."""
+        return self._state.deadlines
+
+    def violated_conditions(self) -> tuple[Verdict, ...]:
+        """The verdicts on the abort conditions that are violated now."""
+        timeline = self.recorder.timeline()
+        context = bind(self.loaded.experiment, timeline, self.loaded.registry, self.options, live=True)
+        return violated_conditions(context, timeline.end)
+
+    def steady_state(self) -> tuple[Verdict, ...]:
+        """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet.
+
+        Before a fault, also an abort condition that is violated already: the run would be aborted right after it.
+        """
+        timeline = self.recorder.timeline()
+        context = bind(self.loaded.experiment, timeline, self.loaded.registry, self.options, live=True)
+        missing = (*self._unobserved_objects(timeline), *self._targets_without_pod(timeline))
+        violated = () if timeline.actions else violated_conditions(context, timeline.end)
+        found = (*steady_state(context, timeline.end), *missing, *violated)
+        self.watcher.steady(found)
+        return found
+
+    def late_watches(self, since: float) -> tuple[Verdict, ...]:
+        """A pending verdict for each resource of which something from before ``since`` may not be received yet."""
+        timeline = self.recorder.timeline()
+        return tuple(
+            Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")
+            for source in sorted(relevant_resources(self.loaded.experiment, self.loaded.registry))
+            if timeline.currency.listed_until(source) < since
+        )
+
+    def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
+        """Each kind of object has a separate watch, and one may be late."""
+        for manifest in self.loaded.manifests:
+            kind, name = manifest["kind"], manifest["metadata"]["name"]
+            if kind in PLURALS and (PLURALS[kind], self.options.namespace, name) not in timeline.workloads:
+                yield Verdict(f"{kind} {name}", WORKLOAD, Status.PENDING, "it was not seen yet")
+
+    def _targets_without_pod(self, timeline: Timeline) -> Iterator[Verdict]:
+        """Targets that must run a pod of the workload, and do not."""
+        pods = (history.last for history in timeline.pods.in_namespace(self.options.namespace))
+        running = {pod.object.spec.node_name for pod in pods if not pod.is_deleted and pod.object.spec}
+        for name, spec in self.loaded.experiment.spec.targets.items():
+            for node in self.options.bind.get(name, ()) if spec.runs else ():
+                if node not in running:
+                    because = f"no pod of the workload is on {node}"
+                    yield Verdict(f"target {name} runs the workload", WORKLOAD, Status.PENDING, because)

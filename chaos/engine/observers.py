@@ -1,0 +1,147 @@
+"""The observers of a run: those of the cluster, and what the observer plug-ins build for the experiment."""
+
+# ruff: noqa: PLC0415 - slow imports are deferred
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chaos.core.api_fact import PseudoFact
+from chaos.core.probes import Query
+from chaos.engine.planning.permissions import uses_controller_manager
+from chaos.machines.power.secrets import resolve_secret
+
+if TYPE_CHECKING:
+    from chaos.cluster.observers.plugin import (
+        FinalSampler,
+        ObservedCluster,
+        ObserverContext,
+        ObserverPlugin,
+        WatchCurrency,
+    )
+    from chaos.core.inventory import Inventory
+    from chaos.core.plan import Plan
+    from chaos.core.ports import Observer
+    from chaos.engine.connection import ClusterConnection
+    from chaos.engine.load import LoadedExperiment
+
+BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
+
+
+@dataclass(frozen=True, slots=True)
+class RunObservers:
+    """The observers of a run, which start stage by stage: those of a later stage may look up what earlier ones saw.
+
+    ``samplers`` take a sample before the final judgement. ``currency`` proves how current the watches are.
+    """
+
+    stages: Sequence[Sequence[Observer]] = ()
+    samplers: Sequence[FinalSampler] = ()
+    currency: WatchCurrency | None = None
+
+    def prove_at(self, moments: Iterable[float]) -> None:
+        """Have what matters proven at these moments, too."""
+        if self.currency:
+            self.currency.prove_at(moments)
+
+    def watch_closely(self) -> AbstractContextManager[None]:
+        """Have it proven now, and until the block ends."""
+        return self.currency.watch_closely() if self.currency else nullcontext()
+
+
+def observer_plugins() -> Mapping[str, ObserverPlugin]:
+    """The observer plug-ins by name, built in and from other distributions. Raises PluginError."""
+    import chaos.cluster.observers
+    import chaos.machines
+    from chaos.core.errors import PluginError
+    from chaos.core.registry import Group, discover
+
+    hosts, others = discover(chaos.machines, "OBSERVER"), discover(chaos.cluster.observers, "OBSERVER", Group.OBSERVERS)
+    for name in hosts.keys() & others.keys():
+        raise PluginError(f"duplicate plug-in name {name!r}: built in, and another distribution")
+    return hosts | others
+
+
+def build_observers(
+    loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
+) -> RunObservers:
+    """The observers of a plan. Those of the ``cluster`` start first: others look up its addresses."""
+    from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
+    from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
+
+    context = _context(loaded, connection, plan, cluster)
+    built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
+    measured = [each for each in (cluster.health, *built) if isinstance(each, OffsetSource)]
+    clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
+    samplers = [each for each in (*built, clocks, cluster.currency) if isinstance(each, FinalSampler)]
+    return RunObservers([list(cluster.watches), [*built, clocks]], samplers, cluster.currency)
+
+
+def observe_cluster(
+    loaded: LoadedExperiment, connection: ClusterConnection, note: Callable[[str], None]
+) -> ObservedCluster:
+    """The observers of a cluster that is reached over the network. ``note`` describes a wait to people."""
+    from chaos.cluster.observers.cluster import ClusterObservers
+    from chaos.verdicts.judge.currency_notes import relevant_resources
+
+    relevant = relevant_resources(loaded.experiment, loaded.registry)
+    return ClusterObservers(connection.kube, connection.clock, relevant, note)
+
+
+def _context(
+    loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
+) -> ObserverContext:
+    from chaos.cluster.observers.controller_manager import SOURCE
+    from chaos.cluster.observers.plugin import ObserverContext
+
+    experiment, registry = loaded.experiment, loaded.registry
+    nodes = sorted({target.node for target in plan.targets})
+    facts = set(BASE_FACTS)
+    for step in plan.steps:
+        action = registry.action_on(step.action, connection.hosts.system_of(step.node))
+        facts.update(action.proof_facts_for(action.params.model_validate(step.params)))
+    return ObserverContext(
+        api=connection.kube,
+        clock=connection.clock,
+        hosts=connection.hosts,
+        cluster=cluster,
+        experiment=experiment,
+        inventory=connection.inventory,
+        plan=plan,
+        nodes=nodes,
+        reachable=[node for node in nodes if "machine-id" in plan.facts[node]],  # no step uses other hosts
+        facts=sorted(facts),
+        sources=frozenset({SOURCE}) if uses_controller_manager(experiment, registry) else frozenset(),
+        read_secret=resolve_secret,
+    )
+
+
+def source_checks(loaded: LoadedExperiment, connection: ClusterConnection) -> dict[str, Callable[[], None]]:
+    """Checks of the metric sources that an experiment uses, by name; each raises NodefallError if it fails."""
+    checks: dict[str, Callable[[], None]] = {}
+    experiment = loaded.experiment
+    if experiment.spec.queries:
+        checks["prometheus"] = partial(check_prometheus, experiment.spec.queries, connection.inventory)
+    if uses_controller_manager(experiment, loaded.registry):
+        checks["controller-manager"] = partial(_check_controller_managers, connection)
+    return checks
+
+
+def _check_controller_managers(connection: ClusterConnection) -> None:
+    from chaos.cluster.observers.controller_manager import controller_manager_urls, verify_reachable
+
+    verify_reachable(controller_manager_urls(connection.inventory), connection.kube.component)
+
+
+def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
+    """Run each query once. Raises NodefallError if Prometheus is unreachable or rejects a query."""
+    from chaos.cluster.observers.prometheus import make_client, prometheus_settings
+
+    if not queries:
+        return
+    client = make_client(prometheus_settings(inventory), resolve_secret)
+    for query in queries:
+        client.query(query.query)

@@ -1,0 +1,88 @@
+"""What a run waits for: the steady state before the first step, and before a step what it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from chaos.core.errors import Aborted, Refused
+from chaos.core.judgement import pending_if
+from chaos.core.plan import PlannedStep
+from chaos.core.verdict import Status
+from chaos.engine.recorder import fact_entry
+from chaos.engine.session import TICK, RunSession
+
+AWAIT_SECONDS = 240.0  # systemd stops a container's scopes for 90 s, and kills for 90 s more
+Check = Callable[[PlannedStep], str]
+
+
+OnEach = Callable[[Sequence[PlannedStep], Check], list[str]]
+_SECONDS = 180.0  # for the workload to become available
+_MOMENT = 0.001  # seconds
+
+
+def await_any(session: RunSession, group: Sequence[PlannedStep], on_each: OnEach) -> None:
+    """Wait until one of the awaited checks of each step holds; what holds is recorded.
+
+    ``on_each`` runs a function of each step at the same time, and returns its results in order. Raises Aborted after
+    ``AWAIT_SECONDS``, naming what was observed.
+    """
+    clock = session.clock
+    waiting = [planned for planned in group if planned.awaits]
+    deadline, is_announced = clock.now() + AWAIT_SECONDS, False
+    while waiting:
+        observed = on_each(waiting, lambda planned: _observe(session, planned))
+        waiting, observed = _unmet(waiting, observed)
+        if not waiting:
+            return
+        if clock.now() > deadline:
+            awaited = " or ".join(str(check) for check in waiting[0].awaits)
+            raise Aborted(
+                f"step {waiting[0].label} was not done: waited {AWAIT_SECONDS:g} s until {awaited}, but {observed[0]}"
+            )
+        if not is_announced:
+            session.progress.step(waiting[0].step, waiting[0].node, f"waits, as {observed[0]}")
+            is_announced = True
+        session.tick()
+        clock.sleep(TICK)
+
+
+def _unmet(group: Sequence[PlannedStep], observed: Sequence[str]) -> tuple[list[PlannedStep], list[str]]:
+    pairs = [(planned, why) for planned, why in zip(group, observed, strict=True) if why]
+    return [planned for planned, _ in pairs], [why for _, why in pairs]
+
+
+def _observe(session: RunSession, planned: PlannedStep) -> str:
+    """ "" if one of the checks holds, else what was observed instead."""
+    observed = []
+    for check in planned.awaits:
+        holds, what = session.hosts.check(planned.node, check)
+        if holds:
+            session.recorder.emit(fact_entry(session.clock.now(), planned.node, check.fact, check.value))
+            return ""
+        observed.append(what)
+    return "; ".join(observed)
+
+
+def await_steady_state(session: RunSession) -> None:
+    """Wait until the steady state holds, and all that led to it is received. Raises Refused, naming what is missing."""
+    session.progress.phase("steady state")
+    deadline = session.clock.now() + _SECONDS
+    since = math.inf  # when it was first seen to hold
+    while True:
+        session.stop.check()
+        verdicts = session.judge.steady_state()
+        unmet = [verdict for verdict in verdicts if verdict.status is not Status.HELD]
+        if not unmet and math.isinf(since):
+            since = session.clock.now()
+            session.observers.prove_at([since])
+            session.clock.settle()
+        if not unmet and not (unmet := list(session.judge.late_watches(since))):
+            if session.clock.now() <= since:  # simulated time; what was seen when a step begins was not seen before it
+                session.clock.sleep(_MOMENT)
+            return
+        if session.clock.now() > deadline:
+            raise Refused(f"no steady state: {unmet[0].name}: {unmet[0].because}")
+        session.progress.tick(session.clock.now())
+        session.show(pending_if(verdicts, {Status.VIOLATED, Status.INCONCLUSIVE}), ())
+        session.clock.sleep(TICK)
