@@ -17,7 +17,7 @@ import yaml
 import chaos.faults.actions.windows
 import chaos.faults.readings.windows
 from chaos.cli.explain import lookup, parameter_details
-from chaos.core.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
+from chaos.core.action import Action, AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.core.api_fact import pods_path
 from chaos.core.command import Command, HostCommand, KubeCommand
 from chaos.core.fact import FactRef, HostFact
@@ -26,8 +26,8 @@ from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
-ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
-WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, "ACTION")
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, Action)
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, Action)
 FACTS: dict[str, HostFact] = discover(chaos.faults.readings, HostFact)
 WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.faults.readings.windows, HostFact)
 GIB = 1 << 30
@@ -193,7 +193,7 @@ def _systems(action: AnyAction) -> str:
 def page(action: AnyAction) -> str:
     """The page of one action."""
     blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
-    blocks += [inspect.cleandoc(type(action).__doc__ or "")]
+    blocks += [inspect.cleandoc(action.description)]
     blocks += ["## Example", f"```yaml\n- {action.example.strip()}\n```"]
     blocks += [
         "## Parameters",
@@ -214,7 +214,7 @@ def page(action: AnyAction) -> str:
 def _windows_form(form: AnyAction) -> Iterator[str]:
     """What is different on a host with Windows."""
     yield "## On Windows"
-    yield inspect.cleandoc(type(form).__doc__ or "")
+    yield inspect.cleandoc(form.description)
     yield "### Needs"
     yield from _list(_needs(form))
     yield from (f"#{block}" if block.startswith("## ") else block for block in _operations(form))
@@ -229,7 +229,7 @@ def _needs(action: AnyAction) -> Iterator[str]:
     if action.scope is Scope.NODE and action.on_host:
         yield "a session on the host, as " + ("administrator" if "windows" in action.systems else "root or with sudo")
     facts = WINDOWS_FACTS if "windows" in action.systems else FACTS
-    for reference in action.facts_for(_example_params(action)):
+    for reference in action.needs_with(_example_params(action)).facts:
         name = FactRef.parse(reference).name
         yield f"the fact `{reference}`: {facts[name].summary}" if name in facts else f"`{reference}`"
     if action.may_disconnect:
@@ -250,7 +250,7 @@ def prepare_example(action: AnyAction) -> Any:
 def example_target(action: AnyAction) -> tuple[Target, Any]:
     """A node with the sample facts of its system and OBJECTS, or the cluster; and the parameters of the example."""
     params = _example_params(action)
-    objects = {path: OBJECTS.get(path) for path in action.api_reads(NODE["metadata"]["name"], params, "shop")}
+    objects = {path: OBJECTS.get(path) for path in action.needs_with(params).paths(NODE["metadata"]["name"], "shop")}
     node = NODE["metadata"]["name"] if action.scope is Scope.NODE else ""
     windows = action.on_host and "windows" in action.systems
     target = Target(
@@ -267,26 +267,24 @@ def example_target(action: AnyAction) -> tuple[Target, Any]:
 
 def _operations(action: AnyAction) -> Iterator[str]:
     """Commands and undo for the example."""
-    state = prepare_example(action)
-    commands, preconditions = action.inject(state), action.preconditions(state)
-    timer, undo = action.failsafe_timer(state), action.undo(state)
+    program = action.program(prepare_example(action))
     yield "## Sends"
     yield "With the example's parameters" + (
         f", to a node `{NODE['metadata']['name']}`:" if action.scope is Scope.NODE else ":"
     )
-    yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
-    if awaits := action.awaits(state):
-        yield "Waits before until " + " or ".join(f"`{check}`" for check in awaits) + "."
-    if preconditions:
-        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in preconditions) + "."
-    if timer:
+    yield "```\n" + "\n".join(_format_command(command) for command in program.commands) + "\n```"
+    if program.awaits:
+        yield "Waits before until " + " or ".join(f"`{check}`" for check in program.awaits) + "."
+    if program.preconditions:
+        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in program.preconditions) + "."
+    if timer := program.failsafe:
         windows = "windows" in action.systems
         what = "failsafe task of the task scheduler" if windows else "failsafe timer of the host's PID 1"
         yield f"Before that, a {what} is armed, which after {timer.seconds:g} s runs:"
         yield "```\n" + (str(HostCommand(timer.argv)) if windows else shlex.join(timer.argv)) + "\n```"
     yield "## Undo"
     yield _kind(action)
-    yield from _undo(undo)
+    yield from _undo(program.undo)
 
 
 def _format_command(command: Command) -> str:

@@ -94,7 +94,7 @@ def host_facts(
     needed = {node: initial for nodes in nodes_by_target.values() for node in nodes}
     for step, node in expand_steps(experiment, nodes_by_target):
         action = action_of(step, node, registry, view)
-        facts = action.facts_for(action.params.model_validate(step.with_))
+        facts = action.needs_with(action.params.model_validate(step.with_)).facts
         if node and (action.on_host or facts):
             needed[node] = (needed[node] or frozenset()) | frozenset(facts)
     return needed
@@ -116,4 +116,4 @@ def api_reads(
     """Paths of the API objects that the actions of the steps read."""
     for step, node in expand_steps(experiment, nodes_by_target):
         action = action_of(step, node, registry, view)
-        yield from action.api_reads(node, action.params.model_validate(step.with_), namespace)
+        yield from action.needs_with(action.params.model_validate(step.with_)).paths(node, namespace)

@@ -109,7 +109,7 @@ def _context(
     facts = set(BASE_FACTS)
     for step in plan.steps:
         action = registry.action_on(step.action, connection.hosts.system_of(step.node))
-        facts.update(action.proof_facts_for(action.params.model_validate(step.params)))
+        facts.update(action.needs_with(action.params.model_validate(step.params)).proof_facts)
     return ObserverContext(
         api=connection.kube,
         clock=connection.clock,

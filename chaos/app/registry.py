@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from chaos.core.action import Action
 from chaos.core.errors import PluginError
 from chaos.core.fact import HostFact
 from chaos.core.registry import Group, PluginRegistry, discover, discover_lazily
@@ -16,8 +17,8 @@ def load_registry() -> PluginRegistry:
     import chaos.faults.actions.windows  # noqa: PLC0415 - slow
     import chaos.verdicts.assertions  # noqa: PLC0415
 
-    actions = discover_lazily(chaos.faults.actions, "ACTION", Group.ACTIONS)
-    windows_actions = discover_lazily(chaos.faults.actions.windows, "ACTION", Group.WINDOWS_ACTIONS)
+    actions = discover_lazily(chaos.faults.actions, Action, Group.ACTIONS)
+    windows_actions = discover_lazily(chaos.faults.actions.windows, Action, Group.WINDOWS_ACTIONS)
     if unpaired := sorted(windows_actions.keys() - actions.keys()):
         raise PluginError(
             f"Windows form of an unknown action: {', '.join(unpaired)}",

@@ -39,10 +39,11 @@ def node_changes(action: AnyAction | None, params: Mapping[str, Any]) -> frozens
     model = _parse(action, params)
     if action is None or action.allowance or model is None:
         return EVERYTHING
-    changes = {_BY_PERMISSION.get((p.resource, p.verb)) for p in _core(action.permissions(model))} - {None}
+    needs = action.needs_with(model)
+    changes = {_BY_PERMISSION.get((p.resource, p.verb)) for p in _core(needs.permissions)} - {None}
     if action.takes_down or action.powers_on or action.may_crash:
         changes |= {NodeChange.BOOT}
-    if action.takes_down or action.uses_logind(model):
+    if action.takes_down or needs.logind:
         changes |= {NodeChange.SHUTDOWN}
     if action.on_host:
         changes |= {NodeChange.REPORTING}

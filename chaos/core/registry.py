@@ -75,17 +75,20 @@ def discover(package: ModuleType, what: str | type, group: str = "") -> dict[str
     return dict(sorted(found.items()))
 
 
-def discover_lazily(package: ModuleType, attribute: str, group: str) -> Mapping[str, Any]:
+def discover_lazily(package: ModuleType, what: str | type, group: str) -> Mapping[str, Any]:
     """As :func:`discover`, but a built-in plug-in is imported when it is first looked up.
 
-    The module ``power_on`` has the plug-in ``power-on``; one with a leading underscore has none.
+    The module ``power_on`` has the plug-in ``power-on``; one with a leading underscore has none. The package's
+    ``FAMILIES`` has the names of the plug-ins of other modules.
     """
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    families: Mapping[str, tuple[str, ...]] = getattr(package, "FAMILIES", {})
     for info in pkgutil.iter_modules(package.__path__):
         if not info.name.startswith("_") and not info.ispkg:
             module = f"{package.__name__}.{info.name}"
-            _add(info.name.replace("_", "-"), f"{module}.{attribute}", _Unloaded(module, attribute), found, origins)
+            for name in families.get(info.name, (info.name.replace("_", "-"),)):
+                _add(name, module, _Unloaded(module, what, name), found, origins)
     for origin, plugin in _external(group):
         _add(_name(plugin, origin), origin, plugin, found, origins)
     return _LazyPlugins(dict(sorted(found.items())))
@@ -93,13 +96,17 @@ def discover_lazily(package: ModuleType, attribute: str, group: str) -> Mapping[
 
 @dataclass(frozen=True, slots=True)
 class _Unloaded:
-    """A built-in plug-in that was not looked up yet."""
+    """A built-in plug-in that was not looked up yet; ``what`` as for :func:`discover`."""
 
     module: str
-    attribute: str
+    what: str | type
+    name: str
 
     def load(self) -> Any:
-        return getattr(importlib.import_module(self.module), self.attribute)
+        found = vars(importlib.import_module(self.module))
+        if isinstance(self.what, str):
+            return found[self.what]
+        return next(v for v in found.values() if isinstance(v, self.what) and getattr(v, "name", "") == self.name)
 
 
 class _LazyPlugins(Mapping[str, Any]):

@@ -12,7 +12,7 @@ import chaos.faults.actions
 import chaos.verdicts.assertions
 from chaos.app.connect import ClusterConnection
 from chaos.app.injection_limits import InjectionLimits
-from chaos.core.action import Undo
+from chaos.core.action import Action, Undo
 from chaos.core.errors import Aborted
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Response
@@ -21,7 +21,7 @@ from chaos.engine.preflight.observations import BUDGETS
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import inventory
 
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 ROLE = "node-role.kubernetes.io"
 PLANE, ETCD = {f"{ROLE}/control-plane": ""}, {f"{ROLE}/etcd": "true"}
 OTHERS = {"c": PLANE, "w1": {}, "w2": {}}

@@ -10,10 +10,10 @@ import yaml
 
 import chaos.faults.actions
 import chaos.faults.actions.windows
-from chaos.core.action import AnyAction, Scope, UndoKind
+from chaos.core.action import Action, AnyAction, Scope, UndoKind
 from chaos.core.registry import discover
 
-ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, Action)
 # Actions that a lab refuses, and a part of the reason.
 # The lab's hosts share one clock.
 REFUSED = {
@@ -28,7 +28,7 @@ FIRST = {"out-of-service": _CUT, "power-on": _CUT}
 MANIFESTS = Path(__file__).parent / "contract"
 WINDOWS_VICTIMS = {"winrm": "windows-1", "ssh": "windows-2"}  # two: sshd is up earlier after a boot than WinRM
 WINDOWS_FORMS = sorted(  # of actions on the host
-    discover(chaos.faults.actions.windows, "ACTION").keys() | {n for n, a in ACTIONS.items() if "windows" in a.systems}
+    discover(chaos.faults.actions.windows, Action).keys() | {n for n, a in ACTIONS.items() if "windows" in a.systems}
 )
 SCHEDULE = {"name": "schedule", "action": "schedule-shutdown", "target": "victim"}
 

@@ -17,7 +17,7 @@ import chaos.faults.readings
 import chaos.verdicts.assertions
 from chaos.app.load import api_reads
 from chaos.cluster.cluster_snapshot import get_objects
-from chaos.core.action import AnyAction, Target
+from chaos.core.action import Action, AnyAction, Target
 from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
@@ -55,7 +55,7 @@ from tests.kit.kind_standin import StandIn
 from tests.kit.machines import RealHost
 from tests.kit.vms import VirtualMachine
 
-CATALOGUE = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 Machine = RealHost | VirtualMachine
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitor-locks")
 
@@ -178,7 +178,7 @@ def drive(
         facts = set(ALWAYS)
         for step in plan.steps:
             plugin = registry.actions[step.action]
-            facts.update(plugin.proof_facts_for(plugin.params.model_validate(step.params)))
+            facts.update(plugin.needs_with(plugin.params.model_validate(step.params)).proof_facts)
         watch = HostObserver(there, clock, list(hosts), sorted(facts))
         deadline = clock.now() + parse_duration(max_duration)
         inputs = RunInputs(experiment, plan, deadline, [[watch, *([kube] if kube else [])]])
@@ -193,7 +193,7 @@ def registry_with(*actions: AnyAction) -> PluginRegistry:
 def _facts(registry: PluginRegistry, action: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """References of the facts that a step prepares with."""
     plugin = registry.actions[action]
-    return plugin.facts_for(plugin.params.model_validate(given))
+    return plugin.needs_with(plugin.params.model_validate(given)).facts
 
 
 def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:

@@ -47,7 +47,7 @@ def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs
     }
     for step in experiment.spec.method:
         action = registry.actions[step.action]
-        permissions.update(action.permissions(action.params.model_validate(step.with_)))
+        permissions.update(action.needs_with(action.params.model_validate(step.with_)).permissions)
     if inputs.events:
         permissions.add(Permission("", "events", "create", NODE_EVENT_NAMESPACE))
     permissions.update(_proxy_permission(probe.service) for probe in experiment.spec.probes if probe.service)

@@ -30,7 +30,7 @@ class PlanInputs:
     nodes_by_target: Mapping[str, tuple[str, ...]]
     targets: Mapping[str, Target]  # by node
     namespace: str
-    objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see Action.api_reads
+    objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see Needs.objects
     source: str = ""
 
 
@@ -127,17 +127,18 @@ def plan_step(
         state = action.prepare(target, params)
     except Unsupported as error:
         raise Unsupported(f"step {step.name}: {error.message}", hint=error.hint) from error
-    commands, undo = action.inject(state), action.undo(state)
+    program = action.program(state)
+    identity = identity_preconditions(target.facts, program.commands, program.undo)
     return PlannedStep(
         step=step.name,
         action=step.action,
         node=node,
         params=params.model_dump(by_alias=True, exclude_none=True),
         undo_state=action.encode_state(state),
-        commands=commands,
-        undo=undo,
+        commands=program.commands,
+        undo=program.undo,
         proofs=tuple(proof.name for proof in action.proofs),
-        preconditions=(*identity_preconditions(target.facts, commands, undo), *action.preconditions(state)),
-        failsafe_timer=action.failsafe_timer(state),
-        awaits=action.awaits(state),
+        preconditions=(*identity, *program.preconditions),
+        failsafe_timer=program.failsafe,
+        awaits=program.awaits,
     )

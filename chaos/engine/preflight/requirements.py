@@ -37,7 +37,7 @@ def _needs(experiment: Experiment, registry: PluginRegistry) -> Iterator[Need]:
     if any(action.terminates_pods(params) for action, params in steps_with_params):
         yield Need.ENDS_PODS
     kubelet = spec.requires.get("kubelet", {})
-    if any(action.uses_logind(params) for action, params in steps_with_params):
+    if any(action.needs_with(params).logind for action, params in steps_with_params):
         yield Need.LOGIND
         if any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items()):
             yield Need.GRACEFUL

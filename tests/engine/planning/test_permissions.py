@@ -146,11 +146,11 @@ def test_every_request_of_an_action_is_covered(name: str, given: dict[str, Any])
     there = Target("n1", power="redfish", tag="run-do", namespace="demo")
     target = replace(there, facts={"kubelet-unit": "kubelet.service"}, objects=OBJECTS)
     memory = action.prepare(target, params)
-    undo = action.undo(memory)
-    sent = [request for command in action.inject(memory) for request in requests(command)]
+    undo = action.program(memory).undo
+    sent = [request for command in action.program(memory).commands for request in requests(command)]
     sent += [request for step in undo.steps for request in (*requests(step.command), *reads(step.unless))]
     sent += [request for check in undo.proof for request in reads(check)]
-    sent += [("GET", path) for path in action.api_reads("n1", params, "demo")]
+    sent += [("GET", path) for path in action.needs_with(params).paths("n1", "demo")]
     permissions = compute_permissions(experiment(name, given), REGISTRY, PermissionInputs("kube-system"))
     for method, path in sent:
         required = permission_for_request(method, path)

@@ -8,6 +8,7 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.cluster_view import ClusterView
 from chaos.core.experiment import Experiment, TargetSpec
 from chaos.core.inventory import Inventory
@@ -16,7 +17,7 @@ from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.planning.targets import planned_targets, select_nodes
 from chaos.engine.planning.workload_nodes import select_workload_nodes
 
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}}
 HEAD = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
 INVENTORY = Inventory.model_validate(

@@ -8,12 +8,13 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.experiment import Experiment
 from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.preflight.observations import Need
 from chaos.engine.preflight.requirements import experiment_needs
 
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}, "within": "5s"}
 GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": ">0"}}}
 NO_GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": "0"}}}

@@ -100,7 +100,7 @@ UNDONE = [
 
 @pytest.mark.parametrize(("name", "given", "node", "commands"), SENT)
 def test_commands(name: str, given: dict[str, Any], node: Target, commands: list[str]) -> None:
-    assert [str(c) for c in ACTIONS[name].inject(prepare(name, given, node))] == commands
+    assert [str(c) for c in ACTIONS[name].program(prepare(name, given, node)).commands] == commands
 
 
 @pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
@@ -119,7 +119,7 @@ def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("name", "given", "node", "steps", "proof"), UNDONE)
 def test_undo(name: str, given: dict[str, Any], node: Target, steps: list[str], proof: list[str]) -> None:
-    undo = ACTIONS[name].undo(prepare(name, given, node))
+    undo = ACTIONS[name].program(prepare(name, given, node)).undo
     assert [f"{s.command} unless {s.unless}" for s in undo.steps] == steps
     assert [str(c) for c in undo.proof] == proof
 
@@ -138,8 +138,8 @@ def test_state_and_undo_survive_json(name: str, given: dict[str, Any], node: Tar
     state = prepare(name, given, node)
     decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
     assert decoded == state
-    undo = action.undo(state)
-    assert action.undo(decoded) == undo
+    undo = action.program(state).undo
+    assert action.program(decoded).undo == undo
     assert msgspec.json.decode(msgspec.json.encode(undo), type=Undo) == undo
 
 
@@ -155,7 +155,7 @@ def test_every_action_is_described(name: str) -> None:
 @pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
 def test_every_undo_step_is_harmless_twice(name: str, given: dict[str, Any], node: Target) -> None:
     """Each step has a check that makes it unnecessary, so that a second undo sends nothing."""
-    assert all(step.unless is not None for step in ACTIONS[name].undo(prepare(name, given, node)).steps)
+    assert all(step.unless is not None for step in ACTIONS[name].program(prepare(name, given, node)).undo.steps)
 
 
 @pytest.mark.parametrize("name", sorted(ACTIONS))
@@ -166,5 +166,5 @@ def test_the_state_of_every_example_is_a_frozen_record_that_survives_json(name: 
     assert action.state.__struct_config__.frozen
     decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
     assert decoded == state
-    assert action.undo(decoded) == action.undo(state)
-    assert action.inject(decoded) == action.inject(state)
+    assert action.program(decoded).undo == action.program(state).undo
+    assert action.program(decoded).commands == action.program(state).commands

@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
-from pydantic import Field
 
 from chaos.core.action import (
+    NODE_READY,
     FactCheck,
-    FailsafeTimer,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -21,12 +21,9 @@ from chaos.core.action import (
     Target,
     Undo,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand
-from chaos.core.document import DurationText, Model
-from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
 from chaos.core.kube import node_condition
@@ -36,14 +33,6 @@ from chaos.core.timeline import Timeline
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _NOT_LOADED = 5  # systemctl's exit code for a unit that does not exist
-
-
-class Params(Model):
-    """For how long."""
-
-    duration: DurationText | None = Field(
-        None, description="when it ends by itself; at the latest when maxDuration is over, which is the default"
-    )
 
 
 class FillerState(Struct, frozen=True):
@@ -83,41 +72,26 @@ def remaining(target: Target, signal: str, capacity: int) -> int:
     return int(value / 2)
 
 
-def filler_seconds(target: Target, params: Params) -> float:
-    """The duration, limited by the run's maxDuration."""
-    return min(parse_duration(params.duration), target.max_duration) if params.duration else target.max_duration
+def run_filler(state: FillerState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]) -> Program:
+    """Start a unit, which the kernel's OOM killer chooses first and PID 1 ends after ``seconds``.
 
-
-def unit_name(kind: str) -> str:
-    """Name of the transient unit, without suffix."""
-    return f"nodefall-{kind}-filler"
-
-
-def start_filler(
-    state: FillerState, kind: str, script: str, arguments: Sequence[str], limits: Sequence[str]
-) -> HostCommand:
-    """Start the unit, which the kernel's OOM killer chooses first and PID 1 ends after ``seconds``.
-
-    PID 1 expands ``${NAME}`` in the command line, so scripts write ``$NAME``.
+    PID 1 expands ``${NAME}`` in the command line, so scripts write ``$NAME``. A timer, verified before the fault, is a
+    second limit. Undo stops the unit, which frees the resource; the kubelet's condition clears after its transition
+    period (5 min).
     """
+    unit, idle = f"nodefall-{kind}-filler", FactCheck(f"{kind}-filler", "inactive")
     common = (f"RuntimeMaxSec={state.seconds:g}", "OOMScoreAdjust=1000", "KillSignal=SIGKILL")
     properties = (f"--property={text}" for text in (*common, *limits))
     shell = ("sh", "-c", script, "nodefall", *arguments)
-    return HostCommand(("systemd-run", "--collect", f"--unit={unit_name(kind)}", *properties, "--", *shell))
-
-
-def filler_failsafe(state: FillerState, kind: str) -> FailsafeTimer:
-    """A second limit: a timer that is verified before the fault and stops the unit."""
-    stop = ("systemctl", "stop", f"{unit_name(kind)}.service")
-    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, stop)
-
-
-def stop_filler(state: FillerState, kind: str) -> Undo:
-    """Stop the unit, which frees the resource; the condition clears after the kubelet's transition period (5 min)."""
-    stopped = FactCheck(f"{kind}-filler", "inactive")
-    stop = HostCommand(("systemctl", "stop", f"{unit_name(kind)}.service"), accept=(0, _NOT_LOADED))
-    proof = (stopped, FactCheck(PseudoFact.NODE_READY, True))
-    return Undo((UndoStep(stop, unless=stopped),), proof, disarm=failsafe_unit(state.tag))
+    start = HostCommand(("systemd-run", "--collect", f"--unit={unit}", *properties, "--", *shell))
+    stop = ("systemctl", "stop", f"{unit}.service")
+    undo = UndoStep(HostCommand(stop, accept=(0, _NOT_LOADED)), unless=idle)
+    return Program(
+        (start,),
+        Undo((undo,), (idle, NODE_READY)),
+        preconditions=(idle,),
+        failsafe=failsafe_timer(state, *stop),
+    )
 
 
 def prove_condition(name: str) -> Proof:
