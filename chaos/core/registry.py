@@ -75,23 +75,28 @@ def discover(package: ModuleType, what: str | type, group: str = "") -> dict[str
     return dict(sorted(found.items()))
 
 
-def discover_lazily(package: ModuleType, what: str | type, group: str) -> Mapping[str, Any]:
+def discover_lazily(
+    package: ModuleType, what: str | type, group: str = "", index: Mapping[str, tuple[str, ...]] | None = None
+) -> Mapping[str, Any]:
     """As :func:`discover`, but a built-in plug-in is imported when it is first looked up.
 
-    The module ``power_on`` has the plug-in ``power-on``; one with a leading underscore has none. The package's
-    ``FAMILIES`` has the names of the plug-ins of other modules.
+    ``index``: the names of the plug-ins of each module. Without one, the module ``power_on`` has the plug-in
+    ``power-on``, and one with a leading underscore has none.
     """
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    families: Mapping[str, tuple[str, ...]] = getattr(package, "FAMILIES", {})
-    for info in pkgutil.iter_modules(package.__path__):
-        if not info.name.startswith("_") and not info.ispkg:
-            module = f"{package.__name__}.{info.name}"
-            for name in families.get(info.name, (info.name.replace("_", "-"),)):
-                _add(name, module, _Unloaded(module, what, name), found, origins)
-    for origin, plugin in _external(group):
+    for module, names in (_names_of_modules(package) if index is None else index).items():
+        for name in names:
+            origin = f"{package.__name__}.{module}"
+            _add(name, origin, _Unloaded(origin, what, name), found, origins)
+    for origin, plugin in _external(group) if group else ():
         _add(_name(plugin, origin), origin, plugin, found, origins)
     return _LazyPlugins(dict(sorted(found.items())))
+
+
+def _names_of_modules(package: ModuleType) -> dict[str, tuple[str, ...]]:
+    modules = (info.name for info in pkgutil.iter_modules(package.__path__) if not info.ispkg)
+    return {name: (name.replace("_", "-"),) for name in modules if not name.startswith("_")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class _Unloaded:
         found = vars(importlib.import_module(self.module))
         if isinstance(self.what, str):
             return found[self.what]
-        return next(v for v in found.values() if isinstance(v, self.what) and getattr(v, "name", "") == self.name)
+        return {getattr(v, "name", ""): v for v in found.values() if isinstance(v, self.what)}[self.name]
 
 
 class _LazyPlugins(Mapping[str, Any]):
@@ -129,6 +134,14 @@ class _LazyPlugins(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._plugins)
+
+
+def join(plugins: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Both together, sorted; what is unloaded stays so. Raises PluginError for a name that both have."""
+    if twice := sorted(plugins.keys() & more.keys()):
+        raise PluginError(f"duplicate plug-in name {twice[0]!r}", hint="uninstall one of them, or rename the plug-in")
+    unloaded = more._plugins if isinstance(more, _LazyPlugins) else more
+    return _LazyPlugins(dict(sorted({**plugins, **unloaded}.items())))
 
 
 def _name(plugin: Any, origin: str) -> str:

@@ -21,6 +21,7 @@ from chaos.core.errors import Exit, PluginError
 from chaos.core.fact import HostFact
 from chaos.core.registry import Group, discover, discover_lazily
 from chaos.engine.preflight.check import Check
+from chaos.faults.actions import index
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
@@ -104,19 +105,23 @@ def test_a_duplicate_of_an_unloaded_plugin_is_an_error_that_names_both(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("package", "what"),
+    ("package", "what", "names"),
     [
-        (chaos.faults.actions, Action),
-        (chaos.faults.actions.windows, Action),
-        (chaos.verdicts.assertions, "ASSERTION"),
+        (chaos.faults.actions, Action, index.ACTIONS),
+        (chaos.faults.actions.windows, Action, index.WINDOWS_ACTIONS),
+        (chaos.faults.actions, HostFact, index.FACTS),
+        (chaos.verdicts.assertions, "ASSERTION", None),
     ],
 )
 def test_lazy_discovery_finds_the_same_plugins_without_an_import(
-    package: ModuleType, what: str | type, monkeypatch: pytest.MonkeyPatch
+    package: ModuleType,
+    what: str | type,
+    names: dict[str, tuple[str, ...]] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sysctl = SimpleNamespace(name="sysctl")
     install(monkeypatch, SYSCTL=sysctl)
-    found = discover_lazily(package, what, Group.ACTIONS)
+    found = discover_lazily(package, what, Group.ACTIONS, names)
     assert list(found) == sorted(found)
     assert dict(found) == {**discover(package, what), "sysctl": sysctl}
     assert found.get("no-such-plugin") is None

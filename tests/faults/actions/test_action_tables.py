@@ -10,92 +10,10 @@ from pydantic import ValidationError
 
 from chaos.core.action import Target, Undo
 from chaos.core.errors import Unsupported
-from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, describe, prepare
-from tools.action_pages import prepare_example
-
-UP = "preparing-for-shutdown is b false"
-
-# action, with, node -> commands
-SENT = [
-    ("poweroff", {}, NODE, ["systemctl poweroff"]),
-    ("poweroff", {"force": True}, NODE, ["systemctl poweroff --force --force"]),
-    ("reboot", {}, BARE, ["systemctl reboot"]),
-    ("power-cut", {}, NODE, ["power off"]),
-    ("power-on", {}, NODE, ["power on"]),
-    ("cancel-shutdown", {}, BARE, ["shutdown -c"]),
-    (
-        "schedule-shutdown",
-        {"in": "2m"},
-        BARE,
-        ["shutdown -P +2"],
-    ),
-    ("schedule-shutdown", {"fires": True}, NODE, ["shutdown -P +1"]),
-    (
-        "prepare-for-shutdown",
-        {"active": True},
-        NODE,
-        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b true"],
-    ),
-    (
-        "prepare-for-shutdown",
-        {"active": False},
-        BARE,
-        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"],
-    ),
-]
-# action, with, node -> part of the refusal
-REFUSED = [
-    ("poweroff", {}, BARE, "could not be powered on again"),
-    ("power-cut", {}, BARE, "no power control"),
-    ("power-on", {}, BARE, "no power control"),
-    ("schedule-shutdown", {"fires": True}, BARE, "could not be powered on again"),
-    ("prepare-for-shutdown", {"active": True}, STATIC, "static pods (etcd-n1)"),
-]
-INVALID = [
-    ("poweroff", {"now": True}),
-    ("schedule-shutdown", {"in": "90s"}),
-    ("schedule-shutdown", {"in": "0s"}),
-    ("schedule-shutdown", {"in": "soon"}),
-    ("prepare-for-shutdown", {}),
-    ("prepare-for-shutdown", {"active": "perhaps"}),
-    ("partition", {"from": "the-moon"}),
-]
-# action, with, node -> undo steps as "command unless check", proofs
-UNDONE = [
-    (
-        "poweroff",
-        {},
-        NODE,
-        ["power on unless machine is on"],
-        ["machine is on", UP, "node-ready is True"],
-    ),
-    ("reboot", {}, BARE, [], [UP, "node-ready is True"]),
-    ("power-on", {}, NODE, [], []),
-    (
-        "prepare-for-shutdown",
-        {"active": True},
-        NODE,
-        [
-            (
-                "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false "
-                "unless node-ready is True"
-            ),
-            "systemctl restart k3s.service unless inhibitor-kubelet is True",
-        ],
-        ["node-ready is True", "inhibitor-kubelet is True"],
-    ),
-    (
-        "schedule-shutdown",
-        {},
-        BARE,
-        ['shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615'],
-        [
-            'scheduled-shutdown is (st) "" 18446744073709551615',
-            "preparing-for-shutdown is b false",
-            "node-ready is True",
-        ],
-    ),
-]
+from chaos.core.fact import find_fact
+from tests.kit.action_rows import INVALID, PARSED, REFUSED, SENT, UNDONE
+from tests.kit.actionkit import ACTIONS, BARE, NODE, describe, prepare
+from tools.action_pages import OWN_FACTS, prepare_example
 
 
 @pytest.mark.parametrize(("name", "given", "node", "commands"), SENT)
@@ -109,6 +27,16 @@ def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> N
         prepare(name, given, node)
     assert why in refused.value.message
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(("reference", "output", "value"), PARSED)
+def test_facts_of_actions(reference: str, output: str, value: Any) -> None:
+    fact = find_fact(OWN_FACTS, reference)
+    if value is ValueError:
+        with pytest.raises(ValueError, match="not understood"):
+            fact.parse(output, 0)
+    else:
+        assert fact.parse(output, 0) == value
 
 
 @pytest.mark.parametrize(("name", "given"), INVALID)
