@@ -29,6 +29,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "pressure": ("disk-pressure", "memory-pressure", "pid-pressure"),
     "reboot": ("hard-reboot", "kernel-crash", "reboot"),
     "shutdown": ("cancel-shutdown", "cancel-shutdown-in-flight", "schedule-shutdown"),
+    "swap_off": ("swap-off",),
     "taints": ("out-of-service", "taint", "untaint"),
     "units": ("kubelet-freeze", "kubelet-restart", "kubelet-start", "kubelet-stop", "runtime-stop"),
     "workloads": ("patch-budget", "rollout-restart", "scale"),
@@ -43,4 +44,5 @@ WINDOWS_ACTIONS: dict[str, tuple[str, ...]] = {
 }
 # Facts of hosts that an action declares for itself, by module.
 FACTS: dict[str, tuple[str, ...]] = {
+    "swap_off": ("swap-area", "swap-areas"),
 }
