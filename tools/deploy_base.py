@@ -20,7 +20,7 @@ def generate() -> str:
     """The file."""
     registry = load_registry()
     day = load_game_day(DAY, registry)
-    deployment, _ = deployment_of(day, INVENTORY, registry, DeployOptions("nodefall", IMAGE))
+    deployment, _ = deployment_of(day, INVENTORY, DeployOptions("nodefall", IMAGE))
     return dump(manifests(deployment))
 
 

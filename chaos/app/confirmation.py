@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from chaos.app.connect import ClusterConnection
 from chaos.core.errors import Refused
+from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
-from chaos.core.registry import PluginRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,13 @@ Confirm = Callable[[Plan, ClusterInfo, list[str]], None]
 """Called with a plan, its cluster and the real machines that would go down. Raises Refused to cancel the run."""
 
 
-def nodes_taken_down(plan: Plan, connection: ClusterConnection, registry: PluginRegistry) -> list[str]:
+def nodes_taken_down(plan: Plan, connection: ClusterConnection, experiment: Experiment) -> list[str]:
     """Names of the real machines that the plan takes down; none in a simulated cluster."""
     cluster = connection.inventory.cluster
     if cluster is None or cluster.simulated:
         return []
-    return sorted({step.node for step in plan.steps if registry.actions[step.action].takes_down})
+    down = {step.name for step in experiment.spec.method if step.bound.action.takes_down}
+    return sorted({step.node for step in plan.steps if step.step in down})
 
 
 def always_confirm(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:

@@ -65,7 +65,6 @@ class DoctorRequest:
     """
 
     connection: ClusterConnection
-    registry: PluginRegistry
     reports: Path = Path("reports")
     bundled: bool = False
     on_host_inspected: Callable[[str], object] = lambda _: None
@@ -96,7 +95,7 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
     missing = _missing_permissions(loaded, request)
     view = _view(connection, any(missing))
     cases = [_case(each, permissions, view, request) for each, permissions in zip(loaded, missing, strict=True)]
-    data = collect(cases, connection, request.registry, view, on_host_inspected=request.on_host_inspected)
+    data = collect(cases, connection, view, on_host_inspected=request.on_host_inspected)
     observations = with_pending_undo(_with_lock(data.observations, connection), connection, request.reports)
     found = run_checks(CHECKS, observations, bundled=request.bundled) + _load_notes(request.unloadable)
     runnable = {needs.name: _runnable_nodes(needs, found) for needs in observations.experiments}
@@ -131,7 +130,7 @@ def _load_notes(unloadable: Mapping[str, str]) -> list[Finding]:
 
 def _missing_permissions(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> list[tuple[Permission, ...]]:
     """The missing permissions of each experiment; each permission is reviewed once."""
-    needed = [required_permissions(each, request.registry, request.connection.inventory) for each in loaded]
+    needed = [required_permissions(each, request.connection.inventory) for each in loaded]
     every = sorted({permission for permissions in needed for permission in permissions})
     missing = set(missing_permissions(request.connection.kube, every))
     return [tuple(permission for permission in permissions if permission in missing) for permissions in needed]
@@ -150,7 +149,7 @@ def _case(
     loaded: LoadedExperiment, missing: tuple[Permission, ...], view: ClusterView, request: DoctorRequest
 ) -> PreflightCase:
     connection = request.connection
-    targets = planned_targets(loaded.experiment, request.registry)
+    targets = planned_targets(loaded.experiment)
     own = own_node(view)
     nodes = {name: tuple(candidates(spec, view, connection.inventory, own)) for name, spec in targets.items()}
     case = PreflightCase(loaded, nodes, missing_permissions=missing, source_errors=_source_errors(loaded, request))
@@ -164,7 +163,7 @@ def _case(
 def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str, tuple[str, str] | tuple[()]]:
     """Error and hint of each metric source, () if it responds."""
     errors: dict[str, tuple[str, str] | tuple[()]] = {}
-    for name, check in source_checks(loaded.experiment, request.registry, request.connection).items():
+    for name, check in source_checks(loaded.experiment, request.connection).items():
         try:
             check()
         except NodefallError as error:

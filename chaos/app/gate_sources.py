@@ -129,7 +129,7 @@ class GateSources:
         return http_request("GET", url, seconds=seconds, with_body=with_body)
 
     def refusals(self) -> Sequence[str]:
-        request = DoctorRequest(self.connection, self.registry, self.reports)
+        request = DoctorRequest(self.connection, self.reports)
         report = diagnose(self.experiments, request)
         return [describe(finding) for finding in report.findings if finding.severity is Severity.REFUSAL]
 

@@ -12,8 +12,8 @@ from chaos.cluster.cluster_snapshot import cluster_view
 from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Aborted, NodefallError
+from chaos.core.experiment import Experiment
 from chaos.core.plan import Plan, PlannedStep
-from chaos.core.registry import PluginRegistry
 from chaos.engine.inspection import list_objects
 from chaos.engine.planning.limits import check_ready_nodes
 from chaos.engine.preflight.findings import Finding, blocking, run_checks
@@ -28,7 +28,7 @@ class InjectionLimits:
 
     plan: Plan
     connection: ClusterConnection
-    registry: PluginRegistry
+    experiment: Experiment
 
     def check(self, group: Sequence[PlannedStep]) -> None:
         """Raises Aborted if the steps would exceed a limit now. Steps that keep pods running, as repairs, may run."""
@@ -46,8 +46,8 @@ class InjectionLimits:
             raise Aborted(message, hint=blocked[0].hint)
 
     def _is_disruptive(self, planned: PlannedStep) -> bool:
-        action = self.registry.actions[planned.action]
-        return bool(planned.node) and action.terminates_pods(action.params.model_validate(planned.params))
+        bound = next(step.bound for step in self.experiment.spec.method if step.name == planned.step)
+        return bool(planned.node) and bound.terminates_pods
 
     def _blocked(self, view: ClusterView, nodes: set[str]) -> list[Finding]:
         """Refusals of the checks that --anyway did not override."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from chaos.core.inventory import Inventory
     from chaos.core.plan import Plan
     from chaos.core.ports import Observer
-    from chaos.core.registry import PluginRegistry
 
 BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  # read on every target
 
@@ -67,7 +66,6 @@ def observe_cluster(
 
 def build_observers(
     experiment: Experiment,
-    registry: PluginRegistry,
     connection: ClusterConnection,
     plan: Plan,
     note: Callable[[str], None],
@@ -81,8 +79,8 @@ def build_observers(
     from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
     from chaos.verdicts.judge.currency_notes import relevant_resources
 
-    cluster = observe(connection, relevant_resources(experiment, registry), note)
-    context = _context(experiment, registry, connection, plan, cluster)
+    cluster = observe(connection, relevant_resources(experiment), note)
+    context = _context(experiment, connection, plan, cluster)
     built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
     measured = [each for each in (context.cluster.health, *built) if isinstance(each, OffsetSource)]
     clocks = ClockOffsetObserver(connection.clock, [each.offsets for each in measured])
@@ -96,20 +94,16 @@ def build_observers(
 
 
 def _context(
-    experiment: Experiment,
-    registry: PluginRegistry,
-    connection: ClusterConnection,
-    plan: Plan,
-    cluster: ObservedCluster,
+    experiment: Experiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
 ) -> ObserverContext:
     from chaos.cluster.observers.controller_manager import SOURCE
     from chaos.cluster.observers.plugin import ObserverContext
 
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
+    bound = {step.name: step.bound for step in experiment.spec.method}
     for step in plan.steps:
-        action = registry.action_on(step.action, connection.hosts.system_of(step.node))
-        facts.update(action.needs_with(action.params.model_validate(step.params)).proof_facts)
+        facts.update(bound[step.step].needs_on(connection.hosts.system_of(step.node)).proof_facts)
     return ObserverContext(
         api=connection.kube,
         clock=connection.clock,
@@ -121,19 +115,17 @@ def _context(
         nodes=nodes,
         reachable=[node for node in nodes if "machine-id" in plan.facts[node]],  # no step uses other hosts
         facts=sorted(facts),
-        sources=frozenset({SOURCE}) if uses_controller_manager(experiment, registry) else frozenset(),
+        sources=frozenset({SOURCE}) if uses_controller_manager(experiment) else frozenset(),
         read_secret=resolve_secret,
     )
 
 
-def source_checks(
-    experiment: Experiment, registry: PluginRegistry, connection: ClusterConnection
-) -> dict[str, Callable[[], None]]:
+def source_checks(experiment: Experiment, connection: ClusterConnection) -> dict[str, Callable[[], None]]:
     """Checks of the metric sources that an experiment uses, by name; each raises NodefallError if it fails."""
     checks: dict[str, Callable[[], None]] = {}
     if experiment.spec.queries:
         checks["prometheus"] = partial(check_prometheus, experiment.spec.queries, connection.inventory)
-    if uses_controller_manager(experiment, registry):
+    if uses_controller_manager(experiment):
         checks["controller-manager"] = partial(_check_controller_managers, connection)
     return checks
 

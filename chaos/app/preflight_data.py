@@ -17,7 +17,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission
-from chaos.core.registry import Group, PluginRegistry, discover
+from chaos.core.registry import Group, discover
 from chaos.engine.inspection import inspect_hosts, list_objects
 from chaos.engine.planning.planner import PlanInputs, plan_step
 from chaos.engine.preflight.check import Check
@@ -63,7 +63,6 @@ class PreflightData:
 def collect(
     cases: Sequence[PreflightCase],
     connection: ClusterConnection,
-    registry: PluginRegistry,
     view: ClusterView,
     *,
     same_run: bool = False,
@@ -73,18 +72,16 @@ def collect(
 
     ``same_run``: the nodes are the targets of one run. ``on_host_inspected`` is called with the name of each host.
     """
-    required = _required_facts(cases, registry, view)
+    required = _required_facts(cases, view)
     proxy = bool(connection.inventory.cluster and connection.inventory.cluster.allow_node_proxy)
     hosts = inspect_hosts(required, view, connection.hosts, connection.kube, connection.clock, on_host_inspected, proxy)
     lists, list_errors = list_objects(connection.kube, LISTS)
-    drafts = {case.name: _draft(case, connection, registry, view, hosts) for case in cases if case.is_permitted}
+    drafts = {case.name: _draft(case, connection, view, hosts) for case in cases if case.is_permitted}
     server = server_addresses(connection.kube.server)
     observations = ClusterObservations(
         view=view,
         inventory=connection.inventory,
-        experiments=tuple(
-            _experiment_needs(case, registry, drafts.get(case.name), connection.inventory) for case in cases
-        ),
+        experiments=tuple(_experiment_needs(case, drafts.get(case.name), connection.inventory) for case in cases),
         hosts=hosts,
         lists=lists,
         list_errors=list_errors,
@@ -102,14 +99,12 @@ def collect(
     return PreflightData(observations, drafts)
 
 
-def _required_facts(
-    cases: Sequence[PreflightCase], registry: PluginRegistry, view: ClusterView
-) -> dict[str, frozenset[str] | None]:
+def _required_facts(cases: Sequence[PreflightCase], view: ClusterView) -> dict[str, frozenset[str] | None]:
     """The facts to read, by node; None for a host that no experiment uses."""
     checked = frozenset(fact for check in CHECKS.values() for fact in check.facts)
     required: dict[str, frozenset[str] | None] = {}
     for case in cases:
-        for node, facts in host_facts(case.loaded.experiment, registry, case.nodes, view).items():
+        for node, facts in host_facts(case.loaded.experiment, case.nodes, view).items():
             earlier = required.get(node)
             required[node] = earlier if facts is None else facts | (earlier or frozenset()) | checked
     return dict(sorted(required.items()))
@@ -118,7 +113,6 @@ def _required_facts(
 def _draft(
     case: PreflightCase,
     connection: ClusterConnection,
-    registry: PluginRegistry,
     view: ClusterView,
     hosts: Mapping[str, HostObservations],
 ) -> PlanInputs:
@@ -133,18 +127,16 @@ def _draft(
         nodes_by_target=case.nodes,
         targets={node: hosts[node].target for nodes in case.nodes.values() for node in nodes},
         namespace=namespace,
-        objects=get_objects(api_reads(experiment, registry, case.nodes, namespace, view), connection.kube),
+        objects=get_objects(api_reads(experiment, case.nodes, namespace, view), connection.kube),
         source=str(case.loaded.path.absolute()),
     )
 
 
-def _experiment_needs(
-    case: PreflightCase, registry: PluginRegistry, draft: PlanInputs | None, inventory: Inventory
-) -> ExperimentNeeds:
+def _experiment_needs(case: PreflightCase, draft: PlanInputs | None, inventory: Inventory) -> ExperimentNeeds:
     spec = case.loaded.experiment.spec
     needs = ExperimentNeeds(
         name=case.name,
-        needs=experiment_needs(case.loaded.experiment, registry),
+        needs=experiment_needs(case.loaded.experiment),
         nodes=tuple(sorted({node for nodes in case.nodes.values() for node in nodes})),
         requires=spec.requires,
         kubernetes=spec.kubernetes or "",
@@ -153,11 +145,11 @@ def _experiment_needs(
         target_error=case.mismatch,
         source_errors=case.source_errors,
     )
-    return replace(needs, step_error=_step_error_func(case, registry, draft, inventory)) if draft else needs
+    return replace(needs, step_error=_step_error_func(case, draft, inventory)) if draft else needs
 
 
 def _step_error_func(
-    case: PreflightCase, registry: PluginRegistry, draft: PlanInputs, inventory: Inventory
+    case: PreflightCase, draft: PlanInputs, inventory: Inventory
 ) -> Callable[[str], tuple[str, str] | None]:
     experiment = case.loaded.experiment
 
@@ -166,8 +158,8 @@ def _step_error_func(
         for step in experiment.spec.method:
             if node in (case.nodes[step.target] if step.target else ("",)):
                 try:
-                    planned = plan_step(experiment, step, registry, node, draft)
-                    refuse_unreachable_undo(inventory, registry.actions[step.action], planned)
+                    planned = plan_step(experiment, step, node, draft)
+                    refuse_unreachable_undo(inventory, step.bound.action, planned)
                 except Refused as refused:
                     return refused.message, refused.hint
         return None

@@ -150,6 +150,6 @@ def _confirmed_plan(request: RunRequest, connection: ClusterConnection, run_id: 
         check_unchanged(request.plan, planned)
         check_age(request.plan, connection.clock.now())
     info = ClusterInfo(connection.inventory, connection.kube.server, connection.uid, connection.version)
-    request.confirm(planned, info, nodes_taken_down(planned, connection, request.registry))
+    request.confirm(planned, info, nodes_taken_down(planned, connection, request.loaded.experiment))
     check_age(planned, connection.clock.now())
     return planned, view

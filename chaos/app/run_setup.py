@@ -89,7 +89,7 @@ class LiveJudge:
         timeline = self.recorder.timeline()
         return tuple(
             Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")
-            for source in sorted(relevant_resources(self.loaded.experiment, self.registry))
+            for source in sorted(relevant_resources(self.loaded.experiment))
             if timeline.currency.listed_until(source) < since
         )
 
@@ -145,9 +145,7 @@ class RunSetup:
     def context(self, journal: Journal, recorder: Recorder, progress: Progress) -> RunContext:
         """The context that the phases of the run share."""
         loaded, connection = self.loaded, self.connection
-        observers = build_observers(
-            loaded.experiment, self.registry, connection, self.plan, progress.note, self.observe
-        )
+        observers = build_observers(loaded.experiment, connection, self.plan, progress.note, self.observe)
         inputs = self._inputs(observers)
         services = self._services(journal, recorder, progress, observers)
         if isinstance(progress, JudgementDisplay):
@@ -190,7 +188,7 @@ class RunSetup:
             guard=self.lock,
             publish=mirror.publish,
             reconcile=mirror.reconcile,
-            check_limits=InjectionLimits(plan, connection, self.registry).check,
+            check_limits=InjectionLimits(plan, connection, self.loaded.experiment).check,
             before_fault=self.before_fault,
             published=mirror.published,
             events=self._node_events(),

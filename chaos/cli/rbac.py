@@ -107,8 +107,8 @@ def _permissions(path: Path, registry: PluginRegistry, inventory: Inventory | No
     if kind == "Fleet":
         return fleet_permissions(load_fleet(path, registry))
     if kind == "GameDay":
-        return day_permissions(load_game_day(path, registry), registry, inventory)
-    return required_permissions(load(path), registry, inventory)
+        return day_permissions(load_game_day(path, registry), inventory)
+    return required_permissions(load(path), inventory)
 
 
 def _subject(text: str) -> dict[str, str]:

@@ -20,7 +20,6 @@ from chaos.core.errors import UsageError
 if TYPE_CHECKING:
     from chaos.core.experiment import Experiment
     from chaos.core.inventory import Inventory
-    from chaos.core.registry import PluginRegistry
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
@@ -58,22 +57,19 @@ def command(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
 def plugins_by_experiment(experiments: Iterable[Path]) -> dict[str, list[str]]:
     """The actions and assertions that use hosts, of each experiment that has some. Raises BadInput."""
     from chaos.api import load
-    from chaos.app.registry import load_registry
 
-    registry = load_registry()
     loaded = (load(path).experiment for path in experiments)
-    found = ((experiment.metadata.name, _host_plugins(experiment, registry)) for experiment in loaded)
+    found = ((experiment.metadata.name, _host_plugins(experiment)) for experiment in loaded)
     return {name: plugins for name, plugins in found if plugins}
 
 
-def _host_plugins(experiment: Experiment, registry: PluginRegistry) -> list[str]:
+def _host_plugins(experiment: Experiment) -> list[str]:
     """The actions and assertions that use hosts."""
     from chaos.core.assertion import HostFactAssertion
 
-    spec = experiment.spec
-    assertions = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
-    found = {name for name in assertions if isinstance(registry.assertions[name], HostFactAssertion)}
-    found |= {step.action for step in spec.method if registry.actions[step.action].on_host}
+    bound = (each.bound for each in experiment.spec.expectations)
+    found = {each.assertion.name for each in bound if each and isinstance(each.assertion, HostFactAssertion)}
+    found |= {step.action for step in experiment.spec.method if step.bound.action.on_host}
     return sorted(found)
 
 

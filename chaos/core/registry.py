@@ -11,9 +11,14 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
+import msgspec
+from pydantic import BaseModel, ValidationError
+
 from chaos.core.action import AnyAction
 from chaos.core.assertion import Assertion
+from chaos.core.binding import BoundAssertion, BoundStep
 from chaos.core.errors import PluginError
+from chaos.core.experiment import Expectation, Experiment, Step
 from chaos.core.fact import HostFact
 
 
@@ -48,6 +53,7 @@ class PluginRegistry:
     power: Mapping[str, Any] = field(default_factory=dict)
     renderers: Mapping[str, Any] = field(default_factory=dict)
     windows_actions: Mapping[str, AnyAction] = field(default_factory=dict)
+    _recorded: dict[tuple[str, bytes], BoundStep | None] = field(default_factory=dict, compare=False, repr=False)
 
     def action_on(self, name: str, system: str) -> AnyAction:
         """The form of an action for hosts with an operating system, else its only one. Raises KeyError."""
@@ -55,6 +61,50 @@ class PluginRegistry:
         if action.on_host and system == "windows" and system not in action.systems:
             return self.windows_actions.get(name, action)
         return action
+
+    def bind(self, experiment: Experiment) -> Experiment:
+        """Bind the steps and expectations of an experiment that are not bound yet.
+
+        Steps with an unknown action or invalid parameters stay unbound: a run of another version has stored them.
+        """
+        for step in experiment.spec.method:
+            self.bind_step(step)
+        for expectation in experiment.spec.expectations:
+            self.bind_expectation(expectation)
+        return experiment
+
+    def bind_recorded(self, action: str, params: Mapping[str, Any]) -> BoundStep | None:
+        """A recorded step, bound once; None if its action is unknown, or another recorder wrote other parameters."""
+        key = (action, msgspec.json.encode(params))
+        if key not in self._recorded:
+            self._recorded[key] = self._bind(action, params)
+        return self._recorded[key]
+
+    def _bind(self, name: str, given: Mapping[str, Any]) -> BoundStep | None:
+        if name not in self.actions:
+            return None
+        action = self.actions[name]
+        try:
+            return BoundStep(action, self.windows_actions.get(name), action.params.model_validate(given))
+        except ValidationError:
+            return None
+
+    def bind_step(self, step: Step) -> None:
+        """Bind one step, unless it is bound."""
+        if not step.is_bound and (bound := self._bind(step.action, step.with_)):
+            step.bind(bound)
+
+    def bind_expectation(self, expectation: Expectation) -> None:
+        """Bind one expectation, unless it is bound, or its assertion is unknown."""
+        assertion = self.assertions.get(expectation.assert_ or "")
+        if assertion is None or expectation.bound is not None:
+            return
+        model: BaseModel | ValidationError
+        try:
+            model = assertion.params.model_validate(expectation.with_)
+        except ValidationError as error:
+            model = error
+        expectation.bind(BoundAssertion(assertion, model))
 
     def systems_of(self, name: str) -> frozenset[str]:
         """Operating systems of the hosts that an action has a form for. Raises KeyError."""

@@ -87,7 +87,7 @@ def problems_by_host(report: Report) -> dict[str, set[tuple[str, str]]]:
 
 def run_doctor(experiment: LoadedExperiment, connection: ClusterConnection) -> Report:
     done: list[str] = []
-    report = diagnose([experiment], DoctorRequest(connection, load_registry(), on_host_inspected=done.append))
+    report = diagnose([experiment], DoctorRequest(connection, on_host_inspected=done.append))
     assert sorted(done) == list(report.hosts)
     return report
 

@@ -14,6 +14,7 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.injection_limits import InjectionLimits
 from chaos.core.action import Action, Undo
 from chaos.core.errors import Aborted
+from chaos.core.experiment import Experiment
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Response
 from chaos.core.registry import PluginRegistry, discover
@@ -28,7 +29,15 @@ OTHERS = {"c": PLANE, "w1": {}, "w2": {}}
 
 
 def step(node: str, action: str = "kubelet-stop") -> PlannedStep:
-    return PlannedStep("do", action, node, {}, {}, (), Undo(), ())
+    return PlannedStep("do" if action == "kubelet-stop" else action, action, node, {}, {}, (), Undo(), ())
+
+
+def experiment(steps: tuple[PlannedStep, ...]) -> Experiment:
+    ready = {"assert": "nodes-ready"}
+    method = [{"name": name, "action": action} for name, action in dict.fromkeys((s.step, s.action) for s in steps)]
+    spec = {"title": "t", "steadyState": [ready], "hypothesis": [ready], "method": method}
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
+    return REGISTRY.bind(Experiment.model_validate(head | {"spec": spec}))
 
 
 def listed(*items: dict[str, Any]) -> Response:
@@ -72,7 +81,7 @@ def limits_of(
     )
     connection = cast("ClusterConnection", SimpleNamespace(kube=kube, inventory=inventory(limits=limits)))
     plan = Plan("r", "x", "", "uid", 0.0, 0, (), steps, namespace, overridden=overridden)
-    return InjectionLimits(plan, connection, REGISTRY)
+    return InjectionLimits(plan, connection, experiment(steps))
 
 
 REFUSED = [

@@ -21,7 +21,7 @@ def test_it_is_valid(path: Path) -> None:
     day = load_game_day(path, load_registry(), NOW)
     assert day.document.metadata.name == path.stem
     assert path.read_text(encoding="utf-8").startswith("# ")
-    assert not outline(day, load_registry(), NOW, 5, 1).warnings
+    assert not outline(day, NOW, 5, 1).warnings
 
 
 def test_the_example_of_the_page_is_valid(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_first_game_day_is_quick_and_on_the_lab() -> None:
     day = load_game_day(path, load_registry(), NOW)
     assert len(day.entries) == 5
     assert all(load_inventory(inventory).lab for inventory in day.inventories.values())
-    assert outline(day, load_registry(), NOW, 5, 1).expected <= 15 * 60
+    assert outline(day, NOW, 5, 1).expected <= 15 * 60
 
 
 def test_the_monthly_game_day_asks_before_it_goes_from_the_harmless_to_the_loss_of_a_machine() -> None:
@@ -52,7 +52,7 @@ def test_the_monthly_game_day_asks_before_it_goes_from_the_harmless_to_the_loss_
     assert spec.window
     assert all((spec.window.open, spec.window.not_, spec.schedule, spec.abort))
     assert {gate.kind for gate in spec.gates} >= {"no-other-run", "doctor", "approval"}
-    shown = outline(day, load_registry(), NOW, 3, 1)
+    shown = outline(day, NOW, 3, 1)
     held = [start for start in shown.starts if not start.closed_because]
     assert [start.at.local[:16] for start in held] == ["2026-12-01T10:00", "2027-02-02T10:00", "2027-03-02T10:00"]
     assert "end of the year" in next(start.closed_because for start in shown.starts if start.closed_because)

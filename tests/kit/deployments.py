@@ -86,7 +86,7 @@ def make(folder: Path, options: DeployOptions | None = None, **spec: Any) -> tup
     inventory = write_inventory(folder / "staging.yaml")
     registry = load_registry()
     options = options or DeployOptions("nodefall", "example.com/nodefall@sha256:" + "0" * 64)
-    deployment, sources = deployment_of(load_game_day(day, registry), inventory, registry, options)
+    deployment, sources = deployment_of(load_game_day(day, registry), inventory, options)
     return deployment, list(sources)
 
 

@@ -130,7 +130,7 @@ def drive(
         experiment = load_experiment(file, registry)
         view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
         wanted = frozenset(f for step in experiment.spec.method for f in _facts(registry, step.action, step.with_))
-        reads = api_reads(experiment, registry, {"victim": tuple(hosts)}, "", view)
+        reads = api_reads(experiment, {"victim": tuple(hosts)}, "", view)
         draft = PlanInputs(
             run="real",
             now=clock.now(),
@@ -144,7 +144,7 @@ def drive(
             namespace="",
             objects=get_objects(reads, kube or FakeKube({})),
         )
-        plan = make_plan(experiment, registry, draft)
+        plan = make_plan(experiment, draft)
         recorder = Recorder(decode, clock)
         options = Options(bind={"victim": tuple(hosts)})
         called: list[bool] = []

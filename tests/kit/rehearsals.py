@@ -44,7 +44,7 @@ def _lab(name: str, transport: str, is_kind: bool) -> Lab:
     settings = settings_of(name, transport, is_kind=is_kind)
     lab = settings.lab
     assert lab is not None
-    needed = (asdict(permission) for permission in required_permissions(loaded(name), load_registry(), settings))
+    needed = (asdict(permission) for permission in required_permissions(loaded(name), settings))
     return lab.model_copy(update={"rights": [Rule.model_validate(as_rule(right)) for right in needed]})
 
 

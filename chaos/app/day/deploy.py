@@ -14,7 +14,6 @@ from chaos.app.day.permissions import day_permissions
 from chaos.app.gameday import LoadedGameDay, cluster_name
 from chaos.core.errors import UsageError
 from chaos.core.inventory import Cluster, Inventory
-from chaos.core.registry import PluginRegistry
 from chaos.documents.files import read_text
 from chaos.documents.inventory import load_inventory, referenced_files
 from chaos.gameday.calendar import Calendar
@@ -47,7 +46,7 @@ class SecretSource:
 
 
 def deployment_of(
-    day: LoadedGameDay, inventory: Path, registry: PluginRegistry, options: DeployOptions
+    day: LoadedGameDay, inventory: Path, options: DeployOptions
 ) -> tuple[Deployment, tuple[SecretSource, ...]]:
     """What to deploy, and the keys of the Secret that it needs. No cluster is asked. Raises UsageError, BadInput."""
     loaded = load_inventory(inventory)
@@ -70,7 +69,7 @@ def deployment_of(
         gameday=tree.path(day.path),
         inventory=place,
         files=(*tree.files(), kubeconfig),
-        permissions=tuple(day_permissions(day, registry, loaded)),
+        permissions=tuple(day_permissions(day, loaded)),
         cron=kubernetes_cron(schedule.cron) if schedule else "",
         zone=Calendar(day.document.spec.window).zone.key,
         deadline=starting_deadline(schedule) if schedule else _DEADLINE,

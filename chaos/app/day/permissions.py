@@ -7,10 +7,9 @@ from chaos.app.load import required_permissions
 from chaos.core.inventory import Inventory
 from chaos.core.labels import GAME_DAY_PREFIX, LOCK_NAMESPACE
 from chaos.core.permission import Permission
-from chaos.core.registry import PluginRegistry
 
 
-def day_permissions(day: LoadedGameDay, registry: PluginRegistry, inventory: Inventory | None) -> list[Permission]:
+def day_permissions(day: LoadedGameDay, inventory: Inventory | None) -> list[Permission]:
     """Permissions of all entries, and for the lock of the day; its state is in a ConfigMap as journals are."""
     namespace = inventory.cluster.namespace if inventory and inventory.cluster else LOCK_NAMESPACE
     lease = f"{GAME_DAY_PREFIX}{day.document.metadata.name}"
@@ -18,7 +17,7 @@ def day_permissions(day: LoadedGameDay, registry: PluginRegistry, inventory: Inv
         Permission("coordination.k8s.io", "leases", verb, namespace, lease) for verb in ("get", "update", "delete")
     }
     for entry in day.entries:
-        found.update(required_permissions(entry.loaded, registry, inventory))
+        found.update(required_permissions(entry.loaded, inventory))
     return sorted(permission for permission in found if not _is_covered(permission, found))
 
 

@@ -44,7 +44,7 @@ def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> 
     """
     with connect_cluster(inventory, seed=request.seed) as connection:
         with refuse_before_side_effects():
-            refuse_missing(connection.kube, day_permissions(request.day, request.registry, connection.inventory))
+            refuse_missing(connection.kube, day_permissions(request.day, connection.inventory))
         name = request.day.document.metadata.name
         with hold_day_lock(connection, name, request.display.note) as lock:
             store = DayStore(connection.kube, lock_namespace(connection), name, lambda: day_time(connection))

@@ -70,18 +70,15 @@ def load_fleet(path: Path, registry: PluginRegistry, moment: datetime | None = N
     files = fleet.load_fleet(path, registry, moment)
     day = load_game_day(files.gameday, registry, moment)
     clusters = tuple(
-        _load_cluster(each, files.document, files.inventories[each.name], day, registry)
-        for each in files.document.spec.clusters
+        _load_cluster(each, files.document, files.inventories[each.name], day) for each in files.document.spec.clusters
     )
     return LoadedFleet(path, files.document, day, clusters)
 
 
-def _load_cluster(
-    cluster: FleetCluster, document: Fleet, path: Path, day: LoadedGameDay, registry: PluginRegistry
-) -> LoadedCluster:
+def _load_cluster(cluster: FleetCluster, document: Fleet, path: Path, day: LoadedGameDay) -> LoadedCluster:
     inventory = load_inventory(path)
     options = _options(cluster, document.spec, document.metadata.name)
-    deployment, secrets = deployment_of(day, path, registry, options)
+    deployment, secrets = deployment_of(day, path, options)
     programs = programs_of(day.document.spec, inventory)
     reached = _reached_by(inventory, cluster, path.parent)
     return LoadedCluster(cluster.name, path, reached, deployment, secrets, programs)

@@ -33,7 +33,7 @@ def run_doctor(read_inventory: Callable[[], Inventory], experiments: tuple[Path,
     with refuse_before_side_effects(), connect_cluster(inventory) as connection, connection.clock.participant():
         progress = _Counter()
         request = DoctorRequest(
-            connection, registry, reports, bundled=not experiments, on_host_inspected=progress, unloadable=unloadable
+            connection, reports, bundled=not experiments, on_host_inspected=progress, unloadable=unloadable
         )
         report = diagnose(loaded, request)
         progress.end()

@@ -50,7 +50,7 @@ def deploy(options: Options) -> int:
     path = day_inventory(day, options.inventory)
     storage = Storage(options.size, options.storage_class, options.s3)
     wanted = DeployOptions(options.namespace, options.image, storage, options.secret)
-    deployment, sources = deployment_of(day, path, registry, wanted)
+    deployment, sources = deployment_of(day, path, wanted)
     click.echo(dump([helm_values(deployment)] if options.form == "helm" else manifests(deployment)), nl=False)
     for line in _notes(deployment, sources):
         click.echo(line, err=True)

@@ -54,7 +54,7 @@ def plan(
     moment = _parse_moment(at) if at else current_time()
     day = load_game_day(gameday, registry)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=day.zone)
-    shown = outline(day, registry, moment, count, new_seed() if seed is None else seed)
+    shown = outline(day, moment, count, new_seed() if seed is None else seed)
     runs = plan_runs(day, inventory, registry, shown.seed, reports) if inventory else iter(())
     if as_json:
         planned = list(runs)

@@ -101,9 +101,9 @@ def _limits_fact(unit: str, path: str) -> str:
     return str(FactRef("disk-limits", {"unit": unit, "path": path}))
 
 
-def _reads_fact(params: Params) -> str:
-    count = max(_LEAST_READS, round(_READ_SECONDS * _bytes_a_second(params.rate, params.iops) / READ_BYTES))
-    return str(FactRef("disk-reads", {"unit": params.unit, "path": params.path, "count": str(count)}))
+def _reads_fact(unit: str, path: str, rate: str, iops: int) -> str:
+    count = max(_LEAST_READS, round(_READ_SECONDS * _bytes_a_second(rate, iops) / READ_BYTES))
+    return str(FactRef("disk-reads", {"unit": unit, "path": path, "count": str(count)}))
 
 
 def _io_max(rate: int, iops: int) -> str:
@@ -131,15 +131,16 @@ def _speed(reading: Fact) -> float | None:
 
 def _check_slow(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven by the limit in force, and by reads in the unit that were fast before and take as long as it demands."""
-    params = Params.model_validate(dict(step.params))
+    unit, path = (str(step.params.get(key, Params.model_fields[key].default)) for key in ("unit", "path"))
+    rate, iops = str(step.params.get("rate", _RATE)), int(step.params.get("iops", _IOPS))
     step = within_duration(step)
-    wanted = _io_max(_parse_rate(params.rate), params.iops)
+    wanted = _io_max(_parse_rate(rate), iops)
 
     def is_limited(value: Any) -> bool:
         return isinstance(value, dict) and (value.get("limits") or {}).get(value.get("number")) == wanted
 
-    fact, reads = _limits_fact(params.unit, params.path), _reads_fact(params)
-    in_force = holds_until(fact, is_limited, f"the kernel limits {params.unit}").check(timeline, step)
+    fact, reads = _limits_fact(unit, path), _reads_fact(unit, path, rate, iops)
+    in_force = holds_until(fact, is_limited, f"the kernel limits {unit}").check(timeline, step)
     if in_force.status is not ProofStatus.PROVEN:
         return in_force
     before = last_reading_before(timeline, step, reads)
@@ -152,8 +153,8 @@ def _check_slow(timeline: Timeline, step: StepRun) -> ProofResult:
     if before is None or usual is None or not found:
         return no_proof(f"the speed of the disk of {step.node} was not measured before and after the step")
     speed, reading = max(found, key=lambda pair: pair[0])
-    because = f"a process in {params.unit} of {step.node} read {_text(speed)}, before the step {_text(usual)}"
-    limit, seqs = _bytes_a_second(params.rate, params.iops), (*in_force.evidence, before.seq, reading.seq)
+    because = f"a process in {unit} of {step.node} read {_text(speed)}, before the step {_text(usual)}"
+    limit, seqs = _bytes_a_second(rate, iops), (*in_force.evidence, before.seq, reading.seq)
     if speed > _FASTER * limit:
         return ProofResult(ProofStatus.DISPROVEN, f"{because}: the limit has no effect", seqs)
     if speed > _TOLERANCE * limit or usual < _FASTER * speed:
@@ -193,7 +194,8 @@ def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None
 
 def _needs(params: Params) -> Needs:
     limits = _limits_fact(params.unit, params.path)
-    return Needs(("shared-kernel", "cgroup-version", limits), (limits, _reads_fact(params)))
+    reads = _reads_fact(params.unit, params.path, params.rate, params.iops)
+    return Needs(("shared-kernel", "cgroup-version", limits), (limits, reads))
 
 
 def _prepare(target: Target, params: Params) -> SlowDiskState:

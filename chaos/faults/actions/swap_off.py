@@ -94,7 +94,7 @@ def _prepare(target: Target, params: DurationParams) -> SwapState:
     room = _MAX_SHARE * target.require_fact("memory", "what was swapped out must fit into it")["available"]
     if used > room:
         raise Unsupported(
-            f"{target.node}: {used >> 20} MiB are swapped out, and there is room for {int(room) >> 20} MiB in its memory",
+            f"{target.node}: {used >> 20} MiB are swapped out, and its memory has room for {int(room) >> 20} MiB",
             hint="choose a node with more memory",
         )
     found = tuple(SwapArea(path, priority) for path, priority, _ in areas)

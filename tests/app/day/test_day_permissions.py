@@ -65,9 +65,7 @@ class Reviewer(FakeKube):
 @pytest.mark.parametrize("name", ["first", "monthly"])
 def test_each_right_in_turn(name: str) -> None:
     registry = load_registry()
-    needed = day_permissions(
-        load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml"), registry), registry, INVENTORY
-    )
+    needed = day_permissions(load_game_day(Path(EXPERIMENTS / "gamedays" / f"{name}.yaml"), registry), INVENTORY)
     assert len(needed) > 50
     assert missing_permissions(Reviewer(needed), needed) == []
     for permission in needed:

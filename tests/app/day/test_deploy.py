@@ -34,7 +34,7 @@ def test_files_are_beside_each_other_as_they_are_here(tmp_path: Path) -> None:
     other = write_inventory(inventories / "prod.yaml")
     clusters = [{"name": path.stem, "inventory": f"../hosts/{path.name}"} for path in (inventory, other)]
     day = load_game_day(write_day(days, ["one", "two"], clusters=clusters), load_registry())
-    found, _ = deployment_of(day, inventory, load_registry(), OPTIONS)
+    found, _ = deployment_of(day, inventory, OPTIONS)
     texts = {file.path: file.text for file in found.files}
     assert set(texts) == {
         *(f"/etc/nodefall/days/{name}" for name in ("day.yaml", "one.yaml", "two.yaml")),
@@ -109,7 +109,7 @@ def test_an_inventory_that_cannot_be_used(tmp_path: Path, changes: dict[str, obj
     inventory = write_inventory(tmp_path / "staging.yaml", **changes)
     day = load_game_day(write_day(tmp_path, ["one"]), load_registry())
     with pytest.raises(UsageError, match=message):
-        deployment_of(day, inventory, load_registry(), OPTIONS)
+        deployment_of(day, inventory, OPTIONS)
 
 
 def test_a_name_that_is_too_long(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"name": "days"', f'"name": "{"d" * 44}"'))
     day = load_game_day(path, load_registry())
     with pytest.raises(UsageError, match="at most 43 characters"):
-        deployment_of(day, write_inventory(tmp_path / "staging.yaml"), load_registry(), OPTIONS)
+        deployment_of(day, write_inventory(tmp_path / "staging.yaml"), OPTIONS)
 
 
 def test_an_absolute_path_is_refused(tmp_path: Path) -> None:

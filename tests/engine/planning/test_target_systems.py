@@ -33,7 +33,7 @@ INVENTORY = Inventory.model_validate(
 def experiment(target: dict[str, Any], *actions: str) -> Experiment:
     method = [{"name": f"s{i}", "action": action, "target": "victim"} for i, action in enumerate(actions)]
     spec = {"title": "t", "targets": {"victim": target}, "steadyState": [READY], "hypothesis": [READY]}
-    return Experiment.model_validate(HEAD | {"spec": spec | {"method": method}})
+    return REGISTRY.bind(Experiment.model_validate(HEAD | {"spec": spec | {"method": method}}))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def experiment(target: dict[str, Any], *actions: str) -> Experiment:
     ],
 )
 def test_system_of_a_target(target: dict[str, Any], actions: tuple[str, ...], system: str | None) -> None:
-    assert planned_targets(experiment(target, *actions), REGISTRY)["victim"].os == system
+    assert planned_targets(experiment(target, *actions))["victim"].os == system
 
 
 def mixed() -> ClusterView:
@@ -66,7 +66,7 @@ def mixed() -> ClusterView:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_nodes_of_a_mixed_cluster(seed: int) -> None:
-    targets = planned_targets(experiment({"role": "worker", "runs": "workload"}, "poweroff"), REGISTRY)
+    targets = planned_targets(experiment({"role": "worker", "runs": "workload"}, "poweroff"))
     selected = select_nodes(targets, mixed(), INVENTORY, seed)
     assert set(selected["victim"]) <= {"a", "b"}
     assert select_workload_nodes(targets, selected, mixed(), INVENTORY, seed) == (), "no other node runs its images"

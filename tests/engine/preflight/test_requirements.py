@@ -29,7 +29,7 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
     step = {"name": "s", "action": action, "target": "victim", "with": given}
     spec = {"title": "t", "targets": {"victim": {"role": "worker"}}, "steadyState": [READY], "hypothesis": [READY]}
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
-    return Experiment.model_validate(head | {"spec": spec | {"method": [step]} | more})
+    return REGISTRY.bind(Experiment.model_validate(head | {"spec": spec | {"method": [step]} | more}))
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
     ],
 )
 def test_needs(action: str, given: dict[str, Any], more: dict[str, Any], expected: set[Need]) -> None:
-    assert experiment_needs(experiment(action, given, more), REGISTRY) == expected
+    assert experiment_needs(experiment(action, given, more)) == expected
