@@ -1,15 +1,20 @@
-"""Write docs/actions/ (a page per action) and the table in docs/actions.md from the code of the actions.
+"""Write docs/actions/ (a page per action), the table in docs/actions.md, the number of actions in README.md, and the
+index of the modules of chaos/faults/actions, from the code of the actions.
 
 Run `python tools/action_pages.py` after a change of an action; a test compares.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
+import pkgutil
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -17,18 +22,22 @@ import yaml
 import chaos.faults.actions.windows
 import chaos.faults.readings.windows
 from chaos.cli.explain import lookup, parameter_details
-from chaos.core.action import AnyAction, Scope, Target, Undo, UndoKind, UndoStep
+from chaos.core.action import Action, AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.core.api_fact import pods_path
 from chaos.core.command import Command, HostCommand, KubeCommand
 from chaos.core.fact import FactRef, HostFact
 from chaos.core.registry import discover
+from chaos.faults.actions import index
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, POWERS_OFF
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTE = "<!-- Written by tools/action_pages.py from the action's code. -->"
-ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
-WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, "ACTION")
-FACTS: dict[str, HostFact] = discover(chaos.faults.readings, HostFact)
+INDEX = Path(chaos.faults.actions.__file__).parent / "index.py"
+README = Path(__file__).parents[1] / "README.md"
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, Action)
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, Action)
+OWN_FACTS: dict[str, HostFact] = discover(chaos.faults.actions, HostFact)
+FACTS: dict[str, HostFact] = discover(chaos.faults.readings, HostFact) | OWN_FACTS
 WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.faults.readings.windows, HostFact)
 GIB = 1 << 30
 NODE: dict[str, Any] = {
@@ -132,6 +141,7 @@ SAMPLE_FACTS: dict[str, Any] = {
     "systemd-version": 257,
     "time-sync-state": "active",
     "time-sync-unit": "chrony.service",
+    **{name: fact.sample for name, fact in OWN_FACTS.items() if fact.sample is not None},
 }
 # A node with Windows on which every action with a Windows form is possible.
 WINDOWS_SAMPLE_FACTS: dict[str, Any] = {
@@ -167,11 +177,40 @@ UNDO = {
 
 def pages() -> Mapping[Path, str]:
     """The text of every file."""
-    index = DOCS / "actions.md"
-    head, _, rest = index.read_text(encoding="utf-8").partition("\n| action")
+    overview = DOCS / "actions.md"
+    head, _, rest = overview.read_text(encoding="utf-8").partition("\n| action")
     prose = rest.partition("\n\n")[2]
     found = {DOCS / "actions" / f"{name}.md": page(action) for name, action in ACTIONS.items()}
-    return found | {index: f"{head}\n{table()}\n\n{prose}"}
+    readme = re.sub(r"\[\d+ actions\]", f"[{len(ACTIONS)} actions]", README.read_text(encoding="utf-8"))
+    return found | {overview: f"{head}\n{table()}\n\n{prose}", README: readme, INDEX: module_index()}
+
+
+def module_index() -> str:
+    """Source of the index: what each module declares."""
+    windows = chaos.faults.actions.windows
+    parts = [
+        ("ACTIONS", chaos.faults.actions, Action, "Actions by module."),
+        ("WINDOWS_ACTIONS", windows, Action, "Windows forms of actions by module."),
+        ("FACTS", chaos.faults.actions, HostFact, "Facts of hosts that an action declares for itself, by module."),
+    ]
+    lines = ['"""Names of what the modules of actions declare: so each is imported only when it is used.', ""]
+    lines += ["Written by tools/action_pages.py.", '"""', ""]
+    for name, package, kind, comment in parts:
+        lines += [f"# {comment}", f"{name}: dict[str, tuple[str, ...]] = {{"]
+        lines += [f"    {module!r}: {names!r}," for module, names in _declared(package, kind).items()]
+        lines += ["}"]
+    return "\n".join(lines).replace("'", '"') + "\n"
+
+
+def _declared(package: ModuleType, kind: type) -> dict[str, tuple[str, ...]]:
+    """Names of the plug-ins of a kind by module, without what a module has imported."""
+    found: dict[str, tuple[str, ...]] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        names = [getattr(value, "name", "") for value in vars(module).values() if isinstance(value, kind)]
+        if names and not info.ispkg and not info.name.startswith("_"):
+            found[info.name] = tuple(sorted(set(names)))
+    return found
 
 
 def table() -> str:
@@ -193,7 +232,7 @@ def _systems(action: AnyAction) -> str:
 def page(action: AnyAction) -> str:
     """The page of one action."""
     blocks = [NOTE, f"# {action.name}", f"{action.summary[0].upper()}{action.summary[1:]}."]
-    blocks += [inspect.cleandoc(type(action).__doc__ or "")]
+    blocks += [inspect.cleandoc(action.description)]
     blocks += ["## Example", f"```yaml\n- {action.example.strip()}\n```"]
     blocks += [
         "## Parameters",
@@ -214,7 +253,7 @@ def page(action: AnyAction) -> str:
 def _windows_form(form: AnyAction) -> Iterator[str]:
     """What is different on a host with Windows."""
     yield "## On Windows"
-    yield inspect.cleandoc(type(form).__doc__ or "")
+    yield inspect.cleandoc(form.description)
     yield "### Needs"
     yield from _list(_needs(form))
     yield from (f"#{block}" if block.startswith("## ") else block for block in _operations(form))
@@ -229,7 +268,7 @@ def _needs(action: AnyAction) -> Iterator[str]:
     if action.scope is Scope.NODE and action.on_host:
         yield "a session on the host, as " + ("administrator" if "windows" in action.systems else "root or with sudo")
     facts = WINDOWS_FACTS if "windows" in action.systems else FACTS
-    for reference in action.facts_for(_example_params(action)):
+    for reference in action.needs_with(_example_params(action)).facts:
         name = FactRef.parse(reference).name
         yield f"the fact `{reference}`: {facts[name].summary}" if name in facts else f"`{reference}`"
     if action.may_disconnect:
@@ -250,7 +289,7 @@ def prepare_example(action: AnyAction) -> Any:
 def example_target(action: AnyAction) -> tuple[Target, Any]:
     """A node with the sample facts of its system and OBJECTS, or the cluster; and the parameters of the example."""
     params = _example_params(action)
-    objects = {path: OBJECTS.get(path) for path in action.api_reads(NODE["metadata"]["name"], params, "shop")}
+    objects = {path: OBJECTS.get(path) for path in action.needs_with(params).paths(NODE["metadata"]["name"], "shop")}
     node = NODE["metadata"]["name"] if action.scope is Scope.NODE else ""
     windows = action.on_host and "windows" in action.systems
     target = Target(
@@ -267,26 +306,24 @@ def example_target(action: AnyAction) -> tuple[Target, Any]:
 
 def _operations(action: AnyAction) -> Iterator[str]:
     """Commands and undo for the example."""
-    state = prepare_example(action)
-    commands, preconditions = action.inject(state), action.preconditions(state)
-    timer, undo = action.failsafe_timer(state), action.undo(state)
+    program = action.program(prepare_example(action))
     yield "## Sends"
     yield "With the example's parameters" + (
         f", to a node `{NODE['metadata']['name']}`:" if action.scope is Scope.NODE else ":"
     )
-    yield "```\n" + "\n".join(_format_command(command) for command in commands) + "\n```"
-    if awaits := action.awaits(state):
-        yield "Waits before until " + " or ".join(f"`{check}`" for check in awaits) + "."
-    if preconditions:
-        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in preconditions) + "."
-    if timer:
+    yield "```\n" + "\n".join(_format_command(command) for command in program.commands) + "\n```"
+    if program.awaits:
+        yield "Waits before until " + " or ".join(f"`{check}`" for check in program.awaits) + "."
+    if program.preconditions:
+        yield "Only if at that moment " + ", ".join(f"`{check}`" for check in program.preconditions) + "."
+    if timer := program.failsafe:
         windows = "windows" in action.systems
         what = "failsafe task of the task scheduler" if windows else "failsafe timer of the host's PID 1"
         yield f"Before that, a {what} is armed, which after {timer.seconds:g} s runs:"
         yield "```\n" + (str(HostCommand(timer.argv)) if windows else shlex.join(timer.argv)) + "\n```"
     yield "## Undo"
     yield _kind(action)
-    yield from _undo(undo)
+    yield from _undo(program.undo)
 
 
 def _format_command(command: Command) -> str:
@@ -326,7 +363,9 @@ def _list(items: Iterator[str] | list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Write all pages; remove those of actions that no longer exist."""
+    """Write all pages, the index first, as the pages show what it names; remove those of actions that are gone."""
+    INDEX.write_text(module_index(), encoding="utf-8")
+    importlib.reload(index)
     texts = pages()
     (DOCS / "actions").mkdir(exist_ok=True)
     for old in set((DOCS / "actions").glob("*.md")) - set(texts):

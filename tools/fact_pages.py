@@ -10,12 +10,16 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
+import chaos.faults.actions
 import chaos.faults.readings.windows
 from chaos.core.fact import HostFact
 from chaos.core.registry import discover
 
 PAGE = Path(__file__).parents[1] / "docs" / "facts.md"
-LINUX_FACTS: dict[str, HostFact] = discover(chaos.faults.readings, HostFact)
+LINUX_FACTS: dict[str, HostFact] = {
+    **discover(chaos.faults.readings, HostFact),
+    **discover(chaos.faults.actions, HostFact),
+}
 WINDOWS_FACTS: dict[str, HostFact] = discover(chaos.faults.readings.windows, HostFact)
 FACTS = dict(sorted({**WINDOWS_FACTS, **LINUX_FACTS}.items()))
 HEAD = """<!-- Written by tools/fact_pages.py from the facts' code. -->

@@ -212,7 +212,7 @@ class Case:
         bound = {Part.RECOVERY: 300.0}.get(self.part, BOUND if has_facts else None)
         names = self.violating if status is Status.VIOLATED else ()
         verdict = Verdict("", "", status, "", at=SINCE, start=0.0, bound=bound, subjects=names)
-        return sentence(self.expectation, verdict, REGISTRY, TARGETS, self.part)
+        return sentence(self.expectation, verdict, TARGETS, self.part)
 
 
 def cases() -> Iterator[Case]:
@@ -231,7 +231,9 @@ def _cases(text: str, part: Part, name: str | None = None) -> Iterator[Case]:
         violating = tuple(fields.pop("violating", ()))
         if part is Part.METHOD and not fields.keys() & {"within", "always", "never", "order"}:
             fields["within"] = "40s"
-        yield Case(Expectation.model_validate(fields), violating, part)
+        expectation = Expectation.model_validate(fields)
+        REGISTRY.bind_expectation(expectation)
+        yield Case(expectation, violating, part)
 
 
 def page() -> str:

@@ -145,7 +145,7 @@ def _case(
     loaded: LoadedExperiment, missing: tuple[Permission, ...], view: ClusterView, request: DoctorRequest
 ) -> PreflightCase:
     connection = request.connection
-    targets = planned_targets(loaded.experiment, loaded.registry)
+    targets = planned_targets(loaded.experiment)
     own = own_node(view)
     nodes = {name: tuple(candidates(spec, view, connection.inventory, own)) for name, spec in targets.items()}
     case = PreflightCase(loaded, nodes, missing_permissions=missing, source_errors=_source_errors(loaded, request))
@@ -159,7 +159,7 @@ def _case(
 def _source_errors(loaded: LoadedExperiment, request: DoctorRequest) -> dict[str, tuple[str, str] | tuple[()]]:
     """Error and hint of each metric source, () if it responds."""
     errors: dict[str, tuple[str, str] | tuple[()]] = {}
-    for name, check in source_checks(loaded, request.connection).items():
+    for name, check in source_checks(loaded.experiment, request.connection).items():
         try:
             check()
         except NodefallError as error:

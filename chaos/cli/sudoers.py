@@ -18,8 +18,8 @@ from chaos.cli.output import echo
 from chaos.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from chaos.core.experiment import Experiment
     from chaos.core.inventory import Inventory
-    from chaos.engine.load import LoadedExperiment
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
@@ -58,19 +58,18 @@ def plugins_by_experiment(experiments: Iterable[Path]) -> dict[str, list[str]]:
     """The actions and assertions that use hosts, of each experiment that has some. Raises BadInput."""
     from chaos.api import load
 
-    loaded = map(load, experiments)
-    found = ((each.experiment.metadata.name, _host_plugins(each)) for each in loaded)
+    loaded = (load(path).experiment for path in experiments)
+    found = ((experiment.metadata.name, _host_plugins(experiment)) for experiment in loaded)
     return {name: plugins for name, plugins in found if plugins}
 
 
-def _host_plugins(loaded: LoadedExperiment) -> list[str]:
+def _host_plugins(experiment: Experiment) -> list[str]:
     """The actions and assertions that use hosts."""
     from chaos.core.assertion import HostFactAssertion
 
-    spec, registry = loaded.experiment.spec, loaded.registry
-    assertions = (e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_)
-    found = {name for name in assertions if isinstance(registry.assertions[name], HostFactAssertion)}
-    found |= {step.action for step in spec.method if registry.actions[step.action].on_host}
+    bound = (each.bound for each in experiment.spec.expectations)
+    found = {each.assertion.name for each in bound if each and isinstance(each.assertion, HostFactAssertion)}
+    found |= {step.action for step in experiment.spec.method if step.bound.action.on_host}
     return sorted(found)
 
 

@@ -1,17 +1,17 @@
-"""The port that every action implements: an action returns commands and sends nothing."""
+"""What an action is: a record of declarations and two pure functions. It makes commands, and sends nothing."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
+from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, Outcome, PowerCapability
 from chaos.core.errors import Unsupported
 from chaos.core.permission import Permission
@@ -37,6 +37,9 @@ class FactCheck(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.fact} is {self.value}"
+
+
+NODE_READY = FactCheck(PseudoFact.NODE_READY, True)
 
 
 class UndoStep(Struct, frozen=True):
@@ -86,12 +89,27 @@ class FailsafeTimer(Struct, frozen=True, omit_defaults=True):
     by_uptime: bool = False
 
 
+class Timed(Protocol):
+    """A state of an action with a failsafe timer: :attr:`Target.tag`, and the seconds until the timer fires."""
+
+    @property
+    def tag(self) -> str: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+
+def failsafe_timer(state: Timed, *argv: str) -> FailsafeTimer:
+    """The timer of a step that runs ``argv`` if nodefall does not undo it in time."""
+    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, argv)
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A node before a fault, or the cluster (``node`` is ""): facts, API objects, power control, limits.
 
     ``facts`` are values by fact name, ``unknown`` the reasons why other facts could not be read. ``objects`` are what
-    :meth:`Action.api_reads` names, None for an object that does not exist. ``power`` is "" without a power control, and
+    :class:`Needs` names, None for an object that does not exist. ``power`` is "" without a power control, and
     with one that cannot be used for the reason ``power_error``, with a hint in ``power_hint``;
     ``power_capabilities`` are the operations it supports (on, off, state); ``restart_policy`` is by which the machine
     starts again without a command ("" or ``no``: it does not). ``run`` is the run's ID, ``tag`` identifies the step
@@ -182,25 +200,78 @@ class Scope(StrEnum):
 
 P = TypeVar("P", bound=BaseModel)
 S = TypeVar("S", bound=Struct)
+NODE_NAME, NAMESPACE = "{node}", "{namespace}"  # in Needs.objects: the step's node, the workload's namespace
 
 
-class NoState(Struct, frozen=True):
-    """State of an action whose undo needs no data."""
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an action reads and needs with given parameters.
+
+    ``facts`` are references of the host facts that prepare reads, besides those that are always read; ``proof_facts``
+    those that prove the step, read on all targets during the run. ``objects`` are paths of API objects that prepare
+    reads, with :data:`NODE_NAME` and :data:`NAMESPACE`. ``permissions`` are those of the action and its undo, besides
+    those of every run. ``logind``: it has no effect without logind. ``ends_pods``: pods of the node may be terminated
+    regardless of their budgets, though the action does not act on the machine.
+    """
+
+    facts: tuple[str, ...] = ()
+    proof_facts: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    permissions: tuple[Permission, ...] = ()
+    logind: bool = False
+    ends_pods: bool = False
+
+    def paths(self, node: str, namespace: str) -> tuple[str, ...]:
+        """Paths of the objects for a step on ``node``; ``namespace`` is the workload's."""
+        return tuple(path.replace(NODE_NAME, node).replace(NAMESPACE, namespace) for path in self.objects)
 
 
-class Action(ABC, Generic[P, S]):
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that a step sends to its target, and what takes it back: made of the state alone.
+
+    ``commands`` are sent in order; the last one is the fault. ``undo`` restores the target; it is harmless when run
+    twice, and without the fault. ``preconditions`` must hold at the moment of the fault, otherwise the run is aborted
+    without it: all that prepare relied on, as a saved plan may be old, and its undo must not restore a stale value. Of
+    ``awaits`` one must hold before the step begins; it begins later if need be. ``failsafe`` is armed before the fault,
+    and undo disarms it.
+    """
+
+    commands: tuple[Command, ...]
+    undo: Undo = field(default_factory=Undo)
+    preconditions: tuple[FactCheck, ...] = ()
+    awaits: tuple[FactCheck, ...] = ()
+    failsafe: FailsafeTimer | None = None
+
+    def __post_init__(self) -> None:
+        if self.failsafe:
+            object.__setattr__(self, "undo", msgspec.structs.replace(self.undo, disarm=self.failsafe.unit))
+
+
+def _any_order(action: str, params: Mapping[str, Any], seconds: float) -> None:
+    """Most steps may come after any other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action(Generic[P, S]):
     """One fault or repair, with parameters ``P`` and the state ``S`` that undo needs.
 
-    ``S`` is a frozen record of JSON types: it is written down before the fault, and undo after a crash has only that.
+    ``prepare`` makes the state from what is known before the fault, and raises Unsupported where the action is
+    impossible or cannot be undone. ``program`` makes all commands from the state. Both are pure. ``S`` is a frozen
+    record of JSON types: it is written down before the fault, and undo after a crash has only that.
     """
 
     name: str
     summary: str
+    description: str = ""  # for its page
     example: str  # a step in YAML
     params: type[P]
     state: type[S]
     undo_kind: UndoKind
     proofs: tuple[Proof, ...]  # strongest first
+    prepare: Callable[[Target, P], S]
+    program: Callable[[S], Program]
+    needs: Needs | Callable[[P], Needs] = Needs()
     scope: Scope = Scope.NODE
     systems: frozenset[str] = frozenset({"linux"})  # of hosts that it has commands for, if it acts on the machine
     no_windows_reason: str = ""  # why it cannot have a form for Windows; "" where it has one, or may get one
@@ -211,71 +282,23 @@ class Action(ABC, Generic[P, S]):
     powers_on: bool = False  # a machine that is off boots
     may_crash: bool = False  # some machines do not survive it: a kernel panic, a watchdog
     keeps_pods_running: bool = False  # acts on the machine without terminating pods
-    requires_logind: bool = False  # has no effect without logind
     exclusive_timer_reason: str = ""  # why no other step on the node may arm a failsafe timer
-    proof_facts: tuple[str, ...] = ()  # host facts that prove the step, read on all targets during the run
-    facts: tuple[str, ...] = ()  # host facts that prepare reads, besides those that are always read
     irreversible_params: tuple[str, ...] = ()  # parameters that make the action irreversible when they are true
     undo_param: str = ""  # the parameter without which the action is irreversible
     allowance: str = ""  # what spec.allow must name besides: ``custom``
     requires_later_step: tuple[str, str] = ("", "")  # an action after which the effect must be ended, and what ends it
+    # Called with action and parameters of each step on the same node that begins at least so many seconds before this
+    # one. Raises Unsupported where this one cannot come after it.
+    check_order: Callable[[str, Mapping[str, Any], float], None] = _any_order
 
-    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - most read nothing
-        """Paths of API objects that prepare reads; ``namespace`` is the workload's."""
-        return ()
+    def needs_with(self, params: P) -> Needs:
+        """What the action reads and needs with these parameters."""
+        return self.needs if isinstance(self.needs, Needs) else self.needs(params)
 
-    def facts_for(self, params: P) -> tuple[str, ...]:  # noqa: ARG002 - most actions have fixed facts
-        """References of the host facts that prepare reads with these parameters."""
-        return self.facts
-
-    def proof_facts_for(self, params: P) -> tuple[str, ...]:  # noqa: ARG002 - most actions have fixed facts
-        """References of the host facts that prove the step with these parameters."""
-        return self.proof_facts
-
-    def permissions(self, params: P) -> tuple[Permission, ...]:  # noqa: ARG002 - most need none
-        """Permissions that the action and its undo need, besides those of every run."""
-        return ()
-
-    def uses_logind(self, params: P) -> bool:  # noqa: ARG002 - the same for most parameters
-        """Whether the action has no effect without logind."""
-        return self.requires_logind
-
-    def terminates_pods(self, params: P) -> bool:  # noqa: ARG002 - the same for most parameters
+    def terminates_pods(self, params: P) -> bool:
         """Whether pods of the node may be terminated regardless of their budgets."""
-        return self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
-
-    @abstractmethod
-    def prepare(self, target: Target, params: P) -> S:
-        """State for inject and undo. Pure. Raises Unsupported where the action is impossible or cannot be undone."""
-
-    @abstractmethod
-    def inject(self, state: S) -> tuple[Command, ...]:
-        """The commands, in order; the last one is the fault."""
-
-    def check_order(self, action: str, params: Mapping[str, Any], seconds: float) -> None:
-        """Check against a step of ``action`` on the same node that begins at least ``seconds`` before this one.
-
-        Raises Unsupported where this step cannot come after it.
-        """
-
-    def preconditions(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have none
-        """Checks that must hold at the moment of the fault; otherwise the run is aborted without the fault.
-
-        All that prepare relied on: a saved plan may be old, and its undo must not restore a stale value.
-        """
-        return ()
-
-    def awaits(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most wait for nothing
-        """Checks of which one must hold before the step begins; it begins later if need be."""
-        return ()
-
-    def failsafe_timer(self, state: S) -> FailsafeTimer | None:  # noqa: ARG002 - most have none
-        """The timer to arm before the fault, named :func:`failsafe_unit`; undo must disarm it."""
-        return None
-
-    @abstractmethod
-    def undo(self, state: S) -> Undo:
-        """How to restore the target; harmless when run twice, and without inject."""
+        acts_on_pods = self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
+        return acts_on_pods or self.needs_with(params).ends_pods
 
     def encode_state(self, state: S) -> UndoState:
         """The state as JSON types."""
@@ -288,3 +311,8 @@ class Action(ABC, Generic[P, S]):
 
 
 AnyAction = Action[Any, Any]
+
+
+def windows_form(action: AnyAction, **declarations: Any) -> AnyAction:
+    """The form of an action for Windows hosts: what differs, including ``state``, ``prepare`` and ``program``."""
+    return replace(action, systems=frozenset({"windows"}), stops_exec=False, **declarations)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
+    PrivateAttr,
     Tag,
     field_validator,
     model_validator,
@@ -19,6 +20,9 @@ from chaos.core.duration import parse_duration
 from chaos.core.factor import Factor
 from chaos.core.kubernetes_version import VersionRange
 from chaos.core.probes import Probe, Query
+
+if TYPE_CHECKING:
+    from chaos.core.binding import BoundAssertion, BoundStep
 
 Timing = Annotated[
     Literal["strict", "loose"],
@@ -103,6 +107,7 @@ class Expectation(Model):
         None, description="with within: at least this many times the slowest start of a pod of the workload"
     )
     order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
+    _bound: BoundAssertion | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
@@ -131,6 +136,15 @@ class Expectation(Model):
             raise ValueError(f"timing: loose has no effect on {self.within!r}: slack multiplies no facts; add + 10s")
 
     @property
+    def bound(self) -> BoundAssertion | None:
+        """The assertion with its parameters; None for an order, and for an assertion that is not known here."""
+        return self._bound
+
+    def bind(self, bound: BoundAssertion) -> None:
+        """See :meth:`chaos.core.registry.PluginRegistry.bind`."""
+        self._bound = bound
+
+    @property
     def title(self) -> str:
         """The name, else the assertion or the order."""
         return self.name or self.assert_ or "order of " + ", ".join(self.order or ())
@@ -144,6 +158,28 @@ class Step(Model):
     target: str = Field("", description="omitted for an action without a node")
     with_: dict[str, Any] = Field({}, alias="with")
     after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
+    _bound: BoundStep | None = PrivateAttr(None)
+
+    @property
+    def bound(self) -> BoundStep:
+        """The action with its parameters. Raises RuntimeError before the experiment is bound."""
+        if self._bound is None:
+            raise RuntimeError(f"step {self.name} is not bound to its action")
+        return self._bound
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the action is known here, and the parameters are valid."""
+        return self._bound is not None
+
+    def bind(self, bound: BoundStep) -> None:
+        """See :meth:`chaos.core.registry.PluginRegistry.bind`."""
+        self._bound = bound
+
+    @property
+    def moment(self) -> Moment:
+        """The parsed ``after``; without one, the return of the previous step."""
+        return parse_moment(self.after) if self.after else Moment(step="", is_end=True, offset=0.0)
 
 
 class Recovery(Model):
@@ -168,6 +204,11 @@ class Spec(Model):
     abort: list[Expectation] = []
     recovery: Recovery | None = None
     max_duration: DurationText = Field("15m", alias="maxDuration")
+
+    @property
+    def expectations(self) -> list[Expectation]:
+        """Those of steady state, hypothesis and abort."""
+        return [*self.steady_state, *self.hypothesis, *self.abort]
 
 
 class Experiment(Model):

@@ -71,6 +71,7 @@ class HostFact(ABC):
     command: HostCommand
     params: type[BaseModel] | None = None
     options: Any = None
+    sample: Any = None
 
     def bind(self, params: Mapping[str, str]) -> Self:
         """This fact with parameters. Raises ValueError for unknown, missing and invalid ones."""
@@ -113,6 +114,7 @@ def host_fact(
     *,
     needs: tuple[str, ...] = (),
     value: str | None = None,
+    sample: Any = None,
 ) -> Callable[[Callable[[str, int], Any]], HostFact]: ...
 
 
@@ -125,23 +127,32 @@ def host_fact(
     needs: tuple[str, ...] | Callable[[P | None], tuple[str, ...]] = (),
     params: type[P],
     value: str | None = None,
+    sample: Any = None,
 ) -> Callable[[Callable[[str, int, P], Any]], HostFact]: ...
 
 
 def host_fact(
-    name: str, summary: str, command: Any, *, needs: Any = (), params: Any = None, value: str | None = None
+    name: str,
+    summary: str,
+    command: Any,
+    *,
+    needs: Any = (),
+    params: Any = None,
+    value: str | None = None,
+    sample: Any = None,
 ) -> Any:
     """Make a fact of the function below, which parses what ``command`` prints, as :meth:`HostFact.parse`.
 
     ``command`` may be a function of the values of ``needs``. With ``params``, ``command`` and the parser get an
     instance of it as their last argument, and ``needs`` may be a function of one, or of None before it is known.
-    ``value`` describes type and form of the value; the docstring of the parser does it by default.
+    ``value`` describes type and form of the value; the docstring of the parser does it by default. ``sample`` is a
+    value for the page of the action that has declared the fact, and for its tests.
     """
 
     def declare(parser: Callable[..., Any]) -> HostFact:
         fact = _DeclaredFact(command, parser, needs)
         fact.name, fact.summary, fact.params = name, summary, params
-        fact.value = value or parser.__doc__
+        fact.value, fact.sample = value or parser.__doc__, sample
         return fact
 
     return declare

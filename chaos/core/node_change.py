@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from chaos.core.action import AnyAction, Scope
+from chaos.core.action import Scope
+from chaos.core.binding import BoundStep
 from chaos.core.permission import Permission
 
 
@@ -34,35 +31,27 @@ _BY_PERMISSION = {
 }
 
 
-def node_changes(action: AnyAction | None, params: Mapping[str, Any]) -> frozenset[NodeChange]:
-    """The changes that an action makes with these parameters; everything if it, or a parameter, is not known."""
-    model = _parse(action, params)
-    if action is None or action.allowance or model is None:
+def node_changes(bound: BoundStep | None) -> frozenset[NodeChange]:
+    """The changes that a step makes; everything if its action, or a parameter, is not known."""
+    if bound is None or bound.action.allowance:
         return EVERYTHING
-    changes = {_BY_PERMISSION.get((p.resource, p.verb)) for p in _core(action.permissions(model))} - {None}
+    action, needs = bound.action, bound.needs_on("linux")
+    changes = {_BY_PERMISSION.get((p.resource, p.verb)) for p in _core(needs.permissions)} - {None}
     if action.takes_down or action.powers_on or action.may_crash:
         changes |= {NodeChange.BOOT}
-    if action.takes_down or action.uses_logind(model):
+    if action.takes_down or needs.logind:
         changes |= {NodeChange.SHUTDOWN}
     if action.on_host:
         changes |= {NodeChange.REPORTING}
     return frozenset(change for change in changes if change)
 
 
-def changed_node(action: AnyAction | None, node: str, params: Mapping[str, Any]) -> str:
+def changed_node(bound: BoundStep | None, node: str) -> str:
     """The node that a step changes; "" if there is none. One on the cluster may name it in its parameters."""
-    if action is None or action.scope is Scope.NODE:
+    if bound is None or bound.action.scope is Scope.NODE:
         return node
-    return str(getattr(_parse(action, params), "node", ""))
+    return str(getattr(bound.params, "node", ""))
 
 
 def _core(permissions: tuple[Permission, ...]) -> tuple[Permission, ...]:
     return tuple(p for p in permissions if p.group == "")
-
-
-def _parse(action: AnyAction | None, params: Mapping[str, Any]) -> BaseModel | None:
-    """The parameters; None if another recorder wrote other ones."""
-    try:
-        return action.params.model_validate(params) if action else None
-    except ValidationError:
-        return None

@@ -11,9 +11,14 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
+import msgspec
+from pydantic import BaseModel, ValidationError
+
 from chaos.core.action import AnyAction
 from chaos.core.assertion import Assertion
+from chaos.core.binding import BoundAssertion, BoundStep
 from chaos.core.errors import PluginError
+from chaos.core.experiment import Expectation, Experiment, Step
 from chaos.core.fact import HostFact
 
 
@@ -48,6 +53,7 @@ class PluginRegistry:
     power: Mapping[str, Any] = field(default_factory=dict)
     renderers: Mapping[str, Any] = field(default_factory=dict)
     windows_actions: Mapping[str, AnyAction] = field(default_factory=dict)
+    _recorded: dict[tuple[str, bytes], BoundStep | None] = field(default_factory=dict, compare=False, repr=False)
 
     def action_on(self, name: str, system: str) -> AnyAction:
         """The form of an action for hosts with an operating system, else its only one. Raises KeyError."""
@@ -55,6 +61,50 @@ class PluginRegistry:
         if action.on_host and system == "windows" and system not in action.systems:
             return self.windows_actions.get(name, action)
         return action
+
+    def bind(self, experiment: Experiment) -> Experiment:
+        """Bind the steps and expectations of an experiment that are not bound yet.
+
+        Steps with an unknown action or invalid parameters stay unbound: a run of another version has stored them.
+        """
+        for step in experiment.spec.method:
+            self.bind_step(step)
+        for expectation in experiment.spec.expectations:
+            self.bind_expectation(expectation)
+        return experiment
+
+    def bind_recorded(self, action: str, params: Mapping[str, Any]) -> BoundStep | None:
+        """A recorded step, bound once; None if its action is unknown, or another recorder wrote other parameters."""
+        key = (action, msgspec.json.encode(params))
+        if key not in self._recorded:
+            self._recorded[key] = self._bind(action, params)
+        return self._recorded[key]
+
+    def _bind(self, name: str, given: Mapping[str, Any]) -> BoundStep | None:
+        if name not in self.actions:
+            return None
+        action = self.actions[name]
+        try:
+            return BoundStep(action, self.windows_actions.get(name), action.params.model_validate(given))
+        except ValidationError:
+            return None
+
+    def bind_step(self, step: Step) -> None:
+        """Bind one step, unless it is bound."""
+        if not step.is_bound and (bound := self._bind(step.action, step.with_)):
+            step.bind(bound)
+
+    def bind_expectation(self, expectation: Expectation) -> None:
+        """Bind one expectation, unless it is bound, or its assertion is unknown."""
+        assertion = self.assertions.get(expectation.assert_ or "")
+        if assertion is None or expectation.bound is not None:
+            return
+        model: BaseModel | ValidationError
+        try:
+            model = assertion.params.model_validate(expectation.with_)
+        except ValidationError as error:
+            model = error
+        expectation.bind(BoundAssertion(assertion, model))
 
     def systems_of(self, name: str) -> frozenset[str]:
         """Operating systems of the hosts that an action has a form for. Raises KeyError."""
@@ -75,31 +125,43 @@ def discover(package: ModuleType, what: str | type, group: str = "") -> dict[str
     return dict(sorted(found.items()))
 
 
-def discover_lazily(package: ModuleType, attribute: str, group: str) -> Mapping[str, Any]:
+def discover_lazily(
+    package: ModuleType, what: str | type, group: str = "", index: Mapping[str, tuple[str, ...]] | None = None
+) -> Mapping[str, Any]:
     """As :func:`discover`, but a built-in plug-in is imported when it is first looked up.
 
-    The module ``power_on`` has the plug-in ``power-on``; one with a leading underscore has none.
+    ``index``: the names of the plug-ins of each module. Without one, the module ``power_on`` has the plug-in
+    ``power-on``, and one with a leading underscore has none.
     """
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if not info.name.startswith("_") and not info.ispkg:
-            module = f"{package.__name__}.{info.name}"
-            _add(info.name.replace("_", "-"), f"{module}.{attribute}", _Unloaded(module, attribute), found, origins)
-    for origin, plugin in _external(group):
+    for module, names in (_names_of_modules(package) if index is None else index).items():
+        for name in names:
+            origin = f"{package.__name__}.{module}"
+            _add(name, origin, _Unloaded(origin, what, name), found, origins)
+    for origin, plugin in _external(group) if group else ():
         _add(_name(plugin, origin), origin, plugin, found, origins)
     return _LazyPlugins(dict(sorted(found.items())))
 
 
+def _names_of_modules(package: ModuleType) -> dict[str, tuple[str, ...]]:
+    modules = (info.name for info in pkgutil.iter_modules(package.__path__) if not info.ispkg)
+    return {name: (name.replace("_", "-"),) for name in modules if not name.startswith("_")}
+
+
 @dataclass(frozen=True, slots=True)
 class _Unloaded:
-    """A built-in plug-in that was not looked up yet."""
+    """A built-in plug-in that was not looked up yet; ``what`` as for :func:`discover`."""
 
     module: str
-    attribute: str
+    what: str | type
+    name: str
 
     def load(self) -> Any:
-        return getattr(importlib.import_module(self.module), self.attribute)
+        found = vars(importlib.import_module(self.module))
+        if isinstance(self.what, str):
+            return found[self.what]
+        return {getattr(v, "name", ""): v for v in found.values() if isinstance(v, self.what)}[self.name]
 
 
 class _LazyPlugins(Mapping[str, Any]):
@@ -122,6 +184,14 @@ class _LazyPlugins(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._plugins)
+
+
+def join(plugins: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Both together, sorted; what is unloaded stays so. Raises PluginError for a name that both have."""
+    if twice := sorted(plugins.keys() & more.keys()):
+        raise PluginError(f"duplicate plug-in name {twice[0]!r}", hint="uninstall one of them, or rename the plug-in")
+    unloaded = more._plugins if isinstance(more, _LazyPlugins) else more
+    return _LazyPlugins(dict(sorted({**plugins, **unloaded}.items())))
 
 
 def _name(plugin: Any, origin: str) -> str:

@@ -33,4 +33,4 @@ def load_experiment(path: Path, registry: PluginRegistry) -> Experiment:
     check_experiment(Cursor(errors, MappingEntry(root.mark, root)), registry, path.parent)
     errors.raise_if_any()
     assert isinstance(experiment, Experiment)  # noqa: S101 - None only with a problem
-    return experiment
+    return registry.bind(experiment)

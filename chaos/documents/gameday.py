@@ -68,6 +68,8 @@ def load_game_day(path: Path, registry: PluginRegistry, now: datetime) -> GameDa
     files = tuple(_load_entries(spec, path.parent, registry))
     errors.raise_if_any()
     assert isinstance(day, GameDay)  # noqa: S101 - None only with a problem
+    for condition in day.spec.abort:
+        registry.bind_expectation(condition)
     entries = (replace(file, experiment=_with_abort(file.experiment, day.spec.abort)) for file in files)
     return GameDayFiles(day, tuple(entries), inventories)
 

@@ -31,7 +31,7 @@ def load_with_overrides(entry: Cursor, path: Path, registry: PluginRegistry) -> 
     experiment = check_model(Experiment, root, to_builtins(root), entry.errors)
     check_experiment(Cursor(entry.errors, MappingEntry(root.mark, root)), registry, path.parent)
     is_valid = len(entry.errors.problems) == problems_before
-    return experiment if is_valid and isinstance(experiment, Experiment) else None
+    return registry.bind(experiment) if is_valid and isinstance(experiment, Experiment) else None
 
 
 def _replace_in_targets(spec: Cursor, overrides: Cursor) -> None:

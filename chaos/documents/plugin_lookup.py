@@ -14,7 +14,8 @@ from chaos.documents.pydantic_errors import check_model
 class Plugin(Protocol):
     """The common part of actions and assertions."""
 
-    params: type[BaseModel]
+    @property
+    def params(self) -> type[BaseModel]: ...
 
 
 P = TypeVar("P", bound=Plugin)

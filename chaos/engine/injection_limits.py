@@ -46,8 +46,8 @@ class InjectionLimits:
             raise Aborted(message, hint=blocked[0].hint)
 
     def _is_disruptive(self, planned: PlannedStep) -> bool:
-        action = self.loaded.registry.actions[planned.action]
-        return bool(planned.node) and action.terminates_pods(action.params.model_validate(planned.params))
+        bound = next(step.bound for step in self.loaded.experiment.spec.method if step.name == planned.step)
+        return bool(planned.node) and bound.terminates_pods
 
     def _blocked(self, view: ClusterView, nodes: set[str]) -> list[Finding]:
         """Refusals of the checks that --anyway did not override."""

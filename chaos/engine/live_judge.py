@@ -81,7 +81,7 @@ class LiveJudge:
         timeline = self.recorder.timeline()
         return tuple(
             Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")
-            for source in sorted(relevant_resources(self.loaded.experiment, self.loaded.registry))
+            for source in sorted(relevant_resources(self.loaded.experiment))
             if timeline.currency.listed_until(source) < since
         )
 

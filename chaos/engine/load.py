@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from chaos.cluster.workload import create_commands, removal, workload_state
-from chaos.core.action import AnyAction, Undo
+from chaos.core.action import Undo
 from chaos.core.assertion import HostFactAssertion
 from chaos.core.cluster_view import ClusterView
-from chaos.core.experiment import Experiment, Step
+from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
 from chaos.core.kube import operating_system
 from chaos.core.labels import LOCK_NAMESPACE
@@ -81,43 +81,32 @@ def required_permissions(loaded: LoadedExperiment, inventory: Inventory | None) 
     lock_namespace = cluster.namespace if cluster else LOCK_NAMESPACE
     proxy, events = (cluster.allow_node_proxy, cluster.events) if cluster else (False, True)
     inputs = PermissionInputs(lock_namespace, workload, undo, proxy, events, helpers)
-    return compute_permissions(loaded.experiment, loaded.registry, inputs)
+    return compute_permissions(loaded.experiment, inputs)
 
 
 def host_facts(
-    experiment: Experiment,
-    registry: PluginRegistry,
-    nodes_by_target: Mapping[str, tuple[str, ...]],
-    view: ClusterView,
+    experiment: Experiment, nodes_by_target: Mapping[str, tuple[str, ...]], view: ClusterView
 ) -> dict[str, frozenset[str] | None]:
     """The facts that the steps need, by node; None for a host that the experiment does not use."""
-    spec = experiment.spec
-    assertions = [e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_]
-    uses_hosts = any(isinstance(registry.assertions[name], HostFactAssertion) for name in assertions)
+    bound = [each.bound for each in experiment.spec.expectations if each.bound]
+    uses_hosts = any(isinstance(each.assertion, HostFactAssertion) for each in bound)
     initial: frozenset[str] | None = frozenset() if uses_hosts else None
     needed = {node: initial for nodes in nodes_by_target.values() for node in nodes}
     for step, node in expand_steps(experiment, nodes_by_target):
-        action = action_of(step, node, registry, view)
-        facts = action.facts_for(action.params.model_validate(step.with_))
-        if node and (action.on_host or facts):
+        facts = step.bound.needs_on(_system_of(node, view)).facts
+        if node and (step.bound.action.on_host or facts):
             needed[node] = (needed[node] or frozenset()) | frozenset(facts)
     return needed
 
 
-def action_of(step: Step, node: str, registry: PluginRegistry, view: ClusterView) -> AnyAction:
-    """The form of a step's action for ``node``, "" for a step about the cluster."""
-    system = operating_system(view.nodes[node]) if node else "linux"
-    return registry.action_on(step.action, system)
+def _system_of(node: str, view: ClusterView) -> str:
+    """Operating system of a node, "" for a step about the cluster."""
+    return operating_system(view.nodes[node]) if node else "linux"
 
 
 def api_reads(
-    experiment: Experiment,
-    registry: PluginRegistry,
-    nodes_by_target: Mapping[str, tuple[str, ...]],
-    namespace: str,
-    view: ClusterView,
+    experiment: Experiment, nodes_by_target: Mapping[str, tuple[str, ...]], namespace: str, view: ClusterView
 ) -> Iterator[str]:
     """Paths of the API objects that the actions of the steps read."""
     for step, node in expand_steps(experiment, nodes_by_target):
-        action = action_of(step, node, registry, view)
-        yield from action.api_reads(node, action.params.model_validate(step.with_), namespace)
+        yield from step.bound.needs_on(_system_of(node, view)).paths(node, namespace)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ObserverPlugin,
         WatchCurrency,
     )
+    from chaos.core.experiment import Experiment
     from chaos.core.inventory import Inventory
     from chaos.core.plan import Plan
     from chaos.core.ports import Observer
@@ -87,7 +88,7 @@ def observe_cluster(
     from chaos.cluster.observers.cluster import ClusterObservers
     from chaos.verdicts.judge.currency_notes import relevant_resources
 
-    relevant = relevant_resources(loaded.experiment, loaded.registry)
+    relevant = relevant_resources(loaded.experiment)
     return ClusterObservers(connection.kube, connection.clock, relevant, note)
 
 
@@ -97,12 +98,12 @@ def _context(
     from chaos.cluster.observers.controller_manager import SOURCE
     from chaos.cluster.observers.plugin import ObserverContext
 
-    experiment, registry = loaded.experiment, loaded.registry
+    experiment = loaded.experiment
     nodes = sorted({target.node for target in plan.targets})
     facts = set(BASE_FACTS)
+    bound = {step.name: step.bound for step in experiment.spec.method}
     for step in plan.steps:
-        action = registry.action_on(step.action, connection.hosts.system_of(step.node))
-        facts.update(action.proof_facts_for(action.params.model_validate(step.params)))
+        facts.update(bound[step.step].needs_on(connection.hosts.system_of(step.node)).proof_facts)
     return ObserverContext(
         api=connection.kube,
         clock=connection.clock,
@@ -114,18 +115,18 @@ def _context(
         nodes=nodes,
         reachable=[node for node in nodes if "machine-id" in plan.facts[node]],  # no step uses other hosts
         facts=sorted(facts),
-        sources=frozenset({SOURCE}) if uses_controller_manager(experiment, registry) else frozenset(),
+        sources=frozenset({SOURCE}) if uses_controller_manager(experiment) else frozenset(),
         read_secret=resolve_secret,
     )
 
 
-def source_checks(loaded: LoadedExperiment, connection: ClusterConnection) -> dict[str, Callable[[], None]]:
+def source_checks(experiment: Experiment, connection: ClusterConnection) -> dict[str, Callable[[], None]]:
     """Checks of the metric sources that an experiment uses, by name; each raises NodefallError if it fails."""
     checks: dict[str, Callable[[], None]] = {}
-    experiment = loaded.experiment
+
     if experiment.spec.queries:
         checks["prometheus"] = partial(check_prometheus, experiment.spec.queries, connection.inventory)
-    if uses_controller_manager(experiment, loaded.registry):
+    if uses_controller_manager(experiment):
         checks["controller-manager"] = partial(_check_controller_managers, connection)
     return checks
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from chaos.core.action import Action
 from chaos.core.errors import PluginError
 from chaos.core.fact import HostFact
-from chaos.core.registry import Group, PluginRegistry, discover, discover_lazily
+from chaos.core.registry import Group, PluginRegistry, discover, discover_lazily, join
 
 
 @cache
@@ -15,9 +16,11 @@ def load_registry() -> PluginRegistry:
     """Actions and assertions, built in and from other distributions; the former load when used. Raises PluginError."""
     import chaos.faults.actions.windows  # noqa: PLC0415 - slow
     import chaos.verdicts.assertions  # noqa: PLC0415
+    from chaos.faults.actions import index  # noqa: PLC0415
 
-    actions = discover_lazily(chaos.faults.actions, "ACTION", Group.ACTIONS)
-    windows_actions = discover_lazily(chaos.faults.actions.windows, "ACTION", Group.WINDOWS_ACTIONS)
+    actions = discover_lazily(chaos.faults.actions, Action, Group.ACTIONS, index.ACTIONS)
+    windows = chaos.faults.actions.windows
+    windows_actions = discover_lazily(windows, Action, Group.WINDOWS_ACTIONS, index.WINDOWS_ACTIONS)
     if unpaired := sorted(windows_actions.keys() - actions.keys()):
         raise PluginError(
             f"Windows form of an unknown action: {', '.join(unpaired)}",
@@ -29,10 +32,13 @@ def load_registry() -> PluginRegistry:
 
 @cache
 def load_facts() -> Mapping[str, HostFact]:
-    """Facts of hosts, built in and from other distributions. Raises PluginError."""
-    import chaos.faults.readings  # noqa: PLC0415 - slow
+    """Facts of hosts, built in, of actions, and from other distributions. Raises PluginError."""
+    import chaos.faults.actions  # noqa: PLC0415 - slow
+    import chaos.faults.readings  # noqa: PLC0415
+    from chaos.faults.actions import index  # noqa: PLC0415
 
-    return discover(chaos.faults.readings, HostFact, Group.FACTS)
+    of_actions = discover_lazily(chaos.faults.actions, HostFact, index=index.FACTS)
+    return join(discover(chaos.faults.readings, HostFact, Group.FACTS), of_actions)
 
 
 @cache

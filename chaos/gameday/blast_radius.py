@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from chaos.core.action import UndoKind
+from chaos.core.action import AnyAction, UndoKind
 from chaos.core.experiment import Experiment, TargetSpec
-from chaos.core.registry import PluginRegistry
 
 
 class BlastRadius(Struct, frozen=True):
@@ -38,13 +37,13 @@ class BlastRadius(Struct, frozen=True):
         return f"{' and '.join([*count, *self.shares])}, {effect}{undo}"
 
 
-def blast_radius(experiment: Experiment, registry: PluginRegistry) -> BlastRadius:
+def blast_radius(experiment: Experiment) -> BlastRadius:
     """The blast radius of one run: all nodes of the targets that its steps act on."""
     spec = experiment.spec
     used = {step.target for step in spec.method if step.target}
     targets = {name: target for name, target in spec.targets.items() if name in used}
     counts = [str(target.count) for target in targets.values()]
-    actions = [registry.actions[step.action] for step in spec.method]
+    actions = [step.bound.action for step in spec.method]
     return BlastRadius(
         nodes=sum(int(count) for count in counts if not count.endswith("%")),
         shares=tuple(
@@ -54,7 +53,7 @@ def blast_radius(experiment: Experiment, registry: PluginRegistry) -> BlastRadiu
         actions=tuple(dict.fromkeys(action.name for action in actions)),
         takes_down=any(action.takes_down or action.may_crash for action in actions),
         on_hosts=any(action.on_host for action in actions),
-        irreversible=tuple(step.name for step in spec.method if _is_irreversible(step.action, step.with_, registry)),
+        irreversible=tuple(step.name for step in spec.method if _is_irreversible(step.bound.action, step.with_)),
     )
 
 
@@ -76,8 +75,7 @@ def _selected(target: TargetSpec) -> str:
     )
 
 
-def _is_irreversible(name: str, given: dict[str, Any], registry: PluginRegistry) -> bool:
-    action = registry.actions[name]
+def _is_irreversible(action: AnyAction, given: dict[str, Any]) -> bool:
     return (
         action.undo_kind is UndoKind.IRREVERSIBLE
         or any(given.get(parameter) is True for parameter in action.irreversible_params)

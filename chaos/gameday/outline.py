@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.experiment import Experiment
-from chaos.core.registry import PluginRegistry
 from chaos.gameday.blast_radius import BlastRadius, blast_radius, worst
 from chaos.gameday.calendar import Calendar, Opening
 from chaos.gameday.document import GameDay, GameDayEntry, Pause
@@ -101,13 +100,11 @@ class OutlineRequest:
     hash: str
 
 
-def make_outline(
-    day: GameDay, experiments: Sequence[tuple[str, Experiment]], registry: PluginRegistry, request: OutlineRequest
-) -> Outline:
+def make_outline(day: GameDay, experiments: Sequence[tuple[str, Experiment]], request: OutlineRequest) -> Outline:
     """The outline of ``day``; ``experiments`` are the names and experiments of its entries, overrides applied."""
     spec, calendar = day.spec, Calendar(day.spec.window)
     pairs = list(zip(spec.entries, experiments, strict=True))
-    entries = tuple(_entry(day, entry, *named, registry, request.seed) for entry, named in pairs)
+    entries = tuple(_entry(day, entry, *named, request.seed) for entry, named in pairs)
     expected, at_most = _expected(day, entries), _at_most(day, entries)
     harm = worst([entry.blast_radius for entry in entries])
     openings = tuple(islice(calendar.openings(request.moment), request.count))
@@ -137,9 +134,7 @@ def make_outline(
     )
 
 
-def _entry(
-    day: GameDay, entry: GameDayEntry, name: str, experiment: Experiment, registry: PluginRegistry, seed: int
-) -> OutlineEntry:
+def _entry(day: GameDay, entry: GameDayEntry, name: str, experiment: Experiment, seed: int) -> OutlineEntry:
     duration = experiment_duration(experiment)
     return OutlineEntry(
         name=name,
@@ -150,7 +145,7 @@ def _entry(
         expected=duration.expected,
         at_most=duration.at_most,
         assumed=dict(duration.assumed),
-        blast_radius=blast_radius(experiment, registry),
+        blast_radius=blast_radius(experiment),
         gates=tuple(map(str, entry.gates)),
         on_violated=entry.on_violated or day.spec.on_violated,
         pause=_describe_pause(_pause(day, entry)),

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.core.action import Action, AnyAction, FactCheck, Target, Undo, failsafe_unit
+from chaos.core.action import Action, AnyAction, FactCheck, Needs, Program, Target, Undo, failsafe_unit
 from chaos.core.command import Command
 from chaos.core.fact import FactRef
 
@@ -25,20 +25,21 @@ def check_action(action: Action[P, S], target: Target, params: P) -> S:
 
     - ``prepare`` is pure: the same state twice, and an unchanged target;
     - the state is frozen and survives JSON, as the journal stores it; so do the commands and the undo made of it;
-    - undo is harmless when run twice and without inject: each step has ``unless`` or ``when``, and a proof ends it;
+    - undo is harmless when run twice and without the fault: each step has ``unless`` or ``when``, and a proof ends it;
     - a proof that is not weak comes first; an action that has only weak ones has no evidence but its exit code;
-    - the failsafe timer is :func:`failsafe_unit` of the tag, ends within ``max_duration``, and is what undo disarms;
-    - ``facts_for``, ``proof_facts_for`` and all checks name facts by valid references.
+    - the failsafe timer is :func:`failsafe_unit` of the tag, and ends within ``max_duration``;
+    - the facts that it needs, and those of all checks, are named by valid references.
     """
     before = deepcopy(target)
     state = action.prepare(target, params)
+    program = action.program(state)
     breaches = [
         *_description(action),
         *_purity(action, state, target, before, params),
-        *_json(action, state),
-        *_undo(action.undo(state)),
-        *_timer(action, state, target),
-        *_references(action, state, params),
+        *_json(action, state, program),
+        *_undo(program.undo),
+        *_timer(program, target),
+        *_references(action.needs_with(params), program),
     ]
     if breaches:
         raise AssertionError(f"action {action.name}: " + "; ".join(breaches))
@@ -67,10 +68,10 @@ def check_pair(action: AnyAction, windows_form: AnyAction, params: Any) -> None:
         breaches.append("its systems are not just windows")
     if "windows" in action.systems:
         breaches.append("the action has windows among its systems already")
-    if not breaches:
-        methods = ("permissions", "terminates_pods")
-        differing = [name for name in methods if getattr(action, name)(params) != getattr(windows_form, name)(params)]
-        breaches += [f"{name} differs" for name in differing]
+    if action.needs_with(params).permissions != windows_form.needs_with(params).permissions:
+        breaches.append("permissions differs")
+    if action.terminates_pods(params) != windows_form.terminates_pods(params):
+        breaches.append("terminates_pods differs")
     if breaches:
         raise AssertionError(f"Windows form of {action.name}: " + "; ".join(breaches))
 
@@ -91,47 +92,43 @@ def _purity(action: Action[P, S], state: S, target: Target, before: Target, para
         yield "prepare is not pure: it returned another state for the same target"
 
 
-def _json(action: Action[P, S], state: S) -> Iterator[str]:
+def _json(action: Action[P, S], state: S, program: Program) -> Iterator[str]:
     if not state.__struct_config__.frozen:
         yield "the state is not frozen"
     decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
     if decoded != state:
         yield f"the state does not survive JSON: {state} became {decoded}"
-    undo, commands = action.undo(state), action.inject(state)
-    if action.undo(decoded) != undo or action.inject(decoded) != commands:
-        yield "inject or undo differs after the state was written to JSON"
-    if msgspec.json.decode(msgspec.json.encode(undo), type=Undo) != undo:
+    if action.program(decoded) != program:
+        yield "the program differs after the state was written to JSON"
+    if msgspec.json.decode(msgspec.json.encode(program.undo), type=Undo) != program.undo:
         yield "the undo does not survive JSON"
-    if msgspec.json.decode(msgspec.json.encode(commands), type=tuple[Command, ...]) != commands:
+    if msgspec.json.decode(msgspec.json.encode(program.commands), type=tuple[Command, ...]) != program.commands:
         yield "the commands do not survive JSON"
-    if not commands:
-        yield "inject returns no command"
+    if not program.commands:
+        yield "the program has no command"
 
 
 def _undo(undo: Undo) -> Iterator[str]:
     for step in undo.steps:
         if not step.unless and not step.when:
-            yield f"undo sends `{step.command}` also without inject: give the step `unless`"
+            yield f"undo sends `{step.command}` also without the fault: give the step `unless`"
     if undo.steps and not undo.proof:
         yield "nothing proves the undo"
 
 
-def _timer(action: Action[P, S], state: S, target: Target) -> Iterator[str]:
-    timer, disarmed = action.failsafe_timer(state), action.undo(state).disarm
-    if (timer.unit if timer else "") != disarmed:
-        yield f"undo disarms {disarmed!r}, but the failsafe timer is {timer.unit if timer else ''!r}"
+def _timer(program: Program, target: Target) -> Iterator[str]:
+    timer = program.failsafe
     if timer and timer.unit != failsafe_unit(target.tag):
         yield f"the failsafe timer is {timer.unit}, not {failsafe_unit(target.tag)}"
     if timer and timer.seconds > target.max_duration:
         yield f"the failsafe timer fires after {timer.seconds:g} s, later than maxDuration ({target.max_duration:g} s)"
 
 
-def _references(action: Action[P, S], state: S, params: P) -> Iterator[str]:
-    undo = action.undo(state)
-    checks: list[FactCheck] = [*action.awaits(state), *action.preconditions(state), *undo.proof]
-    for step in undo.steps:
+def _references(needs: Needs, program: Program) -> Iterator[str]:
+    checks: list[FactCheck] = [*program.awaits, *program.preconditions, *program.undo.proof]
+    for step in program.undo.steps:
         checks += [*step.when, *([step.unless] if step.unless else [])]
-    facts = [*action.facts_for(params), *action.proof_facts_for(params), *(check.fact for check in checks)]
+    facts = [*needs.facts, *needs.proof_facts, *(check.fact for check in checks)]
     for fact in dict.fromkeys(facts):
         try:
             FactRef.parse(fact)

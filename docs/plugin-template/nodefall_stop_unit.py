@@ -6,9 +6,11 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     StepRun,
@@ -16,10 +18,9 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.command import HostCommand
 from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until
@@ -53,45 +54,46 @@ def check_stopped(timeline: Timeline, step: StepRun) -> ProofResult:
     return stopped.check(timeline, step)
 
 
-class StopUnit(Action[Params, State]):
-    """``systemctl stop``; a failsafe timer starts the unit again if nodefall cannot."""
-
-    name = "stop-unit"
-    summary = "stop a systemd unit"
-    example = "{name: stop, action: stop-unit, target: victim, with: {unit: cron.service}}"
-    params = Params
-    state = State
-    undo_kind = UndoKind.RESTORES
-    keeps_pods_running = True
-    proofs = (Proof("unit-stopped", check_stopped),)
-
-    def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (unit_state(params.unit),)
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return (unit_state(params.unit),)
-
-    def prepare(self, target: Target, params: Params) -> State:
-        if target.require_fact(unit_state(params.unit), "only a unit that runs can be stopped") != "active":
-            raise Unsupported(f"{target.node}: {params.unit} is not active")
-        return State(params.unit, target.tag, target.max_duration)
-
-    def inject(self, state: State) -> tuple[Command, ...]:
-        return (HostCommand(("systemctl", "stop", state.unit)),)
-
-    def preconditions(self, state: State) -> tuple[FactCheck, ...]:
-        """What prepare relied on; a saved plan may be old, and undo must not start a unit that was stopped since."""
-        return (FactCheck(unit_state(state.unit), "active"),)
-
-    def failsafe_timer(self, state: State) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
-
-    def undo(self, state: State) -> Undo:
-        active = FactCheck(unit_state(state.unit), "active")
-        start = UndoStep(HostCommand(("systemctl", "start", state.unit)), unless=active)
-        # The unit may be one that the kubelet depends on: the node is restored when it is Ready, too.
-        proof = (active, FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((start,), proof, disarm=failsafe_unit(state.tag))
+def needs(params: Params) -> Needs:
+    """What prepare and the proof read: the state of the unit."""
+    fact = (unit_state(params.unit),)
+    return Needs(facts=fact, proof_facts=fact)
 
 
-ACTION = StopUnit()
+def prepare(target: Target, params: Params) -> State:
+    """What undo needs, from what was read of the host. Refuses a unit that is not active."""
+    if target.require_fact(unit_state(params.unit), "only a unit that runs can be stopped") != "active":
+        raise Unsupported(f"{target.node}: {params.unit} is not active")
+    return State(params.unit, target.tag, target.max_duration)
+
+
+def program(state: State) -> Program:
+    """What is sent and what takes it back.
+
+    A saved plan may be old: the unit must still be active, as undo must not start a unit that was stopped since. The
+    unit may be one that the kubelet depends on: the node is restored when it is Ready, too.
+    """
+    active = FactCheck(unit_state(state.unit), "active")
+    start = ("systemctl", "start", state.unit)
+    return Program(
+        commands=(HostCommand(("systemctl", "stop", state.unit)),),
+        undo=Undo((UndoStep(HostCommand(start), unless=active),), proof=(active, NODE_READY)),
+        preconditions=(active,),
+        failsafe=failsafe_timer(state, *start),
+    )
+
+
+ACTION = Action(
+    name="stop-unit",
+    summary="stop a systemd unit",
+    description="``systemctl stop``; a failsafe timer starts the unit again if nodefall cannot.",
+    example="{name: stop, action: stop-unit, target: victim, with: {unit: cron.service}}",
+    params=Params,
+    state=State,
+    undo_kind=UndoKind.RESTORES,
+    keeps_pods_running=True,
+    proofs=(Proof("unit-stopped", check_stopped),),
+    needs=needs,
+    prepare=prepare,
+    program=program,
+)

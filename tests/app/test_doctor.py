@@ -71,7 +71,7 @@ def lose_lock(connection: ClusterConnection, node: str) -> None:
     """Make the kubelet lose its lock, as v1.36.2 does after a cancelled shutdown; in the lab, always."""
     for active in (True, False):
         state = ANNOUNCE.prepare(Target(node), Params(active=active))
-        (command,) = ANNOUNCE.inject(state)
+        (command,) = ANNOUNCE.program(state).commands
         assert connection.hosts.send(node, command).exit == 0
         connection.clock.sleep(20.0)
     assert connection.hosts.read(node, "inhibitor-kubelet") is False

@@ -31,7 +31,7 @@ def imported(*arguments: str) -> set[str]:
         (
             EXPERIMENT,
             {
-                "chaos.faults.actions.poweroff",
+                "chaos.faults.actions.power",
                 "chaos.verdicts.assertions.pods",
                 "chaos.verdicts.assertions.workload_available",
             },

@@ -12,14 +12,16 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import chaos.engine.preflight.checks
-import chaos.faults.actions
+import chaos.faults.actions.windows
 import chaos.faults.readings.windows
 import chaos.verdicts.assertions
 from chaos.core import registry
+from chaos.core.action import Action
 from chaos.core.errors import Exit, PluginError
 from chaos.core.fact import HostFact
 from chaos.core.registry import Group, discover, discover_lazily
 from chaos.engine.preflight.check import Check
+from chaos.faults.actions import index
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
@@ -36,16 +38,16 @@ def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
 
 def test_without_a_group_only_built_in_plugins_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, SYSCTL=SimpleNamespace(name="sysctl"))
-    assert "sysctl" not in discover(chaos.faults.actions, "ACTION")
+    assert "sysctl" not in discover(chaos.faults.actions, Action)
 
 
 def test_entry_points_join_the_built_in_plugins_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     sysctl = SimpleNamespace(name="sysctl")
     install(monkeypatch, SYSCTL=sysctl)
-    found = discover(chaos.faults.actions, "ACTION", Group.ACTIONS)
+    found = discover(chaos.faults.actions, Action, Group.ACTIONS)
     assert found["sysctl"] is sysctl
     assert list(found) == sorted(found)
-    assert set(found) == {*discover(chaos.faults.actions, "ACTION"), "sysctl"}
+    assert set(found) == {*discover(chaos.faults.actions, Action), "sysctl"}
 
 
 def test_a_module_may_have_several_plugins_of_a_class_and_import_others(tmp_path: Path) -> None:
@@ -83,43 +85,52 @@ def test_facts_and_checks_are_named_as_their_functions(package: ModuleType, kind
 
 def test_another_group_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, SYSCTL=SimpleNamespace(name="sysctl"))
-    assert "sysctl" not in discover(chaos.faults.actions, "ACTION", Group.FACTS)
+    assert "sysctl" not in discover(chaos.faults.actions, Action, Group.FACTS)
 
 
 def test_a_duplicate_name_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, MINE=SimpleNamespace(name="cordon"))
     with pytest.raises(PluginError) as raised:
-        discover(chaos.faults.actions, "ACTION", Group.ACTIONS)
+        discover(chaos.faults.actions, Action, Group.ACTIONS)
     assert "'cordon'" in raised.value.message
-    assert "chaos.faults.actions.cordon.ACTION" in raised.value.message
+    assert "chaos.faults.actions.cordon.CORDON" in raised.value.message
     assert "outside_plugins:MINE" in raised.value.message
     assert raised.value.code is Exit.USAGE
 
 
 def test_a_duplicate_of_an_unloaded_plugin_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, MINE=SimpleNamespace(name="cordon"))
-    with pytest.raises(PluginError, match=r"chaos\.faults\.actions\.cordon\.ACTION and outside_plugins:MINE"):
-        discover_lazily(chaos.faults.actions, "ACTION", Group.ACTIONS)
+    with pytest.raises(PluginError, match=r"chaos\.faults\.actions\.cordon and outside_plugins:MINE"):
+        discover_lazily(chaos.faults.actions, Action, Group.ACTIONS)
 
 
 @pytest.mark.parametrize(
-    ("package", "attribute"), [(chaos.faults.actions, "ACTION"), (chaos.verdicts.assertions, "ASSERTION")]
+    ("package", "what", "names"),
+    [
+        (chaos.faults.actions, Action, index.ACTIONS),
+        (chaos.faults.actions.windows, Action, index.WINDOWS_ACTIONS),
+        (chaos.faults.actions, HostFact, index.FACTS),
+        (chaos.verdicts.assertions, "ASSERTION", None),
+    ],
 )
-def test_lazy_discovery_finds_the_same_plugins_by_the_names_of_their_modules(
-    package: ModuleType, attribute: str, monkeypatch: pytest.MonkeyPatch
+def test_lazy_discovery_finds_the_same_plugins_without_an_import(
+    package: ModuleType,
+    what: str | type,
+    names: dict[str, tuple[str, ...]] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sysctl = SimpleNamespace(name="sysctl")
     install(monkeypatch, SYSCTL=sysctl)
-    found = discover_lazily(package, attribute, Group.ACTIONS)
+    found = discover_lazily(package, what, Group.ACTIONS, names)
     assert list(found) == sorted(found)
-    assert dict(found) == {**discover(package, attribute), "sysctl": sysctl}
+    assert dict(found) == {**discover(package, what), "sysctl": sysctl}
     assert found.get("no-such-plugin") is None
 
 
 def test_a_plugin_that_does_not_load_is_named_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, BROKEN=None)
     with pytest.raises(PluginError, match=r"no_such_module:BROKEN.*ModuleNotFoundError: No module named") as raised:
-        discover(chaos.faults.actions, "ACTION", Group.ACTIONS)
+        discover(chaos.faults.actions, Action, Group.ACTIONS)
     assert isinstance(raised.value.__cause__, ModuleNotFoundError)
 
 
@@ -127,7 +138,7 @@ def test_a_plugin_that_does_not_load_is_named_with_its_cause(monkeypatch: pytest
 def test_a_plugin_needs_a_name(monkeypatch: pytest.MonkeyPatch, plugin: object) -> None:
     install(monkeypatch, MINE=plugin)
     with pytest.raises(PluginError, match="has no name"):
-        discover(chaos.faults.actions, "ACTION", Group.ACTIONS)
+        discover(chaos.faults.actions, Action, Group.ACTIONS)
 
 
 def test_the_distribution_of_a_plugin_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,4 +148,4 @@ def test_the_distribution_of_a_plugin_is_named(tmp_path: Path, monkeypatch: pyte
     (info / "entry_points.txt").write_text(f"[{Group.ACTIONS}]\nsysctl = no_such_module:ACTION\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(PluginError, match=r"outside 1\.2"):
-        discover(chaos.faults.actions, "ACTION", Group.ACTIONS)
+        discover(chaos.faults.actions, Action, Group.ACTIONS)

@@ -10,6 +10,7 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.errors import BadInput
 from chaos.core.registry import PluginRegistry, discover
 from chaos.documents.experiment import load_experiment
@@ -18,7 +19,7 @@ from chaos.documents.schema import json_schema
 from chaos.documents.yaml_dump import dump
 
 DATA = Path(__file__).parent / "data"
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.core.action import Scope, UndoKind
+from chaos.core.action import Action, Scope, UndoKind
 from chaos.core.errors import BadInput
 from chaos.core.registry import PluginRegistry, discover
 from chaos.documents.experiment import load_experiment
@@ -30,7 +30,7 @@ from chaos.documents.yaml_nodes import compose
 from chaos.machines.power.redfish import RedfishPower
 
 DATA = Path(__file__).parent / "data"
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 
 
 def test_an_experiment_loads() -> None:

@@ -8,13 +8,14 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.errors import BadInput
 from chaos.core.experiment import Experiment
 from chaos.core.registry import PluginRegistry, discover
 from chaos.documents.experiment import load_experiment
 
 DATA = Path(__file__).parent / "data"
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 
 
 def load_with_probes(tmp_path: Path, *probes: str) -> Experiment:

@@ -14,12 +14,13 @@ import pytest
 
 from chaos.core.recording import ActionRecord
 from chaos.core.store.recording import read_recording
-from tests.kit.contracts import ACTIONS, MANIFESTS, REFUSED, experiment
+from tests.kit.action_rows import LABS, REFUSED_BY_LAB
+from tests.kit.contracts import ACTIONS, MANIFESTS, experiment
 from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, result_of
 
 pytestmark = pytest.mark.lab
-ACCEPTED = [name for name in ACTIONS if name not in REFUSED]
+ACCEPTED = [name for name in ACTIONS if name not in REFUSED_BY_LAB and name not in LABS]
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,16 @@ def inventory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.parametrize("action", others_nightly(ACCEPTED, ACCEPTED[::8]))
 def test_an_action_is_proven_and_undone(tmp_path: Path, inventory: Path, action: str) -> None:
+    prove_and_undo(tmp_path, inventory, action)
+
+
+@pytest.mark.parametrize("action", LABS)
+def test_an_action_with_a_lab_of_its_own_is_proven_and_undone(tmp_path: Path, action: str) -> None:
+    with lab(tmp_path, "--workload", MANIFESTS / "there.yaml", **LABS[action]) as path:
+        prove_and_undo(tmp_path, path, action)
+
+
+def prove_and_undo(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = result_of(done)
@@ -79,9 +90,9 @@ def test_a_budget_refuses_a_drain_until_the_timeout(tmp_path: Path, inventory: P
         assert not pod["gone"]
 
 
-@pytest.mark.parametrize("action", REFUSED)
+@pytest.mark.parametrize("action", REFUSED_BY_LAB)
 def test_an_impossible_action_is_refused(tmp_path: Path, inventory: Path, action: str) -> None:
     done = nodefall("run", experiment(tmp_path, action), "-i", inventory, cwd=tmp_path)
     assert done.returncode == 4
-    assert REFUSED[action] in done.stderr
+    assert REFUSED_BY_LAB[action] in done.stderr
     assert not (tmp_path / "reports").exists()

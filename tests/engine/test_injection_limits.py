@@ -10,8 +10,9 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.core.action import Undo
+from chaos.core.action import Action, Undo
 from chaos.core.errors import Aborted
+from chaos.core.experiment import Experiment
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Response
 from chaos.core.registry import PluginRegistry, discover
@@ -22,14 +23,22 @@ from chaos.engine.preflight.observations import BUDGETS
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import inventory
 
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 ROLE = "node-role.kubernetes.io"
 PLANE, ETCD = {f"{ROLE}/control-plane": ""}, {f"{ROLE}/etcd": "true"}
 OTHERS = {"c": PLANE, "w1": {}, "w2": {}}
 
 
 def step(node: str, action: str = "kubelet-stop") -> PlannedStep:
-    return PlannedStep("do", action, node, {}, {}, (), Undo(), ())
+    return PlannedStep("do" if action == "kubelet-stop" else action, action, node, {}, {}, (), Undo(), ())
+
+
+def experiment(steps: tuple[PlannedStep, ...]) -> Experiment:
+    ready = {"assert": "nodes-ready"}
+    method = [{"name": name, "action": action} for name, action in dict.fromkeys((s.step, s.action) for s in steps)]
+    spec = {"title": "t", "steadyState": [ready], "hypothesis": [ready], "method": method}
+    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
+    return REGISTRY.bind(Experiment.model_validate(head | {"spec": spec}))
 
 
 def listed(*items: dict[str, Any]) -> Response:
@@ -73,7 +82,7 @@ def limits_of(
     )
     connection = cast("ClusterConnection", SimpleNamespace(kube=kube, inventory=inventory(limits=limits)))
     plan = Plan("r", "x", "", "uid", 0.0, 0, (), steps, namespace, overridden=overridden)
-    loaded = cast("LoadedExperiment", SimpleNamespace(registry=REGISTRY))
+    loaded = cast("LoadedExperiment", SimpleNamespace(experiment=experiment(steps)))
     return InjectionLimits(loaded, plan, connection)
 
 

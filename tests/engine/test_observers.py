@@ -61,7 +61,7 @@ def experiment(action: str, assertion: str, **params: Any) -> Experiment:
         "hypothesis": [uses_host],
     }
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
-    return Experiment.model_validate({**head, "spec": spec})
+    return load_registry().bind(Experiment.model_validate({**head, "spec": spec}))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def experiment(action: str, assertion: str, **params: Any) -> Experiment:
 )
 def test_hosts_are_used_if_an_action_or_assertion_needs_them(action: str, assertion: str, uses_host: bool) -> None:
     view = ClusterView("", {name: Node(NodeMetadata(name)) for name in ("n1", "n2")})
-    facts_by_node = host_facts(experiment(action, assertion), load_registry(), {"victim": ("n1", "n2")}, view)
+    facts_by_node = host_facts(experiment(action, assertion), {"victim": ("n1", "n2")}, view)
     assert {node: facts is not None for node, facts in facts_by_node.items()} == {"n1": uses_host, "n2": uses_host}
 
 
@@ -102,9 +102,9 @@ OF_CONTROLLERS: dict[str, Any] = {"name": "taint_eviction_controller_pod_deletio
 )
 def test_the_controller_manager_is_checked_if_the_experiment_uses_it(cluster: dict[str, Any], message: str) -> None:
     of_kubelet = experiment("cordon", "metric", node="victim", **OF_CONTROLLERS)
-    assert source_checks(loaded(of_kubelet), connection(**cluster)) == {}
+    assert source_checks(of_kubelet, connection(**cluster)) == {}
     of_controller_manager = experiment("cordon", "metric", **{"controller-manager": True}, **OF_CONTROLLERS)
-    (check,) = source_checks(loaded(of_controller_manager), connection(**cluster)).values()
+    (check,) = source_checks(of_controller_manager, connection(**cluster)).values()
     with pytest.raises(NodefallError) as caught:
         check()
     assert message in caught.value.message

@@ -12,7 +12,7 @@ import pytest
 
 import chaos.faults.actions
 import chaos.faults.readings
-from chaos.core.action import FactCheck, Target, Undo, UndoStep
+from chaos.core.action import Action, FactCheck, Target, Undo, UndoStep
 from chaos.core.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
 from chaos.core.errors import Refused
 from chaos.core.fact import HostFact
@@ -24,7 +24,7 @@ from chaos.faults.readings.logind import POWERS_OFF
 from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
-ACTIONS = discover(chaos.faults.actions, "ACTION")
+ACTIONS = discover(chaos.faults.actions, Action)
 FACTS = discover(chaos.faults.readings, HostFact)
 LOCKS = str(FACTS["inhibitor-locks"].command)
 LOCKED = answered(
@@ -58,7 +58,7 @@ class World:
 def undo_of(name: str, facts: dict[str, object] | None = None, **given: object) -> Undo:
     action = ACTIONS[name]
     target = Target("n1", power="redfish", facts=facts or {})
-    undo: Undo = action.undo(action.prepare(target, action.params.model_validate(given)))
+    undo: Undo = action.program(action.prepare(target, action.params.model_validate(given))).undo
     return undo
 
 
@@ -411,7 +411,7 @@ def test_a_node_is_out_of_service_until_it_is_back(tmp_path: Path) -> None:
     world.clock.agenda += [(1030.0, power.on), (1060.0, lambda: world.kube.answers.update({path: node("True")}))]
     action = ACTIONS["out-of-service"]
     target = Target("n1", power="redfish", objects={path: {"metadata": {"name": "n1"}, "spec": {}}})
-    world.intend("out-of-service", action.undo(action.prepare(target, action.params.model_validate({}))))
+    world.intend("out-of-service", action.program(action.prepare(target, action.params.model_validate({}))).undo)
     assert world.roll_back() == [True]
     assert len(patched) == 1
     assert 1060 <= patched[0] < 1065

@@ -46,9 +46,8 @@ def power_on(
 ) -> tuple[list[RecordingEntry], list[str]]:
     """Recorded entries and progress of the step, at 1000; ``answer`` is what logind's property reads."""
     action, state = ACTIONS["power-on"], prepare("power-on", {}, target)
-    step = PlannedStep(
-        "do", "power-on", "n1", {}, {}, action.inject(state), action.undo(state), (), awaits=action.awaits(state)
-    )
+    program = action.program(state)
+    step = PlannedStep("do", "power-on", "n1", {}, {}, program.commands, program.undo, (), awaits=program.awaits)
     session = FakeSession({LOGIND: answered(answer)} if answer else {})
     kube, progress, lines = FakeKube({}), FakeProgress(), list[RecordingEntry]()
     context = context_of(tmp_path, step, power.clock, session, kube)
@@ -98,4 +97,4 @@ def test_a_power_control_without_state_cannot_be_awaited(tmp_path: Path) -> None
     lines, _ = power_on(tmp_path, power, "", WITHOUT_STATE)
     assert power.commands == [1000.0]
     assert [line.kind for line in lines] == ["action", "action"]
-    assert ACTIONS["power-on"].inject(prepare("power-on", {}, WITHOUT_STATE)) == (PowerCommand(PowerVerb.ON),)
+    assert ACTIONS["power-on"].program(prepare("power-on", {}, WITHOUT_STATE)).commands == (PowerCommand(PowerVerb.ON),)

@@ -20,7 +20,7 @@ def radius(name: str, **target: Any) -> BlastRadius:
     experiment = load_experiment(EXPERIMENTS / f"{name}.yaml", load_registry())
     spec = TargetSpec.model_validate({"role": "worker", **target}) if target else experiment.spec.targets["victim"]
     changed = experiment.spec.model_copy(update={"targets": {**experiment.spec.targets, "victim": spec}})
-    return blast_radius(experiment.model_copy(update={"spec": changed}), load_registry())
+    return blast_radius(experiment.model_copy(update={"spec": changed}))
 
 
 @pytest.mark.parametrize(

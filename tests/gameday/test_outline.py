@@ -27,7 +27,7 @@ def outline(entries: list[dict[str, Any]], count: int = 3, clusters: int = 0, **
     names = [str(entry["experiment"]) for entry in entries]
     experiments = [(name, load_experiment(EXPERIMENTS / f"{name}.yaml", registry)) for name in names]
     day = GameDay.model_validate(head | {"spec": spec})
-    return make_outline(day, experiments, registry, OutlineRequest(NOW, count, 7, "hash"))
+    return make_outline(day, experiments, OutlineRequest(NOW, count, 7, "hash"))
 
 
 CORDON, POWER_CUT = {"experiment": "cordon"}, {"experiment": "power-cut"}  # 59 s, 385 s

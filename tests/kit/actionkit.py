@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import chaos.faults.actions.windows
-from chaos.core.action import AnyAction, Target, UndoStep
+from chaos.core.action import Action, AnyAction, Target, UndoStep
 from chaos.core.command import Command, HostCommand
 from chaos.core.encoded_script import decode_script
 from chaos.core.registry import discover
 from chaos.machines.windows_command_line import quote_argument
 
-ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
-WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, "ACTION")
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, Action)
+WINDOWS_ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions.windows, Action)
 LOCKED = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service", "configz": {"shutdownGracePeriod": "30s"}}
 BARE = Target("n1", facts={"shared-kernel": False}, tag="run-step")
 NODE = Target("n1", power="redfish", facts=LOCKED, tag="run-step")
@@ -69,10 +69,11 @@ class ActionDescription:
 def describe(name: str, given: dict[str, Any], target: Target) -> ActionDescription:
     """What the action would send with these parameters on this target, and its undo."""
     action, state = action_for(name, target), prepare(name, given, target)
-    timer, undo = action.failsafe_timer(state), action.undo(state)
+    program = action.program(state)
+    timer, undo = program.failsafe, program.undo
     return ActionDescription(
-        inject=[command_text(command) for command in action.inject(state)],
-        preconditions=[str(check) for check in action.preconditions(state)],
+        inject=[command_text(command) for command in program.commands],
+        preconditions=[str(check) for check in program.preconditions],
         failsafe=f"{timer.unit} after {timer.seconds:g}s: {_argv_text(timer.argv)}" if timer else "",
         undo=[f"{command_text(step.command)} unless {step.unless}{_when(step)}" for step in undo.steps],
         proof=[str(check) for check in undo.proof],

@@ -10,25 +10,15 @@ import yaml
 
 import chaos.faults.actions
 import chaos.faults.actions.windows
-from chaos.core.action import AnyAction, Scope, UndoKind
+from chaos.core.action import Action, AnyAction, Scope, UndoKind
 from chaos.core.registry import discover
+from tests.kit.action_rows import FIRST
 
-ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, "ACTION")
-# Actions that a lab refuses, and a part of the reason.
-# The lab's hosts share one clock.
-REFUSED = {
-    "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and still goes down",
-    "clock-skew": "the fact clock-skew is not known",
-    "etcd-leader-kill": "there is no /etc/kubernetes/manifests/etcd.yaml",
-}
-WITH_ETCD = ("etcd-leader-kill",)  # for labs with three control planes, on the leader
-# What must have happened before.
-_CUT = {"name": "first", "action": "power-cut", "target": "victim"}
-FIRST = {"out-of-service": _CUT, "power-on": _CUT}
+ACTIONS: dict[str, AnyAction] = discover(chaos.faults.actions, Action)
 MANIFESTS = Path(__file__).parent / "contract"
 WINDOWS_VICTIMS = {"winrm": "windows-1", "ssh": "windows-2"}  # two: sshd is up earlier after a boot than WinRM
 WINDOWS_FORMS = sorted(  # of actions on the host
-    discover(chaos.faults.actions.windows, "ACTION").keys() | {n for n, a in ACTIONS.items() if "windows" in a.systems}
+    discover(chaos.faults.actions.windows, Action).keys() | {n for n, a in ACTIONS.items() if "windows" in a.systems}
 )
 SCHEDULE = {"name": "schedule", "action": "schedule-shutdown", "target": "victim"}
 

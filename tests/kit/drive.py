@@ -16,7 +16,7 @@ import chaos.faults.actions
 import chaos.faults.readings
 import chaos.verdicts.assertions
 from chaos.cluster.cluster_snapshot import get_objects
-from chaos.core.action import AnyAction, Target
+from chaos.core.action import Action, AnyAction, Target
 from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
@@ -51,7 +51,7 @@ from tests.kit.machines import RealHost
 from tests.kit.sessions import FakeJudge, session_of
 from tests.kit.vms import VirtualMachine
 
-CATALOGUE = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+CATALOGUE = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 Machine = RealHost | VirtualMachine
 ALWAYS = ("machine", "boot-id", "pid1-start", "inhibitor-locks")
 
@@ -126,7 +126,7 @@ def drive(
         experiment = load_experiment(file, registry)
         view = ClusterView("uid", {n: msgspec.convert(kube.node if kube else _node(n), Node) for n in hosts}, ())
         wanted = frozenset(f for step in experiment.spec.method for f in _facts(registry, step.action, step.with_))
-        reads = api_reads(experiment, registry, {"victim": tuple(hosts)}, "", view)
+        reads = api_reads(experiment, {"victim": tuple(hosts)}, "", view)
         draft = PlanInputs(
             run="real",
             now=clock.now(),
@@ -140,7 +140,7 @@ def drive(
             namespace="",
             objects=get_objects(reads, kube or FakeKube({})),
         )
-        plan = make_plan(experiment, registry, draft)
+        plan = make_plan(experiment, draft)
         recorder = Recorder(decode, clock)
         options = Options(bind={"victim": tuple(hosts)})
         called: list[bool] = []
@@ -161,7 +161,7 @@ def drive(
         facts = set(ALWAYS)
         for step in plan.steps:
             plugin = registry.actions[step.action]
-            facts.update(plugin.proof_facts_for(plugin.params.model_validate(step.params)))
+            facts.update(plugin.needs_with(plugin.params.model_validate(step.params)).proof_facts)
         watch = HostObserver(there, clock, list(hosts), sorted(facts))
         observers = RunObservers([[watch, *([kube] if kube else [])]])
         session = session_of(
@@ -190,7 +190,7 @@ def registry_with(*actions: AnyAction) -> PluginRegistry:
 def _facts(registry: PluginRegistry, action: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """References of the facts that a step prepares with."""
     plugin = registry.actions[action]
-    return plugin.facts_for(plugin.params.model_validate(given))
+    return plugin.needs_with(plugin.params.model_validate(given)).facts
 
 
 def _targets(found: Mapping[str, HostObservations]) -> dict[str, Target]:

@@ -13,6 +13,7 @@ import yaml
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.experiment import Expectation, Experiment
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import PluginRegistry, discover
@@ -33,7 +34,7 @@ KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "Fa
 
 @cache
 def plugin_registry() -> PluginRegistry:
-    return PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+    return PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 
 
 def details(result: RunResult) -> str:

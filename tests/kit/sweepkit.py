@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.kit.contracts import MANIFESTS, WINDOWS_VICTIMS, WITH_ETCD, experiment, windows_experiment
+from tests.kit.action_rows import LABS, WITH_ETCD
+from tests.kit.contracts import MANIFESTS, WINDOWS_VICTIMS, experiment, windows_experiment
 from tests.kit.deaths import DEATHS, Death
 from tests.kit.intruder import OTHER_NAMES
 from tests.kit.strikes import Striker, Terminal
@@ -82,7 +83,8 @@ class Sweep:
         """
         place, _, later = position.partition("+")
         action, _, transport = subject.partition("@")
-        lab, cwd = self._ready("windows" if transport in WINDOWS_VICTIMS else "etcd" if action in WITH_ETCD else "")
+        kind = "etcd" if action in WITH_ETCD else action if action in LABS else ""
+        lab, cwd = self._ready("windows" if transport in WINDOWS_VICTIMS else kind)
         if death == "journal-replayed" and not self._replay:
             self._replay = self._journal_of_another_run(lab)
         cpu, before = _cpu_seconds(), lab.snapshot()

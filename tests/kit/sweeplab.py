@@ -26,6 +26,7 @@ from chaos.lab.server.options import ServeOptions
 from chaos.lab.sim import lockstep
 from chaos.lab.spec import LabSpec
 from chaos.lab.windows.machine import WindowsMachine
+from tests.kit.action_rows import LABS
 from tests.kit.contracts import WINDOWS_VICTIMS, use_ssh
 from tests.kit.intruder import Intruder
 from tests.kit.proxy import Proxy
@@ -208,6 +209,7 @@ def _host(host: HostSystem) -> Snapshot:
         "run files": sorted(host.run_files),
         "mounts": mountinfo(host),
         "quota": machine.kubelet.cpu.share,
+        "swap": machine.swap,
         "files": {path: text for path, text in machine.files.items() if path != STATE_FILE},
         "pressure": sorted(machine.pressure),
         "scheduled": logind.scheduled_shutdown(),
@@ -260,7 +262,8 @@ def _object(plural: str, obj: dict[str, Any]) -> Any:
 
 @contextmanager
 def sweep_lab(directory: Path, workload: Path, speed: float, kind: str = "") -> Iterator[SweepLab]:
-    """Up, with its workload available: four Linux nodes. ``kind``: ``windows`` nodes too, or three with ``etcd``.
+    """Up, with its workload available: four Linux nodes. ``kind``: ``windows`` nodes too, three with ``etcd``, or a
+    lab for an action of LABS.
 
     Linux nodes are containers like those of kind, with a new machine ID after each boot; those with etcd are machines.
     """
@@ -274,7 +277,8 @@ def sweep_lab(directory: Path, workload: Path, speed: float, kind: str = "") -> 
         nodes: list[dict[str, Any]] = [{**common, "name": "control-plane", "role": "control-plane"}]
         if kind == "etcd":
             nodes = [{**nodes[0], "name": f"control-plane-{n}", "staticPods": [{"name": "etcd"}]} for n in (1, 2, 3)]
-        nodes += [{**common, "name": f"worker-{number}", "role": "worker"} for number in (1, 2, 3)]
+        worker = {**common, **LABS.get(kind, {}), "role": "worker"}
+        nodes += [{**worker, "name": f"worker-{number}"} for number in (1, 2, 3)]
         if kind == "windows":
             nodes += [{**common, "name": name, "role": "worker", "os": "windows"} for name in WINDOWS_VICTIMS.values()]
         document = {"nodes": nodes, "seed": 1, "start": 1_790_000_000.0, "machineIdPerBoot": kind != "etcd"}

@@ -37,6 +37,7 @@ import chaos.verdicts.assertions
 from chaos.cli import app
 from chaos.cluster import lease_lock
 from chaos.cluster.lease_lock import ClusterLock
+from chaos.core.action import Action
 from chaos.core.fact import HostFact
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import discover
@@ -114,7 +115,7 @@ def _streams(job: Job) -> None:
 def warm() -> None:
     """Import what every command would: in the process that all of them are forked from."""
     for package in (chaos.faults.actions, chaos.faults.actions.windows):
-        discover(package, "ACTION")
+        discover(package, Action)
     discover(chaos.verdicts.assertions, "ASSERTION")
     for package in (chaos.faults.readings, chaos.faults.readings.windows):
         discover(package, HostFact)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -10,17 +11,16 @@ import pytest
 from pydantic import BaseModel
 
 import chaos.core.registry
-from chaos.core.action import Scope, UndoKind
+from chaos.core.action import AnyAction, Needs, Scope, UndoKind, windows_form
 from chaos.core.errors import PluginError
 from chaos.core.permission import Permission
 from chaos.engine.registry import load_registry, load_windows_facts
-from chaos.faults.actions.drain import ACTION as DRAIN
+from chaos.faults.actions.cordon import DRAIN
 from chaos.plugin.contract import check_action, check_pair
-from tests.plugin.outside.nodefall_sysctl import ACTION, Params, Sysctl
+from tests.plugin.outside.nodefall_sysctl import ACTION, Params
 from tools.action_pages import ACTIONS, WINDOWS_ACTIONS, example_target
 
 PARAMS = Params(key="vm.swappiness", value="10")
-WINDOWS = {"systems": frozenset({"windows"})}
 
 
 @pytest.mark.parametrize("name", sorted(WINDOWS_ACTIONS))
@@ -34,19 +34,14 @@ def test_every_windows_form_keeps_the_contract(name: str) -> None:
     check_action(WINDOWS_ACTIONS[name], *example_target(WINDOWS_ACTIONS[name]))
 
 
-def form(**attributes: Any) -> Sysctl:
-    """A Windows form of ``sysctl``."""
-    made: Sysctl = type("Form", (Sysctl,), WINDOWS | attributes)()
-    return made
+def form(**declarations: Any) -> AnyAction:
+    """A Windows form of ``sysctl``, with any declarations."""
+    return replace(windows_form(ACTION, summary="set a value of the registry"), **declarations)
 
 
 class OtherParams(BaseModel):
     key: str = ""
     value: str = ""
-
-
-def other_permissions(self: Sysctl, params: Params) -> tuple[Permission, ...]:
-    return (Permission("get", "", "nodes"),)
 
 
 BREACHES: list[tuple[dict[str, Any], str]] = [
@@ -57,8 +52,8 @@ BREACHES: list[tuple[dict[str, Any], str]] = [
     ({"allowance": "custom"}, "allowance differs"),
     ({"name": "other"}, "it is named other"),
     ({"systems": frozenset({"linux", "windows"})}, "its systems are not just windows"),
-    ({"permissions": other_permissions}, "permissions differs"),
-    ({"terminates_pods": lambda self, params: not ACTION.terminates_pods(params)}, "terminates_pods differs"),
+    ({"needs": Needs(permissions=(Permission("", "nodes", "get"),))}, "permissions differs"),
+    ({"needs": Needs(ends_pods=True)}, "terminates_pods differs"),
 ]
 
 
@@ -72,8 +67,8 @@ def test_a_breach_of_a_pair_is_found(attributes: dict[str, Any], breach: str) ->
 
 def test_an_action_that_needs_no_form_is_no_pair() -> None:
     with pytest.raises(AssertionError, match="acts through the API"):
-        check_pair(DRAIN, type("Form", (type(DRAIN),), WINDOWS)(), DRAIN.params())
-    both = type("Both", (Sysctl,), {"systems": frozenset({"linux", "windows"})})()
+        check_pair(DRAIN, windows_form(DRAIN), DRAIN.params())
+    both = replace(ACTION, systems=frozenset({"linux", "windows"}))
     with pytest.raises(AssertionError, match="windows among its systems already"):
         check_pair(both, form(), PARAMS)
 
@@ -105,8 +100,8 @@ def test_a_form_from_another_distribution_is_taken_on_windows(monkeypatch: pytes
     action = "tests.plugin.outside.nodefall_sysctl:ACTION"
     install(monkeypatch, nodefall_actions=action, nodefall_windows_actions=f"{here}:FORM")
     registry = load_registry()
-    assert type(registry.action_on("sysctl", "windows")).__name__ == "Form"
-    assert type(registry.action_on("sysctl", "linux")) is Sysctl
+    assert registry.action_on("sysctl", "windows") == FORM
+    assert registry.action_on("sysctl", "linux") == ACTION
     assert registry.systems_of("sysctl") == {"linux", "windows"}
 
 

@@ -139,7 +139,7 @@ def test_a_name_that_is_used_twice_names_both(python: Path, tmp_path: Path) -> N
     other = tmp_path / "other-1.dist-info"
     other.mkdir()
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
-    (other / "entry_points.txt").write_text("[nodefall.actions]\npoweroff = chaos.faults.actions.poweroff:ACTION\n")
+    (other / "entry_points.txt").write_text("[nodefall.actions]\npoweroff = chaos.faults.actions.power:POWEROFF\n")
     run = subprocess.run(
         [str(python), "-m", "chaos", "list", "actions"],
         cwd=tmp_path,
@@ -150,7 +150,7 @@ def test_a_name_that_is_used_twice_names_both(python: Path, tmp_path: Path) -> N
         check=False,
     )
     assert run.returncode == 64, run.stderr
-    assert "duplicate plug-in name 'poweroff': chaos.faults.actions.poweroff.ACTION and" in run.stderr
+    assert "duplicate plug-in name 'poweroff': chaos.faults.actions.power and" in run.stderr
     assert "other 1" in run.stderr
 
 

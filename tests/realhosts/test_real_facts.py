@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.core.clock import SystemClock
-from chaos.faults.actions import disk_pressure, memory_pressure, pid_pressure
-from chaos.faults.actions._pressure import FillerState, start_filler
+from chaos.faults.actions._filler import FillerState, run_filler
+from chaos.faults.actions.pressure import DISK_SCRIPT, MEMORY_SCRIPT, PID_SCRIPT
 from tests.kit.drive import open_hosts
 from tests.kit.machines import RealHost
 
@@ -40,9 +40,9 @@ def test_facts_of_a_machine(three: list[RealHost], tmp_path: Path) -> None:
 FREE = "$(df -P -k /var/lib/kubelet | awk 'NR == 2 { print $4 }')"
 # Arguments by which each takes next to nothing.
 SMALL = [
-    ("disk", disk_pressure._SCRIPT, f"mkdir -p /var/lib/kubelet; a={FREE}; echo /var/lib/kubelet $((a - 2048))"),
-    ("memory", memory_pressure._SCRIPT, "echo 'MemFree: 99999 kB' > /tmp/meminfo; echo /tmp/meminfo 10 4096"),
-    ("pid", pid_pressure._SCRIPT, "IFS=' /' read -r _ _ _ _ t _ < /proc/loadavg; echo $((t + 20)) 0"),
+    ("disk", DISK_SCRIPT, f"mkdir -p /var/lib/kubelet; a={FREE}; echo /var/lib/kubelet $((a - 2048))"),
+    ("memory", MEMORY_SCRIPT, "echo 'MemFree: 99999 kB' > /tmp/meminfo; echo /tmp/meminfo 10 4096"),
+    ("pid", PID_SCRIPT, "IFS=' /' read -r _ _ _ _ t _ < /proc/loadavg; echo $((t + 20)) 0"),
 ]
 
 
@@ -50,7 +50,8 @@ SMALL = [
 def test_the_unit_runs_and_ends_by_itself(three: list[RealHost], kind: str, script: str, arguments: str) -> None:
     host = three[0]
     small = host.run(arguments).split()
-    command = start_filler(FillerState(4.0, "test", 0), kind, script, small, ("TasksMax=200", f"MemoryMax={64 * MIB}"))
+    limits = ("TasksMax=200", f"MemoryMax={64 * MIB}")
+    (command,) = run_filler(FillerState(4.0, "test", 0), kind, script, small, limits).commands
     host.run(str(command))
     state = f"systemctl show --property=ActiveState --value nodefall-{kind}-filler.service"
     assert host.run(f"sleep 2; {state}") == "active"

@@ -34,7 +34,7 @@ def _in_own_namespace(script: str) -> list[str]:
 
 def _undo(state: ReadOnlyState) -> str:
     """Script of the step that remounts."""
-    command = ACTION.undo(state).steps[0].command
+    command = ACTION.program(state).undo.steps[0].command
     assert isinstance(command, HostCommand)
     return shlex.join(command.argv)
 
@@ -50,7 +50,7 @@ def test_only_what_the_node_has_noted_is_remounted() -> None:
         msgspec.structs.replace(done, tag=f"{tag}-absent"),
         msgspec.structs.replace(done, options="rw"),
     ]
-    (inject,) = ACTION.inject(done)
+    (inject,) = ACTION.program(done).commands
     assert isinstance(inject, HostCommand)
     tries = "\n".join(f"{_undo(state)} && exit 9; {_LIST}" for state in forged)
     script = (
@@ -71,7 +71,7 @@ def test_writes_fail_and_the_options_return(tmp_path: Path) -> None:
     path = f"/mnt/nodefall-{os.getpid()}"
     state = ReadOnlyState(path, "tmpfs", "tmpfs", "rw,nosuid,noatime", "run-do", 60.0)
     fact = mount.bind({"path": path})
-    (inject,) = ACTION.inject(state)
+    (inject,) = ACTION.program(state).commands
     assert isinstance(inject, HostCommand)
     read = shlex.join(fact.command_for({}).argv)
     open_file = f"exec 5> {path}/open"

@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 
-from tests.kit.contracts import ACTIONS, REFUSED, WINDOWS_FORMS, WINDOWS_VICTIMS, WITH_ETCD
+from tests.kit.action_rows import REFUSED_BY_LAB, WITH_ETCD
+from tests.kit.contracts import ACTIONS, WINDOWS_FORMS, WINDOWS_VICTIMS
 from tests.kit.deaths import DEATHS
 from tests.kit.sweepkit import Case, Sweep
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.lab
 COMMON = ("before-intend", "intend", "begin", "returned", "before-strike", "strike", "undone")  # every action has them
 REPLICATED = ("begin", "returned", "before-strike", "strike")  # those at which the cluster has a copy of the journal
 IN_UNDO = [f"returned+{place}" for place in ("undo-sent", "before-strike", "strike", "before-unmirror")]  # of a SIGKILL
-SWEPT = sorted(name for name in ACTIONS if name not in REFUSED or name in WITH_ETCD)
+SWEPT = sorted(name for name in ACTIONS if name not in REFUSED_BY_LAB or name in WITH_ETCD)
 WINDOWS = [f"{name}@{transport}" for transport in WINDOWS_VICTIMS for name in WINDOWS_FORMS]
 # Over transport pod: what goes down with the pod, what cuts its way off, and what only slows it.
 BY_PODS = [f"{name}@pod" for name in ("poweroff", "power-button", "reboot", "partition", "latency", "memory-pressure")]

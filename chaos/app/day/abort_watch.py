@@ -41,8 +41,8 @@ class AbortWatch:
 
     def start(self) -> None:
         """Start the observers. They are synced some time later; until then nothing is known."""
-        experiment = _experiment(self.conditions)
-        relevant = relevant_resources(experiment, self.registry)
+        experiment = self.registry.bind(_experiment(self.conditions))
+        relevant = relevant_resources(experiment)
         cluster = ClusterObservers(self.connection.kube, self.connection.clock, relevant)
         self._experiment, self._currency = experiment, cluster.currency
         self._recorder = Recorder(decode, self.connection.clock)

@@ -123,7 +123,7 @@ def new_seed() -> int:
 def outline(day: LoadedGameDay, moment: datetime, count: int, seed: int) -> Outline:
     """The outline of ``day`` from ``moment`` on with ``count`` openings and starts. No side effects, no cluster."""
     named = [(item.name, item.loaded.experiment) for item in day.entries]
-    return make_outline(day.document, named, day.registry, OutlineRequest(moment, count, seed, day.hash))
+    return make_outline(day.document, named, OutlineRequest(moment, count, seed, day.hash))
 
 
 def cluster_name(day: LoadedGameDay, inventory: Path) -> str:

@@ -45,19 +45,20 @@ def plan(
     ``reports``: runs below it may have a pending undo. ``anyway`` overrides refusals that are not final. Raises
     NodefallError.
     """
+    loaded.registry.bind(loaded.experiment)
     needed = required_permissions(loaded, connection.inventory)
     refuse_missing(connection.kube, needed, connection.clock.threads)
     seed = secrets.randbits(32) if seed is None else seed
-    for check in source_checks(loaded, connection).values():
+    for check in source_checks(loaded.experiment, connection).values():
         check()
     view = cluster_view(connection.kube, connection.uid)
-    targets = planned_targets(loaded.experiment, loaded.registry)
+    targets = planned_targets(loaded.experiment)
     nodes = select_nodes(targets, view, connection.inventory, seed, own_node(view))
     case = PreflightCase(loaded, nodes, run=run, seed=seed)
     data = collect([case], connection, view, same_run=True)
     findings = run_checks(CHECKS, with_pending_undo(data.observations, connection, reports))
     overridden = refuse(findings, anyway=anyway)
-    planned = make_plan(loaded.experiment, loaded.registry, data.drafts[case.name])
+    planned = make_plan(loaded.experiment, data.drafts[case.name])
     messages = tuple(describe(finding) for finding in warnings(findings))
     confined = select_workload_nodes(targets, nodes, view, connection.inventory, seed)
     cluster = connection.inventory.cluster
@@ -84,7 +85,8 @@ def nodes_taken_down(plan: Plan, connection: ClusterConnection, loaded: LoadedEx
     cluster = connection.inventory.cluster
     if cluster is None or cluster.simulated:
         return []
-    return sorted({step.node for step in plan.steps if loaded.registry.actions[step.action].takes_down})
+    down = {step.name for step in loaded.experiment.spec.method if step.bound.action.takes_down}
+    return sorted({step.node for step in plan.steps if step.step in down})
 
 
 def always_confirm(plan: Plan, cluster: ClusterInfo, nodes: list[str]) -> None:

@@ -184,7 +184,7 @@ def _check_tags(entry: ReplicaEntry, action: AnyAction, replica: PendingRun) -> 
 
 def _compute_undo(entry: ReplicaEntry, action: AnyAction) -> Undo:
     try:
-        return action.undo(action.decode_state(entry.state or {}))
+        return action.program(action.decode_state(entry.state or {})).undo
     except (msgspec.ValidationError, NodefallError) as error:
         raise _RejectedError(f"invalid state: {error}") from error
     except Exception as error:  # the state is anybody's text, and the action may be another distribution's

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chaos.core.errors import Unsupported
-from chaos.core.experiment import Step, parse_moment
+from chaos.core.experiment import Step
 from chaos.core.plan import PlannedStep
-from chaos.core.registry import PluginRegistry
 
 
 def least_delay(method: Sequence[Step], first: str, second: str) -> float:
@@ -19,18 +18,19 @@ def least_delay(method: Sequence[Step], first: str, second: str) -> float:
     seconds, name = 0.0, second
     while name != first:
         step = method[index[name]]
-        moment = parse_moment(step.after) if step.after else None
-        seconds += moment.offset if moment else 0.0
-        name = (moment.step if moment else "") or method[index[name] - 1].name
+        moment = step.moment
+        seconds += moment.offset
+        name = moment.step or method[index[name] - 1].name
         if index[name] < index[first]:
             return 0.0
     return seconds
 
 
-def check_order(method: Sequence[Step], steps: Sequence[PlannedStep], registry: PluginRegistry, system: str) -> None:
+def check_order(method: Sequence[Step], steps: Sequence[PlannedStep], system: str) -> None:
     """Check each step against those before it; ``steps`` are those on one node, in order. Raises Unsupported."""
+    bound = {step.name: step.bound for step in method}
     for number, step in enumerate(steps):
-        action = registry.action_on(step.action, system)
+        action = bound[step.step].on(system)
         for earlier in steps[:number]:
             try:
                 action.check_order(earlier.action, earlier.params, least_delay(method, earlier.step, step.step))

@@ -16,7 +16,6 @@ from chaos.core.experiment import Experiment
 from chaos.core.labels import LOCK_NAME, NODE_EVENT_NAMESPACE, NODE_LEASE_NAMESPACE
 from chaos.core.permission import Permission, permission_for_request
 from chaos.core.probes import ServiceReference
-from chaos.core.registry import PluginRegistry
 from chaos.core.resources import RESOURCES
 
 
@@ -37,7 +36,7 @@ class PermissionInputs:
     helper_namespaces: Sequence[str] = ()
 
 
-def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs: PermissionInputs) -> list[Permission]:
+def compute_permissions(experiment: Experiment, inputs: PermissionInputs) -> list[Permission]:
     """Permissions of a whole run: sorted, unique, without those that another one covers."""
     permissions = {
         *_observer_permissions(inputs.allow_node_proxy),
@@ -46,12 +45,11 @@ def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs
         *_helper_permissions(inputs.helper_namespaces),
     }
     for step in experiment.spec.method:
-        action = registry.actions[step.action]
-        permissions.update(action.permissions(action.params.model_validate(step.with_)))
+        permissions.update(step.bound.needs_on("linux").permissions)
     if inputs.events:
         permissions.add(Permission("", "events", "create", NODE_EVENT_NAMESPACE))
     permissions.update(_proxy_permission(probe.service) for probe in experiment.spec.probes if probe.service)
-    if uses_controller_manager(experiment, registry):
+    if uses_controller_manager(experiment):
         permissions.add(Permission("", "/metrics", "get"))
     return sorted(
         permission
@@ -60,16 +58,11 @@ def compute_permissions(experiment: Experiment, registry: PluginRegistry, inputs
     )
 
 
-def uses_controller_manager(experiment: Experiment, registry: PluginRegistry) -> bool:
+def uses_controller_manager(experiment: Experiment) -> bool:
     """Whether an assertion of the experiment needs the metrics of the controller-manager."""
-    spec = experiment.spec
-    for expectation in (*spec.steady_state, *spec.hypothesis, *spec.abort):
-        assertion = registry.assertions[expectation.assert_] if expectation.assert_ else None
-        if isinstance(assertion, ControllerManagerAssertion) and assertion.uses_controller_manager(
-            assertion.params.model_validate(expectation.with_)
-        ):
-            return True
-    return False
+    bound = [each.bound for each in experiment.spec.expectations if each.bound]
+    may_use = ((each.assertion, each) for each in bound if isinstance(each.assertion, ControllerManagerAssertion))
+    return any(assertion.uses_controller_manager(each.params) for assertion, each in may_use)
 
 
 def _helper_permissions(namespaces: Iterable[str]) -> Iterator[Permission]:

@@ -13,7 +13,6 @@ from chaos.core.duration import parse_duration
 from chaos.core.errors import Refused, Unsupported
 from chaos.core.experiment import Experiment, Step
 from chaos.core.plan import Plan, PlannedStep, PlannedTarget
-from chaos.core.registry import PluginRegistry
 from chaos.engine.planning.identity import identity_preconditions
 from chaos.engine.planning.order import check_order
 
@@ -30,11 +29,11 @@ class PlanInputs:
     nodes_by_target: Mapping[str, tuple[str, ...]]
     targets: Mapping[str, Target]  # by node
     namespace: str
-    objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see Action.api_reads
+    objects: Mapping[str, Any] = field(default_factory=dict)  # by API path, see Needs.objects
     source: str = ""
 
 
-def make_plan(experiment: Experiment, registry: PluginRegistry, inputs: PlanInputs) -> Plan:
+def make_plan(experiment: Experiment, inputs: PlanInputs) -> Plan:
     """The plan of an experiment. Raises Refused, naming step and node, if an action cannot be injected or undone."""
     return Plan(
         run=inputs.run,
@@ -50,7 +49,7 @@ def make_plan(experiment: Experiment, registry: PluginRegistry, inputs: PlanInpu
             for name, nodes in inputs.nodes_by_target.items()
             for node in nodes
         ),
-        steps=_plan_steps(experiment, registry, inputs),
+        steps=_plan_steps(experiment, inputs),
         namespace=inputs.namespace,
         facts={node: dict(target.facts) for node, target in inputs.targets.items()},
         source=inputs.source,
@@ -62,16 +61,16 @@ def boot_identity_of(facts: Mapping[str, Any]) -> str:
     return f"{facts.get('boot-id')} {facts.get('pid1-start')}"
 
 
-def _plan_steps(experiment: Experiment, registry: PluginRegistry, inputs: PlanInputs) -> tuple[PlannedStep, ...]:
+def _plan_steps(experiment: Experiment, inputs: PlanInputs) -> tuple[PlannedStep, ...]:
     steps = tuple(
-        plan_step(experiment, step, registry, node, inputs)
-        for step, node in expand_steps(experiment, inputs.nodes_by_target)
+        plan_step(experiment, step, node, inputs) for step, node in expand_steps(experiment, inputs.nodes_by_target)
     )
     for node in dict.fromkeys(step.node for step in steps):
         on_node = [step for step in steps if step.node == node]
-        check_order(experiment.spec.method, on_node, registry, inputs.targets.get(node, Target(node)).os)
+        check_order(experiment.spec.method, on_node, inputs.targets.get(node, Target(node)).os)
+    bound = {step.name: step.bound for step in experiment.spec.method}
     for step in steps:
-        if why := registry.actions[step.action].exclusive_timer_reason:
+        if why := bound[step.step].action.exclusive_timer_reason:
             _check_exclusive_timer(step, why, steps)
     return steps
 
@@ -107,14 +106,11 @@ def _check_system(step: Step, action: AnyAction, target: Target) -> None:
     )
 
 
-def plan_step(
-    experiment: Experiment, step: Step, registry: PluginRegistry, node: str, inputs: PlanInputs
-) -> PlannedStep:
+def plan_step(experiment: Experiment, step: Step, node: str, inputs: PlanInputs) -> PlannedStep:
     """The plan of one step on one node. Raises Unsupported if the action cannot be injected or undone."""
     found = inputs.targets.get(node, Target(node))
-    action = registry.action_on(step.action, found.os)
+    action, params = step.bound.on(found.os), step.bound.params
     _check_system(step, action, found)
-    params = action.params.model_validate(step.with_)
     target = replace(
         found,
         objects=inputs.objects,
@@ -127,17 +123,18 @@ def plan_step(
         state = action.prepare(target, params)
     except Unsupported as error:
         raise Unsupported(f"step {step.name}: {error.message}", hint=error.hint) from error
-    commands, undo = action.inject(state), action.undo(state)
+    program = action.program(state)
+    identity = identity_preconditions(target.facts, program.commands, program.undo)
     return PlannedStep(
         step=step.name,
         action=step.action,
         node=node,
         params=params.model_dump(by_alias=True, exclude_none=True),
         undo_state=action.encode_state(state),
-        commands=commands,
-        undo=undo,
+        commands=program.commands,
+        undo=program.undo,
         proofs=tuple(proof.name for proof in action.proofs),
-        preconditions=(*identity_preconditions(target.facts, commands, undo), *action.preconditions(state)),
-        failsafe_timer=action.failsafe_timer(state),
-        awaits=action.awaits(state),
+        preconditions=(*identity, *program.preconditions),
+        failsafe_timer=program.failsafe,
+        awaits=program.awaits,
     )

@@ -10,22 +10,21 @@ from chaos.core.errors import Refused
 from chaos.core.experiment import Experiment, TargetSpec
 from chaos.core.inventory import Inventory, Limits
 from chaos.core.kube import Node, is_ready, operating_system
-from chaos.core.registry import PluginRegistry
 
 SPREAD = 3  # replicas of the bundled workloads
 
 
-def planned_targets(experiment: Experiment, registry: PluginRegistry) -> dict[str, TargetSpec]:
+def planned_targets(experiment: Experiment) -> dict[str, TargetSpec]:
     """The targets by name; one that leaves it open has the operating system that its steps have commands for.
 
     A target that names nodes or a system stays as it is: the step that has no commands for them is refused.
     """
-    return {name: _with_system(name, spec, experiment, registry) for name, spec in experiment.spec.targets.items()}
+    return {name: _with_system(name, spec, experiment) for name, spec in experiment.spec.targets.items()}
 
 
-def _with_system(name: str, spec: TargetSpec, experiment: Experiment, registry: PluginRegistry) -> TargetSpec:
-    actions = [step.action for step in experiment.spec.method if step.target == name]
-    limited = [registry.systems_of(action) for action in actions if registry.actions[action].on_host]
+def _with_system(name: str, spec: TargetSpec, experiment: Experiment) -> TargetSpec:
+    bound = [step.bound for step in experiment.spec.method if step.target == name]
+    limited = [step.systems for step in bound if step.action.on_host]
     systems = frozenset.intersection(*limited) if limited else frozenset()
     if spec.os or spec.nodes or len(systems) != 1:
         return spec

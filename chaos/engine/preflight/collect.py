@@ -104,7 +104,7 @@ def _required_facts(cases: Sequence[PreflightCase], view: ClusterView) -> dict[s
     checked = frozenset(fact for check in CHECKS.values() for fact in check.facts)
     required: dict[str, frozenset[str] | None] = {}
     for case in cases:
-        for node, facts in host_facts(case.loaded.experiment, case.loaded.registry, case.nodes, view).items():
+        for node, facts in host_facts(case.loaded.experiment, case.nodes, view).items():
             earlier = required.get(node)
             required[node] = earlier if facts is None else facts | (earlier or frozenset()) | checked
     return dict(sorted(required.items()))
@@ -113,7 +113,7 @@ def _required_facts(cases: Sequence[PreflightCase], view: ClusterView) -> dict[s
 def _draft(
     case: PreflightCase, connection: ClusterConnection, view: ClusterView, hosts: Mapping[str, HostObservations]
 ) -> PlanInputs:
-    experiment, registry = case.loaded.experiment, case.loaded.registry
+    experiment = case.loaded.experiment
     namespace = namespace_for(case.run) if case.loaded.manifests else ""
     return PlanInputs(
         run=case.run,
@@ -124,7 +124,7 @@ def _draft(
         nodes_by_target=case.nodes,
         targets={node: hosts[node].target for nodes in case.nodes.values() for node in nodes},
         namespace=namespace,
-        objects=get_objects(api_reads(experiment, registry, case.nodes, namespace, view), connection.kube),
+        objects=get_objects(api_reads(experiment, case.nodes, namespace, view), connection.kube),
         source=str(case.loaded.path.absolute()),
     )
 
@@ -133,7 +133,7 @@ def _experiment_needs(case: PreflightCase, draft: PlanInputs | None, inventory: 
     spec = case.loaded.experiment.spec
     needs = ExperimentNeeds(
         name=case.name,
-        needs=experiment_needs(case.loaded.experiment, case.loaded.registry),
+        needs=experiment_needs(case.loaded.experiment),
         nodes=tuple(sorted({node for nodes in case.nodes.values() for node in nodes})),
         requires=spec.requires,
         kubernetes=spec.kubernetes or "",
@@ -148,15 +148,15 @@ def _experiment_needs(case: PreflightCase, draft: PlanInputs | None, inventory: 
 def _step_error_func(
     case: PreflightCase, draft: PlanInputs, inventory: Inventory
 ) -> Callable[[str], tuple[str, str] | None]:
-    experiment, registry = case.loaded.experiment, case.loaded.registry
+    experiment = case.loaded.experiment
 
     def step_error(node: str) -> tuple[str, str] | None:
         """Error and hint of the first step that cannot be prepared on ``node``; "" stands for the cluster."""
         for step in experiment.spec.method:
             if node in (case.nodes[step.target] if step.target else ("",)):
                 try:
-                    planned = plan_step(experiment, step, registry, node, draft)
-                    refuse_unreachable_undo(inventory, registry.actions[step.action], planned)
+                    planned = plan_step(experiment, step, node, draft)
+                    refuse_unreachable_undo(inventory, step.bound.action, planned)
                 except Refused as refused:
                     return refused.message, refused.hint
         return None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from chaos.core.action import FactCheck, Target, Undo, UndoStep
+from chaos.core.action import NODE_READY, FactCheck, Target, Undo, UndoStep
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, PowerCapability, PowerCommand, PowerVerb
 from chaos.core.errors import Unsupported
@@ -113,6 +113,11 @@ def disable_auto_restart(machine: MachineState) -> tuple[Command, ...]:
     return (PowerCommand(PowerVerb.RESTART_POLICY, "no"),) if _has_auto_restart(machine) else ()
 
 
+def power_on_again(machine: MachineState) -> Undo:
+    """Power on, then the previous restart policy; proven when the machine is up and its kubelet reports."""
+    return Undo(power_on_steps(machine), is_up_checks(machine))
+
+
 def power_on_steps(machine: MachineState) -> tuple[UndoStep, ...]:
     """Power on, then the previous restart policy."""
     if not _has_auto_restart(machine):
@@ -144,7 +149,7 @@ def kubelet_reporting_facts(target: Target) -> list[str]:
 
 def kubelet_reporting_checks(facts: Sequence[str]) -> tuple[FactCheck, ...]:
     """Proof that a machine is up and its kubelet reports."""
-    return (*(FactCheck(fact, _EXPECTED_VALUES[fact]) for fact in facts), FactCheck(PseudoFact.NODE_READY, True))
+    return (*(FactCheck(fact, _EXPECTED_VALUES[fact]) for fact in facts), NODE_READY)
 
 
 def _has_auto_restart(machine: MachineState) -> bool:

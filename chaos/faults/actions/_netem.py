@@ -6,24 +6,34 @@ kernel refuses to delete a root by another handle (tc-netem(8)).
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
-from chaos.core.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.action import (
+    NODE_READY,
+    Action,
+    FactCheck,
+    Needs,
+    Program,
+    Proof,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_timer,
+)
+from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.fact import FactRef
 from chaos.core.state_types import InterfaceName, Tag, TrafficFilterKey
 from chaos.faults.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command, renew_argv
-from chaos.faults.actions._netem_params import NetemParams, directions, measuring_fact, routes_fact
 from chaos.faults.actions._packetfilter import addresses_within, merge_networks, parse_network
 from chaos.faults.actions._params import timer_seconds
-from chaos.faults.actions._peer_params import OTHER_ZONES
+from chaos.faults.actions._peer_params import OTHER_ZONES, NetemParams, directions, measuring_fact, routes_fact
 from chaos.faults.actions._peers import BLACK_HOLES, NODES, addresses_of, control_plane, other_nodes, require_peers
 from chaos.faults.actions._zones import zone_addresses, zone_pod_networks
 from chaos.faults.readings.interfaces import DEFAULT
@@ -33,6 +43,7 @@ NETEM = "netem limit 100000"
 _INGRESS = ("ingress", "clsact")
 _KIND = str(FactRef("sysctl", {"key": "net.core.default_qdisc"}))  # of a root that the kernel makes by itself
 _NO_QUEUE, _PER_QUEUE = "noqueue", "mq"  # roots that do not follow it; those of the queues below mq do
+_FACTS = ("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers")
 _CONTAINER_KINDS = ("veth", "macvlan", "ipvlan")  # of an interface that is a container's own
 
 
@@ -57,33 +68,34 @@ class NetemState(Struct, frozen=True):
 P = TypeVar("P", bound=NetemParams)
 
 
-class NetemAction(Action[P, NetemState]):
-    """Delays, drops or changes packets of the host and its pods. nodefall's own connection is exempt."""
+@dataclass(frozen=True)
+class PacketEffect(Generic[P]):
+    """What is done to packets, and what proves it.
 
-    state = NetemState
-    undo_kind = UndoKind.RESTORES
-    keeps_pods_running = True
-    feature = "netem"  # of the fact netem-support
-    measured_by = "round-trips"
-    facts: tuple[str, ...] = (
-        *("netem-support", "netem", "qdiscs", "shared-kernel", "link-kinds", "server-addresses", "api-peers"),
-    )
+    ``qdisc`` makes the queueing discipline, as in tc(8), of the target, the parameters and the interface; it raises
+    Unsupported. ``feature``: of the fact netem-support; ``measured_by``: name of the fact that proves the step;
+    ``facts``: what ``qdisc`` reads besides.
+    """
 
-    @abstractmethod
-    def effect(self, target: Target, params: P, interface: str) -> str:
-        """The queueing discipline with its parameters, as in tc(8). Raises Unsupported."""
+    params: type[P]
+    qdisc: Callable[[Target, P, str], str]
+    proof: Proof
+    feature: str = "netem"
+    measured_by: str = "round-trips"
+    facts: tuple[str, ...] = ()
 
-    def facts_for(self, params: P) -> tuple[str, ...]:
+    def needs(self, params: P) -> Needs:
+        """What the action reads."""
+        recorded = _recorded(params)
         blocks = (BLACK_HOLES,) if params.from_ == OTHER_ZONES else ()
-        return (*self.facts, routes_fact(_recorded(params)), _KIND, "ssh-peer", *blocks)
-
-    def proof_facts_for(self, params: P) -> tuple[str, ...]:
-        return ("netem", measuring_fact(self.measured_by, _recorded(params)))
-
-    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
-        return (NODES,)
+        return Needs(
+            (*_FACTS, *self.facts, routes_fact(recorded), _KIND, "ssh-peer", *blocks),
+            ("netem", measuring_fact(self.measured_by, recorded)),
+            objects=(NODES,),
+        )
 
     def prepare(self, target: Target, params: P) -> NetemState:
+        """The state of the step. Raises Unsupported."""
         ways = directions(_recorded(params))
         _require_features(target, self.feature, *(["ingress"] if "in" in ways else []))
         if target.require_fact("netem", "it starts from clean interfaces") is not False:
@@ -93,7 +105,7 @@ class NetemAction(Action[P, NetemState]):
         interface = _interface(target, peers, routes_fact(_recorded(params)))
         peer = target.require_fact("ssh-peer", "the connection to the node must be exempt")
         found = _default_qdiscs(target, interface, is_inbound="in" in ways)
-        shape = Shape(interface, self.effect(target, params, interface), peers, peer)
+        shape = Shape(interface, self.qdisc(target, params, interface), peers, peer)
         return NetemState(
             batch=batch(shape, ways),
             interface=interface,
@@ -106,44 +118,53 @@ class NetemAction(Action[P, NetemState]):
             kind=_default_kind(target, interface, found) if "out" in ways else "",
         )
 
-    def preconditions(self, state: NetemState) -> tuple[FactCheck, ...]:
-        """Another root may have been set meanwhile; and a saved plan may be run from elsewhere.
 
-        The device for inbound packets may be another step's, and the undo of this one would delete it.
-        """
-        return (FactCheck("netem", False), _before(state), *_kind_check(state), FactCheck("ssh-peer", state.peer))
+def packet_action(
+    effect: PacketEffect[P], *, name: str, summary: str, description: str, example: str
+) -> Action[P, NetemState]:
+    """An action on packets of the host and its pods, but for nodefall's own connection."""
+    return Action(
+        name=name,
+        summary=summary,
+        description=description,
+        example=example,
+        params=effect.params,
+        state=NetemState,
+        undo_kind=UndoKind.RESTORES,
+        keeps_pods_running=True,
+        proofs=(effect.proof,),
+        needs=effect.needs,
+        prepare=effect.prepare,
+        program=_program,
+    )
 
-    def inject(self, state: NetemState) -> tuple[Command, ...]:
-        return (load_command(state.batch, directions({"direction": state.direction})),)
 
-    def failsafe_timer(self, state: NetemState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _delete(state).argv)
+def _program(state: NetemState) -> Program:
+    """Where the kernel's default was another one in between, undo makes its root again once it is the former.
 
-    def undo(self, state: NetemState) -> Undo:
-        """Where the kernel's default was another one in between, its root is made again once it is the former."""
-        gone, before = FactCheck("netem", False), _before(state)
-        renew = [
-            UndoStep(HostCommand(renew_argv(state.interface)), unless=before, when=(gone, kind))
-            for kind in _kind_check(state)
-        ]
-        proof = (gone, before, FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((UndoStep(_delete(state), unless=gone), *renew), proof, disarm=failsafe_unit(state.tag))
+    Another root may have been set meanwhile; and a saved plan may be run from elsewhere. The device for inbound packets
+    may be another step's, and the undo of this one would delete it.
+    """
+    ways = directions({"direction": state.direction})
+    gone = FactCheck("netem", False)
+    before = FactCheck(str(FactRef("qdiscs", {"interface": state.interface})), {state.interface: state.qdiscs})
+    kinds = (FactCheck(_KIND, state.kind),) if state.kind else ()
+    delete = delete_argv(state.interface, state.first, ways)
+    renew = HostCommand(renew_argv(state.interface))
+    steps = (
+        UndoStep(HostCommand(delete), unless=gone),
+        *(UndoStep(renew, unless=before, when=(gone, kind)) for kind in kinds),
+    )
+    return Program(
+        (load_command(state.batch, ways),),
+        Undo(steps, (gone, before, NODE_READY)),
+        preconditions=(gone, before, *kinds, FactCheck("ssh-peer", state.peer)),
+        failsafe=failsafe_timer(state, *delete),
+    )
 
 
 def _recorded(params: NetemParams) -> dict[str, Any]:
     return params.model_dump(by_alias=True)
-
-
-def _before(state: NetemState) -> FactCheck:
-    return FactCheck(str(FactRef("qdiscs", {"interface": state.interface})), {state.interface: state.qdiscs})
-
-
-def _kind_check(state: NetemState) -> tuple[FactCheck, ...]:
-    return (FactCheck(_KIND, state.kind),) if state.kind else ()
-
-
-def _delete(state: NetemState) -> HostCommand:
-    return HostCommand(delete_argv(state.interface, state.first, directions({"direction": state.direction})))
 
 
 def _require_features(target: Target, *features: str) -> None:

@@ -9,7 +9,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.evidence import no_proof, readings_after, within_duration
 from chaos.core.timeline import Fact, Timeline
 from chaos.faults.actions._binomial import at_most, too_few, too_many
-from chaos.faults.actions._netem_params import directions, measuring_fact
+from chaos.faults.actions._peer_params import directions, measuring_fact
 from chaos.faults.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
 
 _MIN_HITS = 3.0  # expected, before anything is said

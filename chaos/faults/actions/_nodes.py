@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.core.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
+from chaos.core.action import (
+    NODE_NAME,
+    FactCheck,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    Undo,
+    UndoStep,
+)
 from chaos.core.api_fact import PseudoFact, field, node_path, taint_fact, taint_value, unschedulable_fact
 from chaos.core.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
 from chaos.core.errors import Unsupported
@@ -13,6 +23,8 @@ from chaos.core.evidence import no_proof
 from chaos.core.kube import Node
 from chaos.core.node_mark import NodeMark, StepOrigin
 from chaos.core.timeline import Timeline
+
+READ_NODE = (node_path(NODE_NAME),)  # objects that prepare reads
 
 
 def node_object(target: Target) -> dict[str, Any]:

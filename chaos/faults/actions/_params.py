@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from chaos.core.action import Target
-from chaos.core.document import Model
+from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
+
+Ends = Annotated[
+    DurationText | None,
+    Field(description="when it ends by itself; at the latest when maxDuration is over, which is the default"),
+]
+RulesEnd = Annotated[
+    DurationText | None, Field(description="when the node removes the rules by itself; default: maxDuration")
+]
 
 
 class NoParams(Model):
     """No parameters."""
+
+
+class DurationParams(Model):
+    """For how long."""
+
+    duration: Ends = None
 
 
 def timer_seconds(target: Target, duration: str | None) -> float:

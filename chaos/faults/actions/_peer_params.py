@@ -1,4 +1,4 @@
-"""Whose packets an action hits, and which peers are pinged to prove it."""
+"""Whose packets an action hits, in which direction; and the facts that measure it by pings to peers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.document import Model
+from chaos.core.document import DurationText, Model
+from chaos.core.fact import FactRef
 from chaos.core.labels import ZONE_LABEL
 from chaos.faults.actions._packetfilter import Network
 
@@ -39,3 +40,34 @@ def peer_limits(params: Mapping[str, Any]) -> dict[str, str]:
         return {"by": "zone"}
     cidrs = params.get("cidrs")
     return {"networks": ",".join(map(str, cidrs))} if cidrs and isinstance(cidrs, list) else {}
+
+
+class NetemParams(PeerParams):
+    """Whose packets, and for how long."""
+
+    families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only packets of these; default both")
+    direction: Literal["out", "in", "both"] = Field("out", description="as the node sees it")
+    duration: DurationText | None = Field(None, description="when the node ends it by itself; default: maxDuration")
+
+    @model_validator(mode="after")
+    def _validate_families(self) -> Self:
+        if self.families == []:
+            raise ValueError("families names at least one")
+        return self
+
+
+def measuring_fact(name: str, params: Mapping[str, Any]) -> str:
+    """Reference of a fact that pings the peers of a step, given its recorded parameters."""
+    families = set(params.get("families") or ())
+    return str(FactRef(name, peer_limits(params) | ({"family": min(families)} if len(families) == 1 else {})))
+
+
+def routes_fact(params: Mapping[str, Any]) -> str:
+    """Reference of the fact ``peer-routes`` for the peers of a step."""
+    return str(FactRef("peer-routes", peer_limits(params)))
+
+
+def directions(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """Directions in which a step's packets are affected, given its recorded parameters."""
+    direction = str(params.get("direction", "out"))
+    return ("out", "in") if direction == "both" else (direction,)

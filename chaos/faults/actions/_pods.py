@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
-from msgspec import Struct
 from pydantic import Field, model_validator
 
-from chaos.core.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
-from chaos.core.command import Command, PodsCommand, PodSelector, PodVerb
+from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun, Target
 from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof, returned_entries
 from chaos.core.kube import Pod, pod_condition
-from chaos.core.permission import Permission, permissions_on
 from chaos.core.timeline import Timeline, Version
 
 PodPredicate = Callable[[Version[Pod]], bool]
@@ -50,50 +47,6 @@ def namespace_of(target: Target, given: str) -> str:
 def explicit_namespace(given: str) -> str:
     """``given``, or "" for the workload's namespace, whose name is chosen when the run starts."""
     return "" if given == "workload" else given
-
-
-# Resource and verb of the permission, by verb of the PodsCommand.
-_PERMISSIONS = {
-    PodVerb.EVICT: ("pods/eviction", "create"),
-    PodVerb.DELETE: ("pods", "delete"),
-    PodVerb.REMOVE_FINALIZERS: ("pods", "patch"),
-    PodVerb.MARK_DISRUPTION: ("pods/status", "patch"),
-}
-
-
-class PodState(Struct, frozen=True):
-    """Which pods, and their grace period."""
-
-    node: str
-    namespace: str
-    name: str
-    selector: str
-    grace: int | None = None
-
-
-class PodAction(Action[PodParams, PodState]):
-    """Pods are selected when the command is sent. A deleted pod cannot be restored: only its controller replaces it."""
-
-    verb: PodVerb
-    state = PodState
-    undo_kind = UndoKind.IRREVERSIBLE
-    on_host = False
-
-    def permissions(self, params: PodParams) -> tuple[Permission, ...]:
-        resource, verb = _PERMISSIONS[self.verb]
-        return permissions_on(resource, verb, namespace=explicit_namespace(params.namespace))
-
-    def prepare(self, target: Target, params: PodParams) -> PodState:
-        namespace = namespace_of(target, params.namespace)
-        grace = params.grace if isinstance(params, GraceParams) else None
-        return PodState(target.node, namespace, params.name, params.selector, grace)
-
-    def inject(self, state: PodState) -> tuple[Command, ...]:
-        selector = PodSelector(state.node, state.namespace, state.name, state.selector)
-        return (PodsCommand(self.verb, selector, state.grace),)
-
-    def undo(self, state: PodState) -> Undo:  # noqa: ARG002 - irreversible
-        return Undo()
 
 
 class AffectedPods(NamedTuple):

@@ -1,11 +1,10 @@
-"""Parts shared by actions that stop or freeze a service: the failsafe timer that restores the service, and undo."""
+"""Parts shared by actions on the kubelet's unit: its state, its failsafe timer, and how it is restored."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from chaos.core.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
-from chaos.core.api_fact import PseudoFact
+from chaos.core.action import NODE_READY, FactCheck, Target, Undo, UndoStep
 from chaos.core.command import HostCommand
 from chaos.core.state_types import NodeUnit, Tag
 
@@ -42,27 +41,17 @@ def systemctl(verb: str, unit: str) -> HostCommand:
     return HostCommand(("systemctl", verb, unit), timeout=100.0)
 
 
-def canceled_job(unit: str) -> str:
-    """What systemctl prints, with exit code 1, when a shutdown takes the place of the unit's job."""
-    return f"Job for {unit} canceled."
-
-
-def start_failsafe(state: ServiceState) -> FailsafeTimer:
-    """The timer that starts the unit if nodefall does not."""
-    return FailsafeTimer(failsafe_unit(state.tag), state.seconds, ("systemctl", "start", state.unit))
-
-
-def restore_kubelet(state: KubeletState, disarm: str = "") -> Undo:
+def restore_kubelet(state: KubeletState) -> Undo:
     """Start the kubelet; proven when it is active and Ready and holds its lock if it did before."""
     active = FactCheck("kubelet-state", ACTIVE)
     steps = (UndoStep(systemctl("start", state.unit), unless=active),)
-    return Undo(steps, (active, *inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True)), disarm=disarm)
+    return Undo(steps, (active, *inhibitor_checks(state), NODE_READY))
 
 
 def restore_kubelet_after_cancel(state: KubeletState) -> Undo:
     """Restart a kubelet that has missed the cancellation of a shutdown, or lost its lock with it."""
     restart = systemctl("restart", state.unit)
-    checks = (FactCheck(PseudoFact.NODE_READY, True), *inhibitor_checks(state))
+    checks = (NODE_READY, *inhibitor_checks(state))
     return Undo(tuple(UndoStep(restart, unless=check, grace_seconds=_READY_GRACE_SECONDS) for check in checks), checks)
 
 

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from chaos.core.action import (
-    Action,
+    NODE_READY,
     FactCheck,
-    FailsafeTimer,
+    Program,
+    ProofResult,
+    ProofStatus,
     StepRun,
     Target,
     Undo,
-    UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import readings_after
 from chaos.core.state_types import Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
 from chaos.faults.actions._peer_params import OTHER_ZONES
-from chaos.faults.actions._peers import NODES, control_plane, node_networks, own_networks
+from chaos.faults.actions._peers import control_plane, node_networks, own_networks
 from chaos.faults.actions._zones import zone_networks
 
+TABLE_FACTS = ("nft", "ssh-peer", "nft-rules")
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
 
 
@@ -43,42 +42,30 @@ class TableState(Struct, frozen=True):
     peer: dict[str, str | int] | None = None
 
 
-P = TypeVar("P", bound=BaseModel)
-S = TypeVar("S", bound=TableState)
+def load_table(state: TableState, *restored: FactCheck) -> Program:
+    """Load one nft table, ``inet nodefall``, and change no other. ``restored``: what else proves the undo.
+
+    nft would add to an existing table, and one undo would delete the rules of both. A saved plan may be run from
+    elsewhere, and its rules could then cut nodefall off.
+    """
+    gone = FactCheck("nft-rules", False)
+    peer = () if state.peer is None else (FactCheck("ssh-peer", state.peer),)
+    delete = UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone)
+    return Program(
+        (HostCommand(("nft", "-f", "-"), stdin=state.rules),),
+        Undo((delete,), (gone, *restored, NODE_READY)),
+        preconditions=(gone, *peer),
+        failsafe=failsafe_timer(state, *_DELETE_TABLE_ARGV),
+    )
 
 
-class TableAction(Action[P, S]):
-    """Loads one nft table, ``inet nodefall``, and changes no other."""
-
-    undo_kind = UndoKind.RESTORES
-    keeps_pods_running = True
-    facts: tuple[str, ...] = ("nft", "ssh-peer", "nft-rules")
-
-    def api_reads(self, node: str, params: P, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
-        return (NODES,)
-
-    def restored(self, state: S) -> tuple[FactCheck, ...]:  # noqa: ARG002 - most have no more
-        """What else proves the undo."""
-        return ()
-
-    def preconditions(self, state: S) -> tuple[FactCheck, ...]:
-        """nft would add to an existing table, and one undo would delete the rules of both.
-
-        A saved plan may be run from elsewhere, and its rules could then cut nodefall off.
-        """
-        peer = () if state.peer is None else (FactCheck("ssh-peer", state.peer),)
-        return (FactCheck("nft-rules", False), *peer)
-
-    def inject(self, state: S) -> tuple[Command, ...]:
-        return (HostCommand(("nft", "-f", "-"), stdin=state.rules),)
-
-    def failsafe_timer(self, state: S) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _DELETE_TABLE_ARGV)
-
-    def undo(self, state: S) -> Undo:
-        gone = FactCheck("nft-rules", False)
-        proof = (gone, *self.restored(state), FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((UndoStep(HostCommand(_DELETE_TABLE_ARGV), unless=gone),), proof, disarm=failsafe_unit(state.tag))
+def check_loaded(timeline: Timeline, step: StepRun) -> ProofResult | None:
+    """Disproves a step whose table was missing after it; None if none was seen to be."""
+    for reading in readings_after(timeline, step, "nft-rules"):
+        if reading.value is False and reading.began >= (step.returned or step.begin):
+            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+    return None
 
 
 def caught_packets(timeline: Timeline, step: StepRun) -> int:

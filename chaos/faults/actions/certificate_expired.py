@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
-
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -18,16 +18,14 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
+from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, no_proof, readings_after, within_duration
 from chaos.core.state_types import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
 from chaos.core.timeline import Timeline
-from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._params import DurationParams, timer_seconds
 from chaos.faults.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks
 from chaos.faults.readings.certificates import EXPIRED_FILE
 
@@ -50,14 +48,6 @@ _RESTORE_SCRIPT = (
 )
 
 
-class Params(Model):
-    """For how long."""
-
-    duration: DurationText | None = Field(
-        None, description="when it ends by itself; at the latest when maxDuration is over, which is the default"
-    )
-
-
 class CertificateState(KubeletState, frozen=True):
     """Node in the certificate's name, and its file: target of the symbolic link, mode, owner, digest of the content."""
 
@@ -71,10 +61,6 @@ class CertificateState(KubeletState, frozen=True):
 def _former(state: CertificateState) -> FactCheck:
     value = {"target": state.target, "mode": state.mode, "owner": state.owner, "sha256": state.sha256}
     return FactCheck(_FACT, value | {"expired": False, "mounted": False, "prepared": False})
-
-
-def _restore_argv(state: CertificateState) -> tuple[str, ...]:
-    return ("sh", "-c", _RESTORE_SCRIPT, "nodefall", EXPIRED_FILE, state.target, state.unit)
 
 
 def _is_expired(value: Any) -> bool:
@@ -92,61 +78,6 @@ def _check_expired(timeline: Timeline, step: StepRun) -> ProofResult:
             because = f"{in_force.because}, and the process that had read the former one has ended"
             return ProofResult(ProofStatus.PROVEN, because, (*in_force.evidence, reading.seq))
     return no_proof(f"the kubelet of {step.node} was not seen to end, and knows its former certificate")
-
-
-class CertificateExpired(Action[Params, CertificateState]):
-    """The kubelet starts with a client certificate that has expired, mounted over its own by ``mount --bind``.
-
-    A kubelet that finds it expired and has no bootstrap kubeconfig exits, and systemd starts it again and again
-    ("unable to load bootstrap kubeconfig", cmd/kubelet/app and pkg/kubelet/certificate/bootstrap); without
-    ``--bootstrap-kubeconfig`` it runs, and the API server answers 401. The certificate is made on the host, with a
-    separate key; the kubelet's file is neither moved nor read, and a boot restores it. Refused on k3s and RKE2, whose
-    certificates are elsewhere.
-    """
-
-    name = "certificate-expired"
-    summary = "let the kubelet start with a client certificate that has expired"
-    example = "{name: expired, action: certificate-expired, target: victim}"
-    params = Params
-    state = CertificateState
-    undo_kind = UndoKind.RESTORES
-    stops_exec = True
-    proofs = (Proof("expired", _check_expired),)
-    proof_facts = (_FACT,)
-    facts = ("kubelet-credentials", _FACT)
-
-    def prepare(self, target: Target, params: Params) -> CertificateState:
-        kubelet = capture_kubelet_state(target, "the step restarts the kubelet's unit")
-        found = target.require_fact(_FACT, "undo restores it")
-        credentials = target.require_fact("kubelet-credentials", "the kubelet must not renew its certificate")
-        _require_unchanged(target.node, found)
-        _require_no_renewal(target, credentials)
-        return CertificateState(
-            kubelet.unit,
-            kubelet.tag,
-            timer_seconds(target, params.duration),
-            kubelet.had_inhibitor,
-            credentials["user"].removeprefix(_USER),
-            *(found[key] for key in ("target", "mode", "owner", "sha256")),
-        )
-
-    def preconditions(self, state: CertificateState) -> tuple[FactCheck, ...]:
-        return (_former(state),)
-
-    def inject(self, state: CertificateState) -> tuple[Command, ...]:
-        subject = f"/O=system:nodes/CN={_USER}{state.node}"
-        shell = ("sh", "-c", _EXPIRE_SCRIPT, "nodefall")
-        return (HostCommand((*shell, EXPIRED_FILE, subject, state.target, state.unit)),)
-
-    def failsafe_timer(self, state: CertificateState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore_argv(state))
-
-    def undo(self, state: CertificateState) -> Undo:
-        """The kubelet's own certificate, and a kubelet that has started with it."""
-        former = _former(state)
-        step = UndoStep(HostCommand(_restore_argv(state), timeout=_TIMEOUT), unless=former)
-        proof = (former, *inhibitor_checks(state), FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((step,), proof, disarm=failsafe_unit(state.tag))
 
 
 def _require_unchanged(node: str, found: dict[str, Any]) -> None:
@@ -180,4 +111,56 @@ def _require_no_renewal(target: Target, credentials: dict[str, Any]) -> None:
         )
 
 
-ACTION = CertificateExpired()
+def _prepare(target: Target, params: DurationParams) -> CertificateState:
+    kubelet = capture_kubelet_state(target, "the step restarts the kubelet's unit")
+    found = target.require_fact(_FACT, "undo restores it")
+    credentials = target.require_fact("kubelet-credentials", "the kubelet must not renew its certificate")
+    _require_unchanged(target.node, found)
+    _require_no_renewal(target, credentials)
+    return CertificateState(
+        kubelet.unit,
+        kubelet.tag,
+        timer_seconds(target, params.duration),
+        kubelet.had_inhibitor,
+        credentials["user"].removeprefix(_USER),
+        *(found[key] for key in ("target", "mode", "owner", "sha256")),
+    )
+
+
+def _program(state: CertificateState) -> Program:
+    """Undo: the kubelet's own certificate, and a kubelet that has started with it."""
+    subject = f"/O=system:nodes/CN={_USER}{state.node}"
+    expire = ("sh", "-c", _EXPIRE_SCRIPT, "nodefall", EXPIRED_FILE, subject, state.target, state.unit)
+    restore = ("sh", "-c", _RESTORE_SCRIPT, "nodefall", EXPIRED_FILE, state.target, state.unit)
+    former = _former(state)
+    step = UndoStep(HostCommand(restore, timeout=_TIMEOUT), unless=former)
+    return Program(
+        (HostCommand(expire),),
+        Undo((step,), (former, *inhibitor_checks(state), NODE_READY)),
+        preconditions=(former,),
+        failsafe=failsafe_timer(state, *restore),
+    )
+
+
+ACTION = Action(
+    name="certificate-expired",
+    summary="let the kubelet start with a client certificate that has expired",
+    description="""
+    The kubelet starts with a client certificate that has expired, mounted over its own by ``mount --bind``.
+
+    A kubelet that finds it expired and has no bootstrap kubeconfig exits, and systemd starts it again and again
+    ("unable to load bootstrap kubeconfig", cmd/kubelet/app and pkg/kubelet/certificate/bootstrap); without
+    ``--bootstrap-kubeconfig`` it runs, and the API server answers 401. The certificate is made on the host, with a
+    separate key; the kubelet's file is neither moved nor read, and a boot restores it. Refused on k3s and RKE2, whose
+    certificates are elsewhere.
+    """,
+    example="{name: expired, action: certificate-expired, target: victim}",
+    params=DurationParams,
+    state=CertificateState,
+    undo_kind=UndoKind.RESTORES,
+    stops_exec=True,
+    proofs=(Proof("expired", _check_expired),),
+    needs=Needs(("kubelet-credentials", _FACT), (_FACT,)),
+    prepare=_prepare,
+    program=_program,
+)

@@ -10,9 +10,11 @@ from msgspec import Struct
 from pydantic import Field, field_validator, model_validator
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     StepRun,
@@ -20,10 +22,9 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.command import HostCommand
 from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
@@ -97,71 +98,67 @@ def _check_proof(timeline: Timeline, step: StepRun) -> ProofResult:
     return holds_until(_reference(proof), lambda value: value == expected, what).check(timeline, step)
 
 
-class RunCommand(Action[Params, CommandState]):
-    """For faults without an action, such as stopping another service. The experiment must allow it:
+def _needs(params: Params) -> Needs:
+    proof = (_reference(params.proof),) if params.proof else ()
+    return Needs(proof, proof)
+
+
+def _prepare(target: Target, params: Params) -> CommandState:
+    proof = _reference(params.proof) if params.proof else ""
+    previous = target.require_fact(proof, "it proves the fault") if proof else None
+    if proof and previous == params.proof_exit:
+        raise Unsupported(
+            f"{target.node}: the proof exits with {previous} before the fault, so it would prove nothing",
+            hint="undo an earlier fault, or correct proof and proof-exit",
+        )
+    return CommandState(
+        inject=tuple(params.inject),
+        undo=tuple(params.undo or ()),
+        timeout=parse_duration(params.timeout),
+        proof=proof,
+        previous_exit=previous,
+        tag=target.tag,
+        seconds=target.max_duration,
+    )
+
+
+def _program(state: CommandState) -> Program:
+    inject = HostCommand(state.inject, timeout=state.timeout)
+    previous = (FactCheck(state.proof, state.previous_exit),) if state.proof else ()
+    if not state.undo:
+        return Program((inject,), preconditions=previous)
+    step = UndoStep(HostCommand(state.undo, timeout=state.timeout), unless=previous[0] if previous else None)
+    return Program(
+        (inject,),
+        Undo((step,), (*previous, NODE_READY)),
+        preconditions=previous,
+        failsafe=failsafe_timer(state, *state.undo),
+    )
+
+
+ACTION = Action(
+    name="command",
+    summary="run a program on the host, with undo and proof from the experiment",
+    description="""
+    For faults without an action, such as stopping another service. The experiment must allow it:
     `allow: [custom]`.
 
     With ``undo``, a failsafe timer on the host runs it as well if nodefall does not. With ``proof``, the undo is proven
     by the exit code from before the fault. Without, exit code 0 of ``inject`` is the only evidence, which is a weak
     proof, and the undo counts as done once it exits with 0.
-    """
-
-    name = "command"
-    summary = "run a program on the host, with undo and proof from the experiment"
-    example = (
+    """,
+    example=(
         "{name: stop-cron, action: command, target: victim, with: {inject: [systemctl, stop, cron.service],"
         " undo: [systemctl, start, cron.service], proof: [systemctl, is-active, --quiet, cron.service], proof-exit: 3}}"
-    )
-    params = Params
-    state = CommandState
-    undo_kind = UndoKind.RESTORES
-    undo_param = "undo"
-    allowance = "custom"
-    may_disconnect = True
-    proofs = (Proof("command-exit", _check_proof), EXIT_CODE_ZERO)
-
-    def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (_reference(params.proof),) if params.proof else ()
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return self.facts_for(params)
-
-    def prepare(self, target: Target, params: Params) -> CommandState:
-        proof = _reference(params.proof) if params.proof else ""
-        previous = target.require_fact(proof, "it proves the fault") if proof else None
-        if proof and previous == params.proof_exit:
-            raise Unsupported(
-                f"{target.node}: the proof exits with {previous} before the fault, so it would prove nothing",
-                hint="undo an earlier fault, or correct proof and proof-exit",
-            )
-        return CommandState(
-            inject=tuple(params.inject),
-            undo=tuple(params.undo or ()),
-            timeout=parse_duration(params.timeout),
-            proof=proof,
-            previous_exit=previous,
-            tag=target.tag,
-            seconds=target.max_duration,
-        )
-
-    def preconditions(self, state: CommandState) -> tuple[FactCheck, ...]:
-        return self._previous(state)
-
-    def inject(self, state: CommandState) -> tuple[Command, ...]:
-        return (HostCommand(state.inject, timeout=state.timeout),)
-
-    def failsafe_timer(self, state: CommandState) -> FailsafeTimer | None:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, state.undo) if state.undo else None
-
-    def undo(self, state: CommandState) -> Undo:
-        if not state.undo:
-            return Undo()
-        restored = self._previous(state)
-        step = UndoStep(HostCommand(state.undo, timeout=state.timeout), unless=restored[0] if restored else None)
-        return Undo((step,), (*restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
-
-    def _previous(self, state: CommandState) -> tuple[FactCheck, ...]:
-        return (FactCheck(state.proof, state.previous_exit),) if state.proof else ()
-
-
-ACTION = RunCommand()
+    ),
+    params=Params,
+    state=CommandState,
+    undo_kind=UndoKind.RESTORES,
+    undo_param="undo",
+    allowance="custom",
+    may_disconnect=True,
+    proofs=(Proof("command-exit", _check_proof), EXIT_CODE_ZERO),
+    needs=_needs,
+    prepare=_prepare,
+    program=_program,
+)

@@ -8,29 +8,20 @@ from pydantic import Field
 
 from chaos.core.action import (
     Action,
-    FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
     StepRun,
     Target,
-    Undo,
     UndoKind,
 )
-from chaos.core.command import Command
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, no_proof, readings_after, within_duration
 from chaos.core.timeline import Fact, Timeline
-from chaos.faults.actions._pressure import (
-    FillerState,
-    filler_failsafe,
-    filler_seconds,
-    require_own_kernel,
-    start_filler,
-    stop_filler,
-)
-from chaos.faults.actions._pressure import Params as Duration
+from chaos.faults.actions._filler import FillerState, require_own_kernel, run_filler
+from chaos.faults.actions._params import DurationParams, timer_seconds
 
 _FILLER, _TIME = "cpu-filler", "cpu-time"
 _ENOUGH = 0.9  # of the asked share, that the CPUs must be busy
@@ -44,7 +35,7 @@ done
 wait"""
 
 
-class Params(Duration):
+class Params(DurationParams):
     """How much, and for how long."""
 
     percent: float = Field(100.0, ge=1, le=100, description="of a CPU, for each worker")
@@ -106,50 +97,41 @@ def _before(timeline: Timeline, step: StepRun) -> str:
     return f", before it for {_busy(earlier[0], earlier[-1])[0]:.0%}"
 
 
-class CpuStress(Action[Params, CpuState]):
-    """A unit of PID 1 runs an endless loop for each worker; nothing needs to be installed.
+def _prepare(target: Target, params: Params) -> CpuState:
+    require_own_kernel(target)
+    if target.require_fact("cgroup-version", "the proof reads cpu.stat") != 2:
+        raise Unsupported(
+            f"{target.node} has cgroup v1, where the unit's CPU time is not read", hint="use a host with cgroup v2"
+        )
+    cpus = int(target.require_fact(_TIME, "there is one worker for each CPU")["cpus"])
+    workers = params.workers or cpus
+    remaining = max(0, round(cpus * 100 - workers * params.percent))
+    seconds = timer_seconds(target, params.duration)
+    return CpuState(seconds, target.tag, remaining, workers, params.percent, params.weight)
+
+
+def _program(state: CpuState) -> Program:
+    quota = f"CPUQuota={state.workers * state.percent:g}%"
+    limits = (quota, f"CPUWeight={state.weight}", f"TasksMax={state.workers + 8}")
+    return run_filler(state, "cpu", _SCRIPT, (str(state.workers),), limits)
+
+
+ACTION = Action(
+    name="cpu-stress",
+    summary="keep the host's CPUs busy",
+    description="""
+    A unit of PID 1 runs an endless loop for each worker; nothing needs to be installed.
 
     The kernel divides CPU time by weight: the unit is in system.slice, beside sshd, the container runtime and the
     kubelet (CPUWeight), which is beside that of the pods. What needs little CPU gets it; pods get less than before.
-    """
-
-    name = "cpu-stress"
-    summary = "keep the host's CPUs busy"
-    example = "{name: stress, action: cpu-stress, target: victim, with: {duration: 5m}}"
-    params = Params
-    state = CpuState
-    undo_kind = UndoKind.RESTORES
-    keeps_pods_running = True
-    proofs = (Proof("busy", _check_busy),)
-    proof_facts = (_TIME, _FILLER)
-    facts = ("shared-kernel", "cgroup-version", _TIME, _FILLER)
-
-    def prepare(self, target: Target, params: Params) -> CpuState:
-        require_own_kernel(target)
-        if target.require_fact("cgroup-version", "the proof reads cpu.stat") != 2:
-            raise Unsupported(
-                f"{target.node} has cgroup v1, where the unit's CPU time is not read",
-                hint="use a host with cgroup v2",
-            )
-        cpus = int(target.require_fact(_TIME, "there is one worker for each CPU")["cpus"])
-        workers = params.workers or cpus
-        remaining = max(0, round(cpus * 100 - workers * params.percent))
-        seconds = filler_seconds(target, params)
-        return CpuState(seconds, target.tag, remaining, workers, params.percent, params.weight)
-
-    def preconditions(self, state: CpuState) -> tuple[FactCheck, ...]:  # noqa: ARG002 - the same on every node
-        return (FactCheck(_FILLER, "inactive"),)
-
-    def inject(self, state: CpuState) -> tuple[Command, ...]:
-        quota = f"CPUQuota={state.workers * state.percent:g}%"
-        limits = (quota, f"CPUWeight={state.weight}", f"TasksMax={state.workers + 8}")
-        return (start_filler(state, "cpu", _SCRIPT, (str(state.workers),), limits),)
-
-    def failsafe_timer(self, state: CpuState) -> FailsafeTimer:
-        return filler_failsafe(state, "cpu")
-
-    def undo(self, state: CpuState) -> Undo:
-        return stop_filler(state, "cpu")
-
-
-ACTION = CpuStress()
+    """,
+    example="{name: stress, action: cpu-stress, target: victim, with: {duration: 5m}}",
+    params=Params,
+    state=CpuState,
+    undo_kind=UndoKind.RESTORES,
+    keeps_pods_running=True,
+    proofs=(Proof("busy", _check_busy),),
+    needs=Needs(("shared-kernel", "cgroup-version", _TIME, _FILLER), (_TIME, _FILLER)),
+    prepare=_prepare,
+    program=_program,
+)

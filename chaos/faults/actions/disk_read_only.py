@@ -10,9 +10,11 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     StepRun,
@@ -20,18 +22,17 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
+from chaos.core.command import HostCommand
+from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, no_proof, within_duration
 from chaos.core.fact import FactRef
 from chaos.core.field_types import BLOCK_DEVICE, MOUNT_OPTIONS, MountPath
 from chaos.core.state_types import BlockDevice, MountOptions, MountPoint, Tag
 from chaos.core.timeline import Timeline
-from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._params import Ends, timer_seconds
 
 _TIMEOUT = 60.0  # seconds: the kernel first writes what is in memory
 # What undo may remount is noted on the node: the state that it comes from may be written by others, in the cluster.
@@ -44,9 +45,7 @@ class Params(Model):
     """Which file system, and for how long."""
 
     path: MountPath = Field(description="where it is mounted; not /, and not in /run, /proc, /sys or /dev")
-    duration: DurationText | None = Field(
-        None, description="when it ends by itself; at the latest when maxDuration is over, which is the default"
-    )
+    duration: Ends = None
 
 
 class ReadOnlyState(Struct, frozen=True):
@@ -96,70 +95,58 @@ def _check_read_only(timeline: Timeline, step: StepRun) -> ProofResult:
     return holds_until(_reference(path), is_read_only, what).check(timeline, within_duration(step))
 
 
-class DiskReadOnly(Action[Params, ReadOnlyState]):
-    """``mount -o remount,ro`` of a file system on a block device, wherever else on the host it is mounted too.
+def _prepare(target: Target, params: Params) -> ReadOnlyState:
+    if target.require_fact("shared-kernel", "others' disks must not be hit"):
+        raise Unsupported(
+            f"{target.node} is a container: it shares file systems with its machine", hint="use a dedicated machine"
+        )
+    mount = target.require_fact(_reference(params.path), "undo restores it")
+    where = f"{target.node}: {params.path}"
+    if not mount:
+        raise Unsupported(f"{where} is no mount point", hint="choose a path from `findmnt --real` on the host")
+    if mount["with-root"] or not mount["whole"] or not re.fullmatch(BLOCK_DEVICE, mount["source"]):
+        raise Unsupported(
+            f"{where} is {mount['source']} ({mount['type']}), and not the whole of a block device without /",
+            hint="choose a path from `findmnt --real` on the host",
+        )
+    if not mount["writable"]:
+        raise Unsupported(f"{where} is read-only already", hint="undo the run that did it, or remount it")
+    if not re.fullmatch(MOUNT_OPTIONS, mount["options"]):
+        raise Unsupported(
+            f"{where} is mounted with {mount['options']}, which undo could not restore",
+            hint="choose another file system",
+        )
+    found = (mount["source"], mount["type"], mount["options"])
+    return ReadOnlyState(params.path, *found, target.tag, timer_seconds(target, params.duration))
+
+
+def _program(state: ReadOnlyState) -> Program:
+    """A fault that the kernel has refused leaves only the note."""
+    former, restore = _former(state), _restore(state)
+    forget = UndoStep(HostCommand(("rm", "--force", _note(state))), when=(former,))
+    return Program(
+        (_command(_INJECT, state, state.options.replace("rw", "ro", 1)),),
+        Undo((UndoStep(restore, unless=former), forget), (former, NODE_READY)),
+        preconditions=(former,),
+        failsafe=failsafe_timer(state, *restore.argv),
+    )
+
+
+ACTION = Action(
+    name="disk-read-only",
+    summary="make a file system read-only: every write to it fails",
+    description="""
+    ``mount -o remount,ro`` of a file system on a block device, wherever else on the host it is mounted too.
 
     As after an error of the disk (errors=remount-ro). The kernel refuses it (mount point is busy) while a program has
     a file of it open for writing; then nothing is changed. Undo restores the mount's options.
-    """
-
-    name = "disk-read-only"
-    summary = "make a file system read-only: every write to it fails"
-    example = "{name: read-only, action: disk-read-only, target: victim, with: {path: /var/lib/data}}"
-    params = Params
-    state = ReadOnlyState
-    undo_kind = UndoKind.RESTORES
-    proofs = (Proof("mount", _check_read_only),)
-    facts = ("shared-kernel",)
-
-    def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (*self.facts, _reference(params.path))
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return (_reference(params.path),)
-
-    def prepare(self, target: Target, params: Params) -> ReadOnlyState:
-        if target.require_fact("shared-kernel", "others' disks must not be hit"):
-            raise Unsupported(
-                f"{target.node} is a container: it shares file systems with its machine", hint="use a dedicated machine"
-            )
-        mount = target.require_fact(_reference(params.path), "undo restores it")
-        where = f"{target.node}: {params.path}"
-        if not mount:
-            raise Unsupported(f"{where} is no mount point", hint="choose a path from `findmnt --real` on the host")
-        if mount["with-root"] or not mount["whole"] or not re.fullmatch(BLOCK_DEVICE, mount["source"]):
-            raise Unsupported(
-                f"{where} is {mount['source']} ({mount['type']}), and not the whole of a block device without /",
-                hint="choose a path from `findmnt --real` on the host",
-            )
-        if not mount["writable"]:
-            raise Unsupported(f"{where} is read-only already", hint="undo the run that did it, or remount it")
-        if not re.fullmatch(MOUNT_OPTIONS, mount["options"]):
-            raise Unsupported(
-                f"{where} is mounted with {mount['options']}, which undo could not restore",
-                hint="choose another file system",
-            )
-        found = (mount["source"], mount["type"], mount["options"])
-        return ReadOnlyState(params.path, *found, target.tag, timer_seconds(target, params.duration))
-
-    def preconditions(self, state: ReadOnlyState) -> tuple[FactCheck, ...]:
-        return (_former(state),)
-
-    def inject(self, state: ReadOnlyState) -> tuple[Command, ...]:
-        return (_command(_INJECT, state, state.options.replace("rw", "ro", 1)),)
-
-    def failsafe_timer(self, state: ReadOnlyState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore(state).argv)
-
-    def undo(self, state: ReadOnlyState) -> Undo:
-        """A fault that the kernel has refused leaves only the note."""
-        former = _former(state)
-        forget = UndoStep(HostCommand(("rm", "--force", _note(state))), when=(former,))
-        return Undo(
-            (UndoStep(_restore(state), unless=former), forget),
-            (former, FactCheck(PseudoFact.NODE_READY, True)),
-            disarm=failsafe_unit(state.tag),
-        )
-
-
-ACTION = DiskReadOnly()
+    """,
+    example="{name: read-only, action: disk-read-only, target: victim, with: {path: /var/lib/data}}",
+    params=Params,
+    state=ReadOnlyState,
+    undo_kind=UndoKind.RESTORES,
+    proofs=(Proof("mount", _check_read_only),),
+    needs=lambda params: Needs(("shared-kernel", _reference(params.path)), (_reference(params.path),)),
+    prepare=_prepare,
+    program=_program,
+)

@@ -8,9 +8,11 @@ from msgspec import Struct
 from pydantic import Field, field_validator
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -19,11 +21,10 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
+from chaos.core.command import HostCommand
+from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, last_reading_before, no_proof, readings_after, within_duration
 from chaos.core.fact import FactRef
@@ -31,7 +32,7 @@ from chaos.core.field_types import DiskUnit, MountPath
 from chaos.core.state_types import BlockDevice, DeviceNumber, MountPoint, Tag
 from chaos.core.state_types import DiskUnit as SavedDiskUnit
 from chaos.core.timeline import Fact, Timeline
-from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._params import Ends, timer_seconds
 from chaos.faults.readings.disks import PROPERTIES, READ_BYTES, limit_files
 
 _UNITS = {"k": 10**3, "M": 10**6}  # as systemd.resource-control(5)
@@ -59,9 +60,7 @@ class Params(Model):
     )
     rate: str = Field(_RATE, description="bytes a second, read and written each, from 64k to 4M")
     iops: int = Field(_IOPS, ge=4, le=1000, description="reads and writes a second, each")
-    duration: DurationText | None = Field(
-        None, description="when it ends by itself; at the latest when maxDuration is over, which is the default"
-    )
+    duration: Ends = None
 
     @field_validator("rate")
     @classmethod
@@ -102,9 +101,9 @@ def _limits_fact(unit: str, path: str) -> str:
     return str(FactRef("disk-limits", {"unit": unit, "path": path}))
 
 
-def _reads_fact(params: Params) -> str:
-    count = max(_LEAST_READS, round(_READ_SECONDS * _bytes_a_second(params.rate, params.iops) / READ_BYTES))
-    return str(FactRef("disk-reads", {"unit": params.unit, "path": params.path, "count": str(count)}))
+def _reads_fact(unit: str, path: str, rate: str, iops: int) -> str:
+    count = max(_LEAST_READS, round(_READ_SECONDS * _bytes_a_second(rate, iops) / READ_BYTES))
+    return str(FactRef("disk-reads", {"unit": unit, "path": path, "count": str(count)}))
 
 
 def _io_max(rate: int, iops: int) -> str:
@@ -122,10 +121,6 @@ def _restored(state: SlowDiskState) -> FactCheck:
     return FactCheck(str(FactRef("disk-limits", {"unit": state.unit})), value)
 
 
-def _restore_argv(state: SlowDiskState) -> tuple[str, ...]:
-    return ("sh", "-c", _RESTORE_SCRIPT, "nodefall", state.unit, state.disk, *limit_files(state.unit))
-
-
 def _speed(reading: Fact) -> float | None:
     """Bytes a second; None for what is no measurement."""
     value = reading.value
@@ -136,15 +131,16 @@ def _speed(reading: Fact) -> float | None:
 
 def _check_slow(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven by the limit in force, and by reads in the unit that were fast before and take as long as it demands."""
-    params = Params.model_validate(dict(step.params))
+    unit, path = (str(step.params.get(key, Params.model_fields[key].default)) for key in ("unit", "path"))
+    rate, iops = str(step.params.get("rate", _RATE)), int(step.params.get("iops", _IOPS))
     step = within_duration(step)
-    wanted = _io_max(_parse_rate(params.rate), params.iops)
+    wanted = _io_max(_parse_rate(rate), iops)
 
     def is_limited(value: Any) -> bool:
         return isinstance(value, dict) and (value.get("limits") or {}).get(value.get("number")) == wanted
 
-    fact, reads = _limits_fact(params.unit, params.path), _reads_fact(params)
-    in_force = holds_until(fact, is_limited, f"the kernel limits {params.unit}").check(timeline, step)
+    fact, reads = _limits_fact(unit, path), _reads_fact(unit, path, rate, iops)
+    in_force = holds_until(fact, is_limited, f"the kernel limits {unit}").check(timeline, step)
     if in_force.status is not ProofStatus.PROVEN:
         return in_force
     before = last_reading_before(timeline, step, reads)
@@ -157,8 +153,8 @@ def _check_slow(timeline: Timeline, step: StepRun) -> ProofResult:
     if before is None or usual is None or not found:
         return no_proof(f"the speed of the disk of {step.node} was not measured before and after the step")
     speed, reading = max(found, key=lambda pair: pair[0])
-    because = f"a process in {params.unit} of {step.node} read {_text(speed)}, before the step {_text(usual)}"
-    limit, seqs = _bytes_a_second(params.rate, params.iops), (*in_force.evidence, before.seq, reading.seq)
+    because = f"a process in {unit} of {step.node} read {_text(speed)}, before the step {_text(usual)}"
+    limit, seqs = _bytes_a_second(rate, iops), (*in_force.evidence, before.seq, reading.seq)
     if speed > _FASTER * limit:
         return ProofResult(ProofStatus.DISPROVEN, f"{because}: the limit has no effect", seqs)
     if speed > _TOLERANCE * limit or usual < _FASTER * speed:
@@ -168,71 +164,6 @@ def _check_slow(timeline: Timeline, step: StepRun) -> ProofResult:
 
 def _text(speed: float) -> str:
     return f"{speed / 1000:.0f} kB/s"
-
-
-class DiskSlow(Action[Params, SlowDiskState]):
-    """``systemctl set-property --runtime`` of IOReadBandwidthMax, IOWriteBandwidthMax and the like: io.max of a unit.
-
-    The kernel then lets the unit's processes wait for the disk, whatever file system is on it: for those of all pods,
-    kubeadm's etcd included, or of one service. What they read from the page cache, and write to it, is as fast as
-    before until it is full. Other units have the whole disk. Limits of the unit's own files for other disks stay.
-    Refused where the path is not on a single disk that has a device: Btrfs, ZFS, RAID, network file systems. Proven by
-    reads from the start of the disk that pass the page cache; the limit of writes is read back, and not measured.
-    """
-
-    name = "disk-slow"
-    summary = "limit what the pods, or one service, of a node may read and write on a disk"
-    example = "{name: slow-disk, action: disk-slow, target: victim, with: {rate: 500k, iops: 50}}"
-    params = Params
-    state = SlowDiskState
-    undo_kind = UndoKind.RESTORES
-    stops_exec = True  # commands in pods that read files from the disk may not answer in time
-    keeps_pods_running = True
-    proofs = (Proof("reads-take-long", _check_slow),)
-    facts = ("shared-kernel", "cgroup-version")
-
-    def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (*self.facts, _limits_fact(params.unit, params.path))
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return (_limits_fact(params.unit, params.path), _reads_fact(params))
-
-    def prepare(self, target: Target, params: Params) -> SlowDiskState:
-        if target.require_fact("shared-kernel", "others' disks must not be hit"):
-            raise Unsupported(
-                f"{target.node} is a container: it shares disks with its machine", hint="use a dedicated machine"
-            )
-        if target.require_fact("cgroup-version", "the limit is io.max") != 2:
-            raise Unsupported(f"{target.node} has cgroup v1, which has no io.max", hint="use a host with cgroup v2")
-        found = target.require_fact(_limits_fact(params.unit, params.path), "undo restores it")
-        _require_limitable(target.node, params, found)
-        return SlowDiskState(
-            unit=params.unit,
-            path=params.path,
-            disk=found["disk"],
-            number=found["number"],
-            limits=found["limits"],
-            rate=_parse_rate(params.rate),
-            iops=params.iops,
-            tag=target.tag,
-            seconds=timer_seconds(target, params.duration),
-        )
-
-    def preconditions(self, state: SlowDiskState) -> tuple[FactCheck, ...]:
-        return (_former(state),)
-
-    def inject(self, state: SlowDiskState) -> tuple[Command, ...]:
-        values = (state.rate, state.rate, state.iops, state.iops)
-        limits = (f"{name}={state.disk} {value}" for name, value in zip(PROPERTIES, values, strict=True))
-        return (HostCommand(("systemctl", "set-property", "--runtime", state.unit, *limits)),)
-
-    def failsafe_timer(self, state: SlowDiskState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore_argv(state))
-
-    def undo(self, state: SlowDiskState) -> Undo:
-        restored = _restored(state)
-        step = UndoStep(HostCommand(_restore_argv(state)), unless=restored)
-        return Undo((step,), (restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
 
 
 def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None:
@@ -261,4 +192,67 @@ def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None
         )
 
 
-ACTION = DiskSlow()
+def _needs(params: Params) -> Needs:
+    limits = _limits_fact(params.unit, params.path)
+    reads = _reads_fact(params.unit, params.path, params.rate, params.iops)
+    return Needs(("shared-kernel", "cgroup-version", limits), (limits, reads))
+
+
+def _prepare(target: Target, params: Params) -> SlowDiskState:
+    if target.require_fact("shared-kernel", "others' disks must not be hit"):
+        raise Unsupported(
+            f"{target.node} is a container: it shares disks with its machine", hint="use a dedicated machine"
+        )
+    if target.require_fact("cgroup-version", "the limit is io.max") != 2:
+        raise Unsupported(f"{target.node} has cgroup v1, which has no io.max", hint="use a host with cgroup v2")
+    found = target.require_fact(_limits_fact(params.unit, params.path), "undo restores it")
+    _require_limitable(target.node, params, found)
+    return SlowDiskState(
+        unit=params.unit,
+        path=params.path,
+        disk=found["disk"],
+        number=found["number"],
+        limits=found["limits"],
+        rate=_parse_rate(params.rate),
+        iops=params.iops,
+        tag=target.tag,
+        seconds=timer_seconds(target, params.duration),
+    )
+
+
+def _program(state: SlowDiskState) -> Program:
+    values = (state.rate, state.rate, state.iops, state.iops)
+    limits = (f"{name}={state.disk} {value}" for name, value in zip(PROPERTIES, values, strict=True))
+    restored = _restored(state)
+    restore = ("sh", "-c", _RESTORE_SCRIPT, "nodefall", state.unit, state.disk, *limit_files(state.unit))
+    return Program(
+        (HostCommand(("systemctl", "set-property", "--runtime", state.unit, *limits)),),
+        Undo((UndoStep(HostCommand(restore), unless=restored),), (restored, NODE_READY)),
+        preconditions=(_former(state),),
+        failsafe=failsafe_timer(state, *restore),
+    )
+
+
+ACTION = Action(
+    name="disk-slow",
+    summary="limit what the pods, or one service, of a node may read and write on a disk",
+    description="""
+    ``systemctl set-property --runtime`` of IOReadBandwidthMax, IOWriteBandwidthMax and the like: io.max of a unit.
+
+    The kernel then lets the unit's processes wait for the disk, whatever file system is on it: for those of all pods,
+    kubeadm's etcd included, or of one service. What they read from the page cache, and write to it, is as fast as
+    before until it is full. Other units have the whole disk. Limits of the unit's own files for other disks stay.
+    Refused where the path is not on a single disk that has a device: Btrfs, ZFS, RAID, network file systems. Proven by
+    reads from the start of the disk that pass the page cache; the limit of writes is read back, and not measured.
+    """,
+    example="{name: slow-disk, action: disk-slow, target: victim, with: {rate: 500k, iops: 50}}",
+    params=Params,
+    state=SlowDiskState,
+    undo_kind=UndoKind.RESTORES,
+    stops_exec=True,  # commands in pods that read files from the disk may not answer in time
+    keeps_pods_running=True,
+    proofs=(Proof("reads-take-long", _check_slow),),
+    needs=_needs,
+    prepare=_prepare,
+    program=_program,
+)

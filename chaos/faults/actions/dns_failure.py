@@ -8,9 +8,21 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.core.action import FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target
+from chaos.core.action import (
+    NODE_NAME,
+    Action,
+    FactCheck,
+    Needs,
+    Program,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    UndoKind,
+)
 from chaos.core.api_fact import pods_path
-from chaos.core.document import DurationText, Model
+from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import last_reading_before, no_proof, readings_after, within_duration
 from chaos.core.fact import FactRef
@@ -18,9 +30,16 @@ from chaos.core.field_types import DnsName
 from chaos.core.state_types import LookupName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import TABLE, filter_chain, parse_network
-from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._params import RulesEnd, timer_seconds
 from chaos.faults.actions._peers import NODES, own_node, pod_networks
-from chaos.faults.actions._table import TableAction, TableState, caught_packets, require_clean_table
+from chaos.faults.actions._table import (
+    TABLE_FACTS,
+    TableState,
+    caught_packets,
+    check_loaded,
+    load_table,
+    require_clean_table,
+)
 
 _NAME = "kubernetes.io"
 _POD_INTERFACES = 'meta iifkind { "veth", "bridge" }'  # of pods, if the Node does not say which addresses they have
@@ -34,9 +53,7 @@ class Params(Model):
     name: DnsName = Field(_NAME, description="a name that the node's DNS server knows; looking it up proves the fault")
     how: Literal["drop", "reject"] = Field("drop", description="lookups time out, or fail at once")
     traffic: Literal["host", "pods", "all"] = Field("all", description="whose lookups")
-    duration: DurationText | None = Field(
-        None, description="when the node removes the rules by itself; default: maxDuration"
-    )
+    duration: RulesEnd = None
 
 
 def _lookup(name: str) -> str:
@@ -47,10 +64,8 @@ def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
     """Of the host by a lookup that fails, after one that did not; of both by packets that the rules caught."""
     step = within_duration(step)
     begin = step.returned or step.begin
-    for reading in readings_after(timeline, step, "nft-rules"):
-        if reading.value is False and reading.began >= begin:
-            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
-            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+    if unloaded := check_loaded(timeline, step):
+        return unloaded
     if step.params.get("traffic") == "pods":
         return _check_caught(timeline, step)
     name = str(step.params.get("name", _NAME))
@@ -76,57 +91,6 @@ class LookupState(TableState, frozen=True):
     """Besides: the name that is looked up, or ""."""
 
     name: LookupName = ""
-
-
-class DnsFailure(TableAction[Params, LookupState]):
-    """Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
-
-    Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
-    are those that a program remembers, and those asked over TLS or HTTPS.
-
-    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
-    Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
-    address management do not use them), by the kind of the interface that their packets come from, veth or bridge,
-    but for those through which the node reaches other nodes.
-
-    ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
-    /etc/hosts.
-    """
-
-    name = "dns-failure"
-    summary = "make lookups of names fail on a node and in its pods"
-    example = "{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}"
-    params = Params
-    state = LookupState
-    proofs = (Proof("lookups-fail", _check_lookups_fail),)
-
-    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
-        return (NODES, pods_path(node))
-
-    def facts_for(self, params: Params) -> tuple[str, ...]:
-        early = (_EARLY_REJECT,) if params.how == "reject" and params.traffic != "host" else ()
-        return (*self.facts, _lookup(params.name), _ROUTES, *early)
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return ("nft-rules", _lookup(params.name))
-
-    def prepare(self, target: Target, params: Params) -> LookupState:
-        require_clean_table(target)
-        _require_early_reject(target, params)
-        lookup = _lookup(params.name)
-        if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
-            why = f"{target.node} cannot look up {params.name} now"
-            raise Unsupported(why, hint="set name: to one that its DNS server knows")
-        return LookupState(
-            rules=_rules(target, params),
-            tag=target.tag,
-            seconds=timer_seconds(target, params.duration),
-            peer=target.require_fact("ssh-peer", "a saved plan is run from where it was made"),
-            name="" if params.traffic == "pods" else params.name,
-        )
-
-    def restored(self, state: LookupState) -> tuple[FactCheck, ...]:
-        return (FactCheck(_lookup(state.name), True),) if state.name else ()
 
 
 def _rules(target: Target, params: Params) -> str:
@@ -184,4 +148,59 @@ def _is_in(address: str, network: IPv4Network | IPv6Network) -> bool:
     return ip_address(address) in network
 
 
-ACTION = DnsFailure()
+def _needs(params: Params) -> Needs:
+    early = (_EARLY_REJECT,) if params.how == "reject" and params.traffic != "host" else ()
+    return Needs(
+        (*TABLE_FACTS, _lookup(params.name), _ROUTES, *early),
+        ("nft-rules", _lookup(params.name)),
+        objects=(NODES, pods_path(NODE_NAME)),
+    )
+
+
+def _prepare(target: Target, params: Params) -> LookupState:
+    require_clean_table(target)
+    _require_early_reject(target, params)
+    lookup = _lookup(params.name)
+    if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
+        why = f"{target.node} cannot look up {params.name} now"
+        raise Unsupported(why, hint="set name: to one that its DNS server knows")
+    return LookupState(
+        rules=_rules(target, params),
+        tag=target.tag,
+        seconds=timer_seconds(target, params.duration),
+        peer=target.require_fact("ssh-peer", "a saved plan is run from where it was made"),
+        name="" if params.traffic == "pods" else params.name,
+    )
+
+
+def _program(state: LookupState) -> Program:
+    return load_table(state, *([FactCheck(_lookup(state.name), True)] if state.name else []))
+
+
+ACTION = Action(
+    name="dns-failure",
+    summary="make lookups of names fail on a node and in its pods",
+    description="""
+    Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
+
+    Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
+    are those that a program remembers, and those asked over TLS or HTTPS.
+
+    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
+    Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
+    address management do not use them), by the kind of the interface that their packets come from, veth or bridge,
+    but for those through which the node reaches other nodes.
+
+    ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
+    /etc/hosts.
+    """,
+    example="{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}",
+    params=Params,
+    state=LookupState,
+    undo_kind=UndoKind.RESTORES,
+    keeps_pods_running=True,
+    proofs=(Proof("lookups-fail", _check_lookups_fail),),
+    needs=_needs,
+    prepare=_prepare,
+    program=_program,
+)

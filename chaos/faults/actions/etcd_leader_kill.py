@@ -10,9 +10,11 @@ from msgspec import Meta, Struct
 from pydantic import Field, field_validator
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -21,10 +23,9 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.command import HostCommand
 from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
@@ -88,10 +89,6 @@ class LeaderState(Struct, frozen=True):
     seconds: float
 
 
-def _former(state: LeaderState) -> FactCheck:
-    return FactCheck(_MANIFEST_FACT, {"sha256": state.sha256, "mounted": False})
-
-
 def _is_mounted(value: Any) -> bool:
     return isinstance(value, dict) and value.get("mounted") is True
 
@@ -142,74 +139,6 @@ def _ended(timeline: Timeline, step: StepRun) -> ProofResult:
     return ProofResult(ProofStatus.PROVEN, because, (known[0][0].seq,))
 
 
-class EtcdLeaderKill(Action[Params, LeaderState]):
-    """Kill kubeadm's etcd member on a node that is the leader, and keep the kubelet from starting it again.
-
-    /dev/null is mounted over the manifest of the static pod, which no kubelet takes for one (pkg/kubelet/config/file.go
-    extractFromDir), and the container is killed until the kubelet, which lists manifests every 20 s, has let go of it.
-    With SIGKILL: a leader that is asked to end hands over before (etcd, EtcdServer.Stop). The file is neither moved nor
-    written, and a boot ends the fault. Undo removes the mount; the kubelet starts etcd within 20 s.
-
-    Who leads is known only when the run is planned: name the node in the target. It is refused on a node that is not
-    the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
-    external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
-    the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
-    (ControlPlaneKubeletLocalMode). A load balancer sends its clients to others only if it checks a path that fails
-    without etcd, as /livez does (apiserver, addEtcdHealthEndpoint); else their Nodes become Unknown. Proven is that
-    the member has ended; that another one leads is for the experiment to find.
-    """
-
-    name = "etcd-leader-kill"
-    summary = "kill the etcd member that is the leader, and keep it from starting for a while"
-    example = "{name: leader-lost, action: etcd-leader-kill, target: victim, with: {duration: 90s}}"
-    params = Params
-    state = LeaderState
-    undo_kind = UndoKind.RESTORES
-    stops_exec = True  # pods are reached through an API server, which may be the one that has only this etcd
-    proofs = (Proof("member-ended", _check_ended),)
-    proof_facts = (_MANIFEST_FACT, _MEMBERS, _CONTAINERS)
-    facts = (_MANIFEST_FACT, _MEMBERS, "runtime-client", "runtime-socket")
-
-    def prepare(self, target: Target, params: Params) -> LeaderState:
-        manifest = target.require_fact(_MANIFEST_FACT, "the step hides the manifest of kubeadm's etcd")
-        if manifest["mounted"]:
-            raise Unsupported(
-                f"{target.node}: something is mounted over {MANIFEST} already",
-                hint="find the run with `nodefall undo --list` and undo it",
-            )
-        members = target.require_fact(_MEMBERS, "the member must be the leader, and a majority must remain")
-        _require_leader(target.node, members)
-        _require_majority(target.node, members)
-        return LeaderState(
-            node=target.node,
-            sha256=manifest["sha256"],
-            voters=tuple(members["voters"]),
-            healthy=tuple(members["healthy"]),
-            client=target.require_fact("runtime-client", "it kills the container"),
-            socket=target.require_fact("runtime-socket", "it kills the container"),
-            tag=target.tag,
-            seconds=timer_seconds(target, params.duration),
-        )
-
-    def preconditions(self, state: LeaderState) -> tuple[FactCheck, ...]:
-        known = {"voters": list(state.voters), "healthy": list(state.healthy)}
-        members = {"member": state.node, "leader": state.node, **known}
-        return (_former(state), FactCheck(_MEMBERS, members))
-
-    def inject(self, state: LeaderState) -> tuple[Command, ...]:
-        shell = ("sh", "-c", _KILL_SCRIPT, "nodefall")
-        return (HostCommand((*shell, state.client, state.socket, MANIFEST, state.node), timeout=_TIMEOUT),)
-
-    def failsafe_timer(self, state: LeaderState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _SHOW)
-
-    def undo(self, state: LeaderState) -> Undo:
-        former = _former(state)
-        step = UndoStep(HostCommand(_SHOW), unless=former)
-        proof = (former, FactCheck(_HEALTH, True), FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((step,), proof, disarm=failsafe_unit(state.tag))
-
-
 def _require_leader(node: str, members: dict[str, Any]) -> None:
     """Raises Unsupported where another member leads, or none does."""
     leader, member = members["leader"], members["member"]
@@ -232,4 +161,69 @@ def _require_majority(node: str, members: dict[str, Any]) -> None:
         )
 
 
-ACTION = EtcdLeaderKill()
+def _prepare(target: Target, params: Params) -> LeaderState:
+    manifest = target.require_fact(_MANIFEST_FACT, "the step hides the manifest of kubeadm's etcd")
+    if manifest["mounted"]:
+        raise Unsupported(
+            f"{target.node}: something is mounted over {MANIFEST} already",
+            hint="find the run with `nodefall undo --list` and undo it",
+        )
+    members = target.require_fact(_MEMBERS, "the member must be the leader, and a majority must remain")
+    _require_leader(target.node, members)
+    _require_majority(target.node, members)
+    return LeaderState(
+        node=target.node,
+        sha256=manifest["sha256"],
+        voters=tuple(members["voters"]),
+        healthy=tuple(members["healthy"]),
+        client=target.require_fact("runtime-client", "it kills the container"),
+        socket=target.require_fact("runtime-socket", "it kills the container"),
+        tag=target.tag,
+        seconds=timer_seconds(target, params.duration),
+    )
+
+
+def _program(state: LeaderState) -> Program:
+    former = FactCheck(_MANIFEST_FACT, {"sha256": state.sha256, "mounted": False})
+    known = {"voters": list(state.voters), "healthy": list(state.healthy)}
+    members = {"member": state.node, "leader": state.node, **known}
+    kill = ("sh", "-c", _KILL_SCRIPT, "nodefall", state.client, state.socket, MANIFEST, state.node)
+    return Program(
+        (HostCommand(kill, timeout=_TIMEOUT),),
+        Undo((UndoStep(HostCommand(_SHOW), unless=former),), (former, FactCheck(_HEALTH, True), NODE_READY)),
+        preconditions=(former, FactCheck(_MEMBERS, members)),
+        failsafe=failsafe_timer(state, *_SHOW),
+    )
+
+
+ACTION = Action(
+    name="etcd-leader-kill",
+    summary="kill the etcd member that is the leader, and keep it from starting for a while",
+    description="""
+    Kill kubeadm's etcd member on a node that is the leader, and keep the kubelet from starting it again.
+
+    /dev/null is mounted over the manifest of the static pod, which no kubelet takes for one (pkg/kubelet/config/file.go
+    extractFromDir), and the container is killed until the kubelet, which lists manifests every 20 s, has let go of it.
+    With SIGKILL: a leader that is asked to end hands over before (etcd, EtcdServer.Stop). The file is neither moved nor
+    written, and a boot ends the fault. Undo removes the mount; the kubelet starts etcd within 20 s.
+
+    Who leads is known only when the run is planned: name the node in the target. It is refused on a node that is not
+    the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
+    external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
+    the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
+    (ControlPlaneKubeletLocalMode). A load balancer sends its clients to others only if it checks a path that fails
+    without etcd, as /livez does (apiserver, addEtcdHealthEndpoint); else their Nodes become Unknown. Proven is that
+    the member has ended; that another one leads is for the experiment to find.
+    """,
+    example="{name: leader-lost, action: etcd-leader-kill, target: victim, with: {duration: 90s}}",
+    params=Params,
+    state=LeaderState,
+    undo_kind=UndoKind.RESTORES,
+    stops_exec=True,  # pods are reached through an API server, which may be the one that has only this etcd
+    proofs=(Proof("member-ended", _check_ended),),
+    needs=Needs(
+        (_MANIFEST_FACT, _MEMBERS, "runtime-client", "runtime-socket"), (_MANIFEST_FACT, _MEMBERS, _CONTAINERS)
+    ),
+    prepare=_prepare,
+    program=_program,
+)

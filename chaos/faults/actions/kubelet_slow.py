@@ -8,9 +8,11 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -19,16 +21,15 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
+from chaos.core.command import HostCommand
+from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, readings_after, within_duration
 from chaos.core.state_types import NodeUnit, Tag
 from chaos.core.timeline import Timeline
-from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._params import Ends, timer_seconds
 
 _QUOTA, _CPU = "kubelet-cpu-quota", "kubelet-cpu"
 _DEFAULT = 5.0
@@ -41,9 +42,7 @@ class Params(Model):
     """How slow, and for how long."""
 
     percent: float = Field(_DEFAULT, ge=0.1, le=100, description="of one CPU")
-    duration: DurationText | None = Field(
-        None, description="when it ends by itself; at the latest when maxDuration is over, which is the default"
-    )
+    duration: Ends = None
 
 
 class SlowState(Struct, frozen=True):
@@ -87,64 +86,61 @@ def _check_throttled(timeline: Timeline, step: StepRun) -> ProofResult:
     return ProofResult(ProofStatus.UNPROVEN, because, in_force.evidence)
 
 
-class KubeletSlow(Action[Params, SlowState]):
-    """``systemctl set-property --runtime CPUQuota`` of the unit that runs the kubelet; its cgroup alone is limited.
+def _prepare(target: Target, params: Params) -> SlowState:
+    unit = target.require_fact("kubelet-unit", "the step limits the kubelet's unit")
+    if target.require_fact("cgroup-version", "the proof reads cpu.stat") != 2:
+        raise Unsupported(
+            f"{target.node} has cgroup v1, on which the wait for the quota is not read",
+            hint="use a host with cgroup v2",
+        )
+    quota = target.require_fact(_QUOTA, "undo restores it")
+    if quota["runtime"]:
+        raise Unsupported(
+            f"{target.node}: {unit} has a CPU quota that was set at run time, which undo could not restore",
+            hint="find the run with `nodefall undo --list` and undo it; set other quotas in the unit's files",
+        )
+    if quota["stale"]:
+        raise Unsupported(
+            f"{target.node}: files of {unit} have changed, and undo would make systemd load them",
+            hint="run `systemctl daemon-reload` there",
+        )
+    if quota["percent"] is not None and quota["percent"] <= params.percent:
+        raise Unsupported(
+            f"{target.node}: {unit} is limited to {quota['percent']:g} % of a CPU already",
+            hint="choose a smaller percent",
+        )
+    return SlowState(unit, params.percent, quota["percent"], target.tag, timer_seconds(target, params.duration))
+
+
+def _program(state: SlowState) -> Program:
+    """Undo restores the former quota, from the unit's files; a kubelet that was late becomes Ready again."""
+    former, restore = _quota(state.former, runtime=False), _restore_argv(state.unit)
+    limit = HostCommand(("systemctl", "set-property", "--runtime", state.unit, f"CPUQuota={state.percent:g}%"))
+    return Program(
+        (limit,),
+        Undo((UndoStep(HostCommand(restore), unless=former),), (former, NODE_READY)),
+        preconditions=(former,),
+        failsafe=failsafe_timer(state, *restore),
+    )
+
+
+ACTION = Action(
+    name="kubelet-slow",
+    summary="limit the kubelet to a small share of a CPU: it works, and late",
+    description="""
+    ``systemctl set-property --runtime CPUQuota`` of the unit that runs the kubelet; its cgroup alone is limited.
 
     Undo removes that file and reloads systemd, so that a quota of the unit's own files is in force again. On k3s and
     RKE2 the unit includes the container runtime, and on servers the control plane.
-    """
-
-    name = "kubelet-slow"
-    summary = "limit the kubelet to a small share of a CPU: it works, and late"
-    example = "{name: slow, action: kubelet-slow, target: victim, with: {percent: 1}}"
-    params = Params
-    state = SlowState
-    undo_kind = UndoKind.RESTORES
-    stops_exec = True  # commands in pods go through the kubelet, which at a small share does not answer in time
-    keeps_pods_running = True
-    proofs = (Proof("throttled", _check_throttled),)
-    proof_facts = (_QUOTA, _CPU)
-    facts = ("cgroup-version", _QUOTA)
-
-    def prepare(self, target: Target, params: Params) -> SlowState:
-        unit = target.require_fact("kubelet-unit", "the step limits the kubelet's unit")
-        if target.require_fact("cgroup-version", "the proof reads cpu.stat") != 2:
-            raise Unsupported(
-                f"{target.node} has cgroup v1, on which the wait for the quota is not read",
-                hint="use a host with cgroup v2",
-            )
-        quota = target.require_fact(_QUOTA, "undo restores it")
-        if quota["runtime"]:
-            raise Unsupported(
-                f"{target.node}: {unit} has a CPU quota that was set at run time, which undo could not restore",
-                hint="find the run with `nodefall undo --list` and undo it; set other quotas in the unit's files",
-            )
-        if quota["stale"]:
-            raise Unsupported(
-                f"{target.node}: files of {unit} have changed, and undo would make systemd load them",
-                hint="run `systemctl daemon-reload` there",
-            )
-        if quota["percent"] is not None and quota["percent"] <= params.percent:
-            raise Unsupported(
-                f"{target.node}: {unit} is limited to {quota['percent']:g} % of a CPU already",
-                hint="choose a smaller percent",
-            )
-        return SlowState(unit, params.percent, quota["percent"], target.tag, timer_seconds(target, params.duration))
-
-    def preconditions(self, state: SlowState) -> tuple[FactCheck, ...]:
-        return (_quota(state.former, runtime=False),)
-
-    def inject(self, state: SlowState) -> tuple[Command, ...]:
-        return (HostCommand(("systemctl", "set-property", "--runtime", state.unit, f"CPUQuota={state.percent:g}%")),)
-
-    def failsafe_timer(self, state: SlowState) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, _restore_argv(state.unit))
-
-    def undo(self, state: SlowState) -> Undo:
-        """The former quota, from the unit's files; a kubelet that was late becomes Ready again."""
-        restored = _quota(state.former, runtime=False)
-        step = UndoStep(HostCommand(_restore_argv(state.unit)), unless=restored)
-        return Undo((step,), (restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
-
-
-ACTION = KubeletSlow()
+    """,
+    example="{name: slow, action: kubelet-slow, target: victim, with: {percent: 1}}",
+    params=Params,
+    state=SlowState,
+    undo_kind=UndoKind.RESTORES,
+    stops_exec=True,  # commands in pods go through the kubelet, which at a small share does not answer in time
+    keeps_pods_running=True,
+    proofs=(Proof("throttled", _check_throttled),),
+    needs=Needs(("cgroup-version", _QUOTA), (_QUOTA, _CPU)),
+    prepare=_prepare,
+    program=_program,
+)

@@ -7,17 +7,24 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun, Target
-from chaos.core.document import DurationText
+from chaos.core.action import Action, Needs, Proof, ProofResult, ProofStatus, StepRun, Target, UndoKind
 from chaos.core.evidence import no_proof, readings_after, within_duration
 from chaos.core.fact import FactRef
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import BlockRule
-from chaos.faults.actions._params import timer_seconds
+from chaos.faults.actions._params import RulesEnd, timer_seconds
 from chaos.faults.actions._peer_params import PeerParams, peer_limits
-from chaos.faults.actions._peers import BLACK_HOLES
+from chaos.faults.actions._peers import BLACK_HOLES, NODES
 from chaos.faults.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
-from chaos.faults.actions._table import TableAction, TableState, block_rules, caught_packets, require_clean_table
+from chaos.faults.actions._table import (
+    TABLE_FACTS,
+    TableState,
+    block_rules,
+    caught_packets,
+    check_loaded,
+    load_table,
+    require_clean_table,
+)
 
 _SMALLEST, _LARGEST = 576, 9000
 
@@ -27,9 +34,7 @@ class Params(PeerParams):
 
     size: int = Field(1280, ge=_SMALLEST, le=_LARGEST, description="bytes of the largest packet that passes")
     traffic: Literal["host", "pods", "all"] = Field("all", description="whose packets")
-    duration: DurationText | None = Field(
-        None, description="when the node removes the rules by itself; default: maxDuration"
-    )
+    duration: RulesEnd = None
 
 
 def _pings(size: int, recorded: Mapping[str, Any]) -> str:
@@ -43,10 +48,8 @@ def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
     """
     step = within_duration(step)
     begin, size = step.returned or step.begin, int(step.params.get("size", 1280))
-    for reading in readings_after(timeline, step, "nft-rules"):
-        if reading.value is False and reading.began >= begin:
-            because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
-            return ProofResult(ProofStatus.DISPROVEN, because, (reading.seq,))
+    if unloaded := check_loaded(timeline, step):
+        return unloaded
     fact = _pings(size, step.params)
     peer, own_zone = hit_peer(timeline, step, fact), own_zone_peer(timeline, step, fact)
     usual, near_usual = (pings_before(timeline, step, fact, each)[-1:] for each in (peer, own_zone))
@@ -67,39 +70,47 @@ def _large_passed(pings: Iterable[dict[str, Any]]) -> bool:
     return any(found.get("large") for found in pings)
 
 
-class Mtu(TableAction[Params, TableState]):
-    """Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, without
+def _needs(params: Params) -> Needs:
+    return Needs(
+        (*TABLE_FACTS, "server-addresses", "api-peers", BLACK_HOLES),
+        ("nft-rules", _pings(params.size, params.model_dump(by_alias=True))),
+        objects=(NODES,),
+    )
+
+
+def _prepare(target: Target, params: Params) -> TableState:
+    require_clean_table(target)
+    traffic = params.traffic
+    rule = BlockRule(host=traffic in ("host", "all"), pods=traffic in ("pods", "all"), longer_than=params.size)
+    return TableState(
+        rules=block_rules(target, rule, params.from_, params.cidrs),
+        tag=target.tag,
+        seconds=timer_seconds(target, params.duration),
+        peer=target.require_fact("ssh-peer", "the connection to the node must be exempt"),
+    )
+
+
+ACTION = Action(
+    name="mtu",
+    summary=(
+        "drop a node's large packets to and from the control plane, other nodes, zones or networks,"
+        " without an ICMP message"
+    ),
+    description="""
+    Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, without
     a message: a black hole for path MTU discovery, as a tunnel with a smaller MTU whose ICMP messages are filtered.
 
     Small packets pass, so connections are made, and hang as soon as one side sends more; a TLS certificate suffices.
     TCP packets are dropped as the kernel handles them, several in one (GSO, GRO): also those of a sender that has
     already turned to smaller ones. nodefall's own connection is exempt. In the lab only pings are dropped.
-    """
-
-    name = "mtu"
-    summary = (
-        "drop a node's large packets to and from the control plane, other nodes, zones or networks,"
-        " without an ICMP message"
-    )
-    example = "{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}"
-    params = Params
-    state = TableState
-    proofs = (Proof("large-pings-vanish", _check_large_vanish),)
-    facts = ("nft", "ssh-peer", "nft-rules", "server-addresses", "api-peers", BLACK_HOLES)
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return ("nft-rules", _pings(params.size, params.model_dump(by_alias=True)))
-
-    def prepare(self, target: Target, params: Params) -> TableState:
-        require_clean_table(target)
-        traffic = params.traffic
-        rule = BlockRule(host=traffic in ("host", "all"), pods=traffic in ("pods", "all"), longer_than=params.size)
-        return TableState(
-            rules=block_rules(target, rule, params.from_, params.cidrs),
-            tag=target.tag,
-            seconds=timer_seconds(target, params.duration),
-            peer=target.require_fact("ssh-peer", "the connection to the node must be exempt"),
-        )
-
-
-ACTION = Mtu()
+    """,
+    example="{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}",
+    params=Params,
+    state=TableState,
+    undo_kind=UndoKind.RESTORES,
+    keeps_pods_running=True,
+    proofs=(Proof("large-pings-vanish", _check_large_vanish),),
+    needs=_needs,
+    prepare=_prepare,
+    program=load_table,
+)

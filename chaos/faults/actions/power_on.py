@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from chaos.core.action import Action, FactCheck, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
+from chaos.core.action import (
+    Action,
+    FactCheck,
+    Needs,
+    Program,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    StepRun,
+    Target,
+    UndoKind,
+)
 from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, PowerCommand, PowerVerb
+from chaos.core.command import PowerCommand, PowerVerb
 from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, boot_changed, is_number, no_proof, readings_after
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._machine import NO_SHUTDOWN_IN_PROGRESS, can_read_power_state, require_power_control
@@ -51,36 +62,33 @@ class PowerOnState(Struct, frozen=True):
     can_read_power: bool = True  # not in states of 0.1.0
 
 
-class PowerOn(Action[NoParams, PowerOnState]):
-    """The power control's ``on``; no command is sent to the host, which cannot respond.
+def _prepare(target: Target, _: NoParams) -> PowerOnState:
+    require_power_control(target, "has no power control to power it on with")
+    return PowerOnState(can_read_power_state(target))
+
+
+def _program(state: PowerOnState) -> Program:
+    down_or_up = (FactCheck(PseudoFact.MACHINE, "off"), NO_SHUTDOWN_IN_PROGRESS)
+    return Program((PowerCommand(PowerVerb.ON),), awaits=down_or_up if state.can_read_power else ())
+
+
+ACTION = Action(
+    name="power-on",
+    summary="power the machine on with its power control",
+    description="""
+    The power control's ``on``; no command is sent to the host, which cannot respond.
 
     A machine that is still going down ignores it, so the step waits until the machine is off, or up without a shutdown.
-    """
-
-    name = "power-on"
-    summary = "power the machine on with its power control"
-    example = "{name: power-on, action: power-on, target: victim, after: power-off + 90s}"
-    params = NoParams
-    state = PowerOnState
-    systems = frozenset({"linux", "windows"})  # no command goes to the host
-    undo_kind = UndoKind.RESTORES
-    powers_on = True
-    keeps_pods_running = True
-    proofs = (Proof("machine-on", _check_machine_on), Proof("boot-identity", _check_boot_id))
-    proof_facts = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
-
-    def prepare(self, target: Target, params: NoParams) -> PowerOnState:  # noqa: ARG002 - no parameters
-        require_power_control(target, "has no power control to power it on with")
-        return PowerOnState(can_read_power_state(target))
-
-    def awaits(self, state: PowerOnState) -> tuple[FactCheck, ...]:
-        return (FactCheck(PseudoFact.MACHINE, "off"), NO_SHUTDOWN_IN_PROGRESS) if state.can_read_power else ()
-
-    def inject(self, state: PowerOnState) -> tuple[Command, ...]:  # noqa: ARG002 - the same on every node
-        return (PowerCommand(PowerVerb.ON),)
-
-    def undo(self, state: PowerOnState) -> Undo:  # noqa: ARG002 - a running machine needs no undo
-        return Undo()
-
-
-ACTION = PowerOn()
+    """,
+    example="{name: power-on, action: power-on, target: victim, after: power-off + 90s}",
+    params=NoParams,
+    state=PowerOnState,
+    systems=frozenset({"linux", "windows"}),  # no command goes to the host
+    undo_kind=UndoKind.RESTORES,
+    powers_on=True,
+    keeps_pods_running=True,
+    proofs=(Proof("machine-on", _check_machine_on), Proof("boot-identity", _check_boot_id)),
+    needs=Needs(proof_facts=(PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")),
+    prepare=_prepare,
+    program=_program,
+)

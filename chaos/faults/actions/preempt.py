@@ -10,8 +10,11 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.core.action import (
+    NODE_NAME,
     Action,
     FactCheck,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -21,16 +24,16 @@ from chaos.core.action import (
     UndoKind,
     UndoStep,
 )
-from chaos.core.api_fact import field, node_path, object_fact, pods_path
-from chaos.core.command import Command, KubeCommand
+from chaos.core.api_fact import field, object_fact, pods_path
+from chaos.core.command import KubeCommand
 from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
 from chaos.core.kube import Pod, pod_condition
-from chaos.core.permission import Permission, permissions_on
+from chaos.core.permission import permissions_on
 from chaos.core.state_types import NamespaceName, NodeName, OwnName
 from chaos.core.timeline import Timeline
-from chaos.faults.actions._nodes import node_object
+from chaos.faults.actions._nodes import READ_NODE, node_object
 
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _CREATE_STATUSES = (201, 409)  # 409: a request without a response had arrived
@@ -126,71 +129,6 @@ class PreemptState(Struct, frozen=True):
     image: str
 
 
-class Preempt(Action[Params, PreemptState]):
-    """Creates a PriorityClass and a pod of it that fits only this node, or a critical pod that the kubelet must admit.
-    Undo deletes them; the preempted pods are replaced by their controllers, those without a controller are lost.
-    """
-
-    name = "preempt"
-    summary = "create a pod of high priority for which the scheduler, or the kubelet, must preempt others on the node"
-    example = "{name: preempt, action: preempt, target: victim}"
-    params = Params
-    state = PreemptState
-    undo_kind = UndoKind.RESTORES
-    proofs = (Proof("preempted", _check_preempted),)
-    on_host = False
-
-    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - only the node
-        return (node_path(node), pods_path(node))
-
-    def permissions(self, params: Params) -> tuple[Permission, ...]:
-        pods = permissions_on("pods", "create", "get", "delete", namespace=params.namespace)
-        if params.by == "kubelet":
-            return pods
-        return (*permissions_on("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io"), *pods)
-
-    def prepare(self, target: Target, params: Params) -> PreemptState:
-        pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
-        try:
-            allocatable = millicores(field(node_object(target), "/status/allocatable/cpu"))
-            priority = _CRITICAL[1] if params.by == "kubelet" else params.priority
-            cpu = millicores(params.cpu) if params.cpu else _min_preemption_cpu(allocatable, pods, priority)
-        except ValueError as error:
-            raise Unsupported(f"{target.node}: no pod would be preempted: {error}", hint="give cpu") from error
-        if cpu > allocatable:
-            raise Unsupported(f"{target.node} has {allocatable:g}m of CPU for all pods", hint="request less cpu")
-        return PreemptState(
-            f"nodefall-{target.tag}",
-            target.node,
-            f"{cpu:.0f}m",
-            params.by,
-            params.priority,
-            params.namespace,
-            params.image,
-        )
-
-    def inject(self, state: PreemptState) -> tuple[Command, ...]:
-        pod = KubeCommand("POST", _pods_path(state), _pod(state), accept=_CREATE_STATUSES)
-        if state.by == "kubelet":
-            return (pod,)
-        priority_class = {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": state.name},
-            "value": state.priority,
-        }
-        return (KubeCommand("POST", _CLASSES, priority_class, accept=_CREATE_STATUSES), pod)
-
-    def undo(self, state: PreemptState) -> Undo:
-        steps, proof = [], []
-        for kind in (_pods_path(state), *(() if state.by == "kubelet" else (_CLASSES,))):
-            path = f"{kind}/{state.name}"
-            proof.append(FactCheck(object_fact(path, "/metadata/name"), None))
-            delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETE_STATUSES)
-            steps.append(UndoStep(delete, unless=proof[-1]))
-        return Undo(tuple(steps), tuple(proof))
-
-
 def _pods_path(state: PreemptState) -> str:
     return f"/api/v1/namespaces/{state.namespace}/pods"
 
@@ -221,4 +159,70 @@ def _pod(state: PreemptState) -> dict[str, Any]:
     }
 
 
-ACTION = Preempt()
+def _needs(params: Params) -> Needs:
+    pods = permissions_on("pods", "create", "get", "delete", namespace=params.namespace)
+    classes = permissions_on("priorityclasses", "create", "get", "delete", group="scheduling.k8s.io")
+    return Needs(
+        objects=(*READ_NODE, pods_path(NODE_NAME)),
+        permissions=pods if params.by == "kubelet" else (*classes, *pods),
+    )
+
+
+def _prepare(target: Target, params: Params) -> PreemptState:
+    pods = (target.objects.get(pods_path(target.node)) or {}).get("items") or ()
+    try:
+        allocatable = millicores(field(node_object(target), "/status/allocatable/cpu"))
+        priority = _CRITICAL[1] if params.by == "kubelet" else params.priority
+        cpu = millicores(params.cpu) if params.cpu else _min_preemption_cpu(allocatable, pods, priority)
+    except ValueError as error:
+        raise Unsupported(f"{target.node}: no pod would be preempted: {error}", hint="give cpu") from error
+    if cpu > allocatable:
+        raise Unsupported(f"{target.node} has {allocatable:g}m of CPU for all pods", hint="request less cpu")
+    return PreemptState(
+        f"nodefall-{target.tag}",
+        target.node,
+        f"{cpu:.0f}m",
+        params.by,
+        params.priority,
+        params.namespace,
+        params.image,
+    )
+
+
+def _program(state: PreemptState) -> Program:
+    kinds = [_pods_path(state)]
+    commands = [KubeCommand("POST", _pods_path(state), _pod(state), accept=_CREATE_STATUSES)]
+    if state.by == "scheduler":
+        priority_class = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": state.name},
+            "value": state.priority,
+        }
+        kinds.append(_CLASSES)
+        commands.insert(0, KubeCommand("POST", _CLASSES, priority_class, accept=_CREATE_STATUSES))
+    steps, proof = [], []
+    for path in (f"{kind}/{state.name}" for kind in kinds):
+        proof.append(FactCheck(object_fact(path, "/metadata/name"), None))
+        delete = KubeCommand("DELETE", path, {"gracePeriodSeconds": 0}, accept=_DELETE_STATUSES)
+        steps.append(UndoStep(delete, unless=proof[-1]))
+    return Program(tuple(commands), Undo(tuple(steps), tuple(proof)))
+
+
+ACTION = Action(
+    name="preempt",
+    summary="create a pod of high priority for which the scheduler, or the kubelet, must preempt others on the node",
+    description="""
+    Creates a PriorityClass and a pod of it that fits only this node, or a critical pod that the kubelet must admit.
+    Undo deletes them; the preempted pods are replaced by their controllers, those without a controller are lost.
+    """,
+    example="{name: preempt, action: preempt, target: victim}",
+    params=Params,
+    state=PreemptState,
+    undo_kind=UndoKind.RESTORES,
+    on_host=False,
+    proofs=(Proof("preempted", _check_preempted),),
+    needs=_needs,
+    prepare=_prepare,
+    program=_program,
+)

@@ -10,8 +10,11 @@ from msgspec import Struct
 from pydantic import Field
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     ProofStatus,
@@ -21,8 +24,7 @@ from chaos.core.action import (
     UndoKind,
     UndoStep,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.command import HostCommand
 from chaos.core.document import Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
@@ -42,17 +44,8 @@ class Params(Model):
 
 def _emit(active: bool) -> HostCommand:
     value = "true" if active else "false"
-    return HostCommand(
-        (
-            "busctl",
-            "emit",
-            "/org/freedesktop/login1",
-            "org.freedesktop.login1.Manager",
-            "PrepareForShutdown",
-            "b",
-            value,
-        )
-    )
+    manager = ("/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+    return HostCommand(("busctl", "emit", *manager, "PrepareForShutdown", "b", value))
 
 
 def _check_kubelet_event(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -88,53 +81,50 @@ class SignalState(Struct, frozen=True):
     grace_seconds: float
 
 
-class PrepareForShutdown(Action[Params, SignalState]):
-    """Refused on nodes with static pods: once terminated they do not start again until the kubelet restarts."""
+def _prepare(target: Target, params: Params) -> SignalState:
+    if target.static_pods:
+        raise Unsupported(
+            f"{target.node} runs static pods ({', '.join(target.static_pods)}) that would not start again",
+            hint="choose a node without static pods",
+        )
+    grace = (target.facts.get("configz") or {}).get("shutdownGracePeriod", "0s")
+    return SignalState(
+        params.active,
+        bool(target.facts.get("inhibitor-kubelet")),
+        target.facts.get("kubelet-unit") or "kubelet.service",
+        parse_duration(grace) + _LOCK_GRACE_SECONDS,
+    )
 
-    name = "prepare-for-shutdown"
-    summary = "send the kubelet logind's signal that a shutdown begins (active: true) or is cancelled (false)"
-    example = "{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}"
-    params = Params
-    state = SignalState
-    no_windows_reason = "Windows has no logind"
-    undo_kind = UndoKind.RESTORES
-    stops_exec = True
-    requires_logind = True
-    proofs = (
+
+def _program(state: SignalState) -> Program:
+    """Undone: a Ready node has received the cancellation; a restart of the kubelet restores a lost lock."""
+    steps, proof = [UndoStep(_emit(False), unless=NODE_READY)], [NODE_READY]
+    if state.had_inhibitor:
+        lock = FactCheck("inhibitor-kubelet", True)
+        restart = HostCommand(("systemctl", "restart", state.unit))
+        steps.append(UndoStep(restart, unless=lock, grace_seconds=state.grace_seconds))
+        proof.append(lock)
+    return Program((_emit(state.active),), Undo(tuple(steps), tuple(proof)))
+
+
+ACTION = Action(
+    name="prepare-for-shutdown",
+    summary="send the kubelet logind's signal that a shutdown begins (active: true) or is cancelled (false)",
+    description="""
+    Refused on nodes with static pods: once terminated they do not start again until the kubelet restarts.
+    """,
+    example="{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}",
+    params=Params,
+    state=SignalState,
+    no_windows_reason="Windows has no logind",
+    undo_kind=UndoKind.RESTORES,
+    stops_exec=True,
+    proofs=(
         Proof("kubelet-event", _check_kubelet_event),
         Proof("kubelet-condition", _check_kubelet_condition),
         EXIT_CODE_ZERO,
-    )
-    proof_facts = ("inhibitor-locks", "inhibitor-kubelet", "kubelet-unit", "pid1-start")
-
-    def prepare(self, target: Target, params: Params) -> SignalState:
-        if target.static_pods:
-            raise Unsupported(
-                f"{target.node} runs static pods ({', '.join(target.static_pods)}) that would not start again",
-                hint="choose a node without static pods",
-            )
-        grace = (target.facts.get("configz") or {}).get("shutdownGracePeriod", "0s")
-        return SignalState(
-            params.active,
-            bool(target.facts.get("inhibitor-kubelet")),
-            target.facts.get("kubelet-unit") or "kubelet.service",
-            parse_duration(grace) + _LOCK_GRACE_SECONDS,
-        )
-
-    def inject(self, state: SignalState) -> tuple[Command, ...]:
-        return (_emit(state.active),)
-
-    def undo(self, state: SignalState) -> Undo:
-        """A Ready node has received the cancellation; a restart of the kubelet restores a lost lock."""
-        ready = FactCheck(PseudoFact.NODE_READY, True)
-        steps = [UndoStep(_emit(False), unless=ready)]
-        proof = [ready]
-        if state.had_inhibitor:
-            lock = FactCheck("inhibitor-kubelet", True)
-            restart = HostCommand(("systemctl", "restart", state.unit))
-            steps.append(UndoStep(restart, unless=lock, grace_seconds=state.grace_seconds))
-            proof.append(lock)
-        return Undo(tuple(steps), tuple(proof))
-
-
-ACTION = PrepareForShutdown()
+    ),
+    needs=Needs(proof_facts=("inhibitor-locks", "inhibitor-kubelet", "kubelet-unit", "pid1-start"), logind=True),
+    prepare=_prepare,
+    program=_program,
+)

@@ -150,6 +150,7 @@ def bind(
     state: LiveState | None = None,
 ) -> JudgeContext:
     """Find the experiment's steps, targets and workload in a timeline. ``state``: of the judgements of a run."""
+    registry.bind(experiment)
     match_result = match_steps(experiment, timeline, options.bind, options.steps)
     namespace, state = _namespace(timeline, options), state or LiveState()
     deadlines, memos = state.deadlines, state.memos

@@ -7,22 +7,19 @@ from datetime import UTC, datetime
 
 from chaos.core.assertion import WatchingAssertion
 from chaos.core.experiment import Experiment
-from chaos.core.registry import PluginRegistry
 from chaos.core.timeline import Timeline
 
 
-def relevant_resources(experiment: Experiment, registry: PluginRegistry) -> frozenset[str]:
+def relevant_resources(experiment: Experiment) -> frozenset[str]:
     """The resources that the assertions of an experiment ask about; Nodes and Pods also prove steps."""
-    spec = experiment.spec
-    names = {e.assert_ for e in (*spec.steady_state, *spec.hypothesis, *spec.abort) if e.assert_}
-    assertions = [registry.assertions[name] for name in names if name in registry.assertions]
+    assertions = [each.bound.assertion for each in experiment.spec.expectations if each.bound]
     found = (each.sources for each in assertions if isinstance(each, WatchingAssertion))
     return frozenset({"nodes", "pods"}.union(*found))
 
 
-def currency_notes(experiment: Experiment, registry: PluginRegistry, timeline: Timeline) -> Iterator[str]:
+def currency_notes(experiment: Experiment, timeline: Timeline) -> Iterator[str]:
     """``pods were not proven current from 12:01:10 to 12:01:40 UTC``, one for each resource."""
-    for source in sorted(relevant_resources(experiment, registry)):
+    for source in sorted(relevant_resources(experiment)):
         windows = [(max(t, timeline.start), end) for t, end in timeline.currency.unproven(source, timeline.end)]
         if windows:
             spans = " and ".join(f"from {_clock_time(start)} to {_clock_time(end)}" for start, end in windows)

@@ -142,15 +142,15 @@ class _Evaluation:
     def _prepare(self) -> None:
         """Set anchor, facts and subjects. Raises Undecidable."""
         expectation, context = self.expectation, self.context
-        assertion = context.registry.assertions.get(expectation.assert_ or "")
-        if assertion is None:
+        question = expectation.bound
+        if question is None:
             raise Undecidable(f"unknown assertion {expectation.assert_!r}")
         if self.anchor_at is not None:
             begin = self.anchor = self.origin = self.anchor_at
         else:
             after = expectation.after or context.experiment.spec.method[0].name
             begin, self.anchor, self.origin = begin_after(context, after, self.reading)
-        params = assertion.params.model_validate(expectation.with_)
+        assertion, params = question.assertion, question.params
         scope = Scope(context, begin, self.lookback, (assertion.name, repr(params)))
         self.facts = Facts(context, scope.nodes_of(assertion, params), begin)
         self.extension = extension_of(expectation, context)

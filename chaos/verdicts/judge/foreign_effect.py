@@ -77,13 +77,13 @@ class ForeignEffect:
         A restart of the controllers changes what is asked about Node objects, and nothing that a kubelet does itself.
         """
         context = self.context
-        assertion = context.registry.assertions.get(expectation.assert_ or "")
-        if not isinstance(assertion, NodeAssertion):
+        bound = expectation.bound
+        assertion = bound and bound.assertion
+        if bound is None or not isinstance(assertion, NodeAssertion):
             return True
         if fault.kind == ForeignKind.CONTROLLER_RESTART:
             return isinstance(assertion, WatchingAssertion) and tuple(assertion.sources) == ("nodes",)
-        params = assertion.params.model_validate(expectation.with_)
-        references = [getattr(params, field) for field in assertion.node_fields]
+        references = [getattr(bound.params, field) for field in assertion.node_fields]
         try:
             scope = Scope(context, context.moment(expectation.after) if expectation.after else context.start)
             nodes = [scope.nodes(reference) for reference in references if reference]

@@ -169,8 +169,8 @@ def _is_received(context: JudgeContext, t: float) -> bool:
 
     Watches are proven current; an answer of Prometheus or of a slow probe may be about some time ago.
     """
-    assertions = [context.registry.assertions.get(e.assert_ or "") for e in context.experiment.spec.steady_state]
-    sources = relevant_resources(context.experiment, context.registry)
+    assertions = [each.bound and each.bound.assertion for each in context.experiment.spec.steady_state]
+    sources = relevant_resources(context.experiment)
     proven = (t <= context.timeline.currency.until(source) < math.inf for source in sources)
     return all(isinstance(each, WatchingAssertion) for each in assertions) and all(proven)
 
@@ -246,5 +246,5 @@ def _notes(context: JudgeContext, foreign: ForeignEffect, moved: Sequence[str]) 
     slack = recorded_slack(context.timeline)
     slow = [f"slack {slack:g}: deadlines with timing: loose are that much longer"] if slack > 1 else []
     clocks = clock_notes(context.timeline)
-    late = currency_notes(context.experiment, context.registry, context.timeline)
+    late = currency_notes(context.experiment, context.timeline)
     return [*others, *moved, *overridden, *slow, *warnings, *truncated, *late, *mapped, *unmatched, *clocks]

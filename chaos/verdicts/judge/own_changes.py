@@ -103,15 +103,15 @@ def _operations(timeline: Timeline, registry: PluginRegistry) -> list[OwnOperati
 
 
 def _begin(entry: Entry, record: ActionRecord, registry: PluginRegistry) -> OwnOperation:
-    action = registry.actions.get(entry.type)
+    action, bound = registry.actions.get(entry.type), registry.bind_recorded(entry.type, record.params)
     is_undo = record.phase == ActionPhase.UNDO
     boots = bool(action and action.takes_down and not is_undo)
     return OwnOperation(
         key=(entry.node, record.step, entry.type, is_undo),
-        node=changed_node(action, entry.node, record.params),
+        node=changed_node(bound, entry.node),
         begin=entry.t,
         end=math.inf,
-        changes=node_changes(action, record.params),
+        changes=node_changes(bound),
         boots=boots,
         cuts_ahead=boots and record.command == str(PowerCommand(PowerVerb.ON)),
     )

@@ -6,7 +6,6 @@ import math
 
 from chaos.core.duration import format_duration
 from chaos.core.experiment import Expectation, Experiment
-from chaos.core.registry import PluginRegistry
 from chaos.core.verdict import Status
 from chaos.verdicts.judge.runs import Stretch
 from chaos.verdicts.judge.temporal import Answer
@@ -17,11 +16,10 @@ def with_remedy(because: str, remedy: str) -> str:
     return f"{because}; to decide it: {remedy}"
 
 
-def remedy_of(expectation: Expectation, experiment: Experiment, registry: PluginRegistry) -> str:
+def remedy_of(expectation: Expectation, experiment: Experiment) -> str:
     """Describe the observations that would decide the expectation."""
-    names = [e.assert_ for e in experiment.spec.hypothesis if e.title in (expectation.order or ())]
-    assertions = registry.assertions
-    parts = [assertions[name].needs for name in (expectation.assert_, *names) if name in assertions and name]
+    ordered = [each for each in experiment.spec.hypothesis if each.title in (expectation.order or ())]
+    parts = [each.bound.assertion.needs for each in (expectation, *ordered) if each.bound]
     return "; ".join(dict.fromkeys(parts)) or "an assertion of `nodefall list`"
 
 

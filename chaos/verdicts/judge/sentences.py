@@ -11,7 +11,6 @@ from chaos.core.assertion import ClaimAssertion
 from chaos.core.bound import parse_bound
 from chaos.core.claim import Claim, Names, format_seconds
 from chaos.core.experiment import Expectation, Until
-from chaos.core.registry import PluginRegistry
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext
 
@@ -36,21 +35,19 @@ def with_sentences(
     targets = dict.fromkeys(context.experiment.spec.targets, ()) | dict(context.match_result.targets)
     pairs = zip(expectations, verdicts, strict=True) if verdicts else ()
     return tuple(
-        replace(verdict, sentence=sentence(expectation, verdict, context.registry, targets, part))
-        for expectation, verdict in pairs
+        replace(verdict, sentence=sentence(expectation, verdict, targets, part)) for expectation, verdict in pairs
     )
 
 
 def sentence(
     expectation: Expectation,
     verdict: Verdict,
-    registry: PluginRegistry,
     targets: Mapping[str, Sequence[str]],
     part: Part = Part.METHOD,
 ) -> str:
     """The sentence for a verdict, without a full stop; from the expectation's name if the assertion has no words."""
     names = Names(targets, verdict.subjects if verdict.status is Status.VIOLATED else (), expectation.name or "")
-    clause, statement = _clause(expectation, verdict, registry, names)
+    clause, statement = _clause(expectation, verdict, names)
     prefix = "" if verdict.status in _DECIDED else "unknown whether "
     times = _times(expectation, verdict, part)
     candidates = [f"{prefix}{clause}{time}" for time in (*times, "")]
@@ -66,27 +63,27 @@ def shorten(text: str) -> str:
     return f"{cut[:1].upper()}{cut[1:]}".rstrip(".")
 
 
-def _clause(expectation: Expectation, verdict: Verdict, registry: PluginRegistry, names: Names) -> tuple[str, str]:
+def _clause(expectation: Expectation, verdict: Verdict, names: Names) -> tuple[str, str]:
     """The clause without its time, and the statement that follows it if the clause does not have it."""
-    claim, is_inverted, statement = _claim(expectation, registry, names), expectation.never is not None, ""
+    claim, is_inverted, statement = _claim(expectation, names), expectation.never is not None, ""
     if claim is None:
         claim, is_inverted = _generic_claim(names), False
-        statement = _statement(expectation, registry)
+        statement = _statement(expectation)
     elif expectation.order:
         is_inverted = False
     is_failure = (verdict.status is Status.VIOLATED) is not (is_inverted and verdict.status in _DECIDED)
     return claim.fails if is_failure else claim.holds, statement
 
 
-def _claim(expectation: Expectation, registry: PluginRegistry, names: Names) -> Claim | None:
+def _claim(expectation: Expectation, names: Names) -> Claim | None:
     if expectation.order:
         number = f"{len(expectation.order)} expectations"
         return Claim(f"{number} came true in their order", f"{number} did not come true in their order")
-    assertion = registry.assertions.get(expectation.assert_ or "")
-    if not isinstance(assertion, ClaimAssertion):
+    bound = expectation.bound
+    if bound is None or not isinstance(bound.assertion, ClaimAssertion):
         return None
     try:
-        return assertion.claim(assertion.params.model_validate(expectation.with_), names)
+        return bound.assertion.claim(bound.params, names)
     except Exception:  # noqa: BLE001 - a bug in words must not end the run
         _log.exception("describing %r failed", expectation.title)
         return None
@@ -97,12 +94,12 @@ def _generic_claim(names: Names) -> Claim:
     return Claim(f"as expected{where}", f"not as expected{where}")
 
 
-def _statement(expectation: Expectation, registry: PluginRegistry) -> str:
+def _statement(expectation: Expectation) -> str:
     """The name of the expectation; without one, what the assertion is about."""
     if expectation.name:
         return expectation.name
-    assertion = registry.assertions.get(expectation.assert_ or "")
-    summary = assertion.summary if assertion else f"assertion {expectation.assert_}"
+    bound = expectation.bound
+    summary = bound.assertion.summary if bound else f"assertion {expectation.assert_}"
     return f"never: {summary}" if expectation.never is not None else summary
 
 

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 def guard(expectation: Expectation, context: JudgeContext, horizon: float, judge: Callable[[], Verdict]) -> Verdict:
     """Return the verdict, inconclusive after an error, with the remedy if it is inconclusive."""
     verdict = Verdict(expectation.title, expectation.assert_ or "order", Status.INCONCLUSIVE, "")
-    remedy = remedy_of(expectation, context.experiment, context.registry)
+    remedy = remedy_of(expectation, context.experiment)
     try:
         verdict = judge()
     except NotYetDecidable as error:

@@ -12,13 +12,12 @@ TARGET = Target("worker-1", facts={FACT: "active"}, tag="run-1-stop")
 
 
 def test_it_stops_the_unit_and_starts_it_again() -> None:
-    state = ACTION.prepare(TARGET, Params(unit="cron.service"))
-    assert [str(command) for command in ACTION.inject(state)] == ["systemctl stop cron.service"]
-    undo = ACTION.undo(state)
-    assert [str(step.command) for step in undo.steps] == ["systemctl start cron.service"]
-    assert [str(check) for check in undo.proof] == [f"{FACT} is active", "node-ready is True"]
-    assert [str(check) for check in ACTION.preconditions(state)] == [f"{FACT} is active"]
-    assert ACTION.failsafe_timer(state).argv == ("systemctl", "start", "cron.service")
+    program = ACTION.program(ACTION.prepare(TARGET, Params(unit="cron.service")))
+    assert [str(command) for command in program.commands] == ["systemctl stop cron.service"]
+    assert [str(step.command) for step in program.undo.steps] == ["systemctl start cron.service"]
+    assert [str(check) for check in program.undo.proof] == [f"{FACT} is active", "node-ready is True"]
+    assert [str(check) for check in program.preconditions] == [f"{FACT} is active"]
+    assert program.failsafe.argv == ("systemctl", "start", "cron.service")
 
 
 def test_it_keeps_the_contract_of_actions() -> None:

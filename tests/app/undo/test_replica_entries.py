@@ -30,7 +30,7 @@ EXAMPLES = {  # as read from JSON: with lists
     for name, action in ACTIONS.items()
 }
 RESTORED = sorted(
-    name for name, action in ACTIONS.items() if action.undo(action.decode_state(EXAMPLES[name])) != Undo()
+    name for name, action in ACTIONS.items() if action.program(action.decode_state(EXAMPLES[name])).undo != Undo()
 )
 WITHOUT_PROGRAMS = sorted(set(RESTORED) - {"command"})
 HOSTILE = (
@@ -81,7 +81,7 @@ def test_the_action_computes_its_undo_again(name: str) -> None:
     assert not resolved.rejected
     (accepted,) = resolved.accepted
     action = ACTIONS[name]
-    assert accepted.undo == action.undo(action.decode_state(EXAMPLES[name]))
+    assert accepted.undo == action.program(action.decode_state(EXAMPLES[name])).undo
     assert accepted.state == EXAMPLES[name]
 
 
@@ -221,7 +221,7 @@ def test_a_changed_state_reaches_no_other_node_and_no_other_program(data: st.Dat
         return
     text = data.draw(st.sampled_from(HOSTILE) | st.text())
     for accepted in resolve(entry(name, _changed(EXAMPLES[name], path, text))).accepted:
-        usual = ACTIONS[name].undo(ACTIONS[name].decode_state(EXAMPLES[name]))
+        usual = ACTIONS[name].program(ACTIONS[name].decode_state(EXAMPLES[name])).undo
         programs = {step.command.argv[:2] for step in usual.steps if isinstance(step.command, HostCommand)}
         for step in accepted.undo.steps:
             command = step.command

@@ -72,7 +72,7 @@ def experiment(action: str, given: dict[str, Any]) -> Experiment:
     step = {"name": "do", "action": action, "with": given}
     spec = {"title": "t", "steadyState": [ready], "hypothesis": [ready], "method": [step]}
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
-    return Experiment.model_validate(head | {"spec": spec})
+    return REGISTRY.bind(Experiment.model_validate(head | {"spec": spec}))
 
 
 NODE = {"metadata": {"labels": {}}, "spec": {}, "status": {"allocatable": {"cpu": "2"}}}
@@ -146,12 +146,12 @@ def test_every_request_of_an_action_is_covered(name: str, given: dict[str, Any])
     there = Target("n1", power="redfish", tag="run-do", namespace="demo")
     target = replace(there, facts={"kubelet-unit": "kubelet.service"}, objects=OBJECTS)
     memory = action.prepare(target, params)
-    undo = action.undo(memory)
-    sent = [request for command in action.inject(memory) for request in requests(command)]
+    undo = action.program(memory).undo
+    sent = [request for command in action.program(memory).commands for request in requests(command)]
     sent += [request for step in undo.steps for request in (*requests(step.command), *reads(step.unless))]
     sent += [request for check in undo.proof for request in reads(check)]
-    sent += [("GET", path) for path in action.api_reads("n1", params, "demo")]
-    permissions = compute_permissions(experiment(name, given), REGISTRY, PermissionInputs("kube-system"))
+    sent += [("GET", path) for path in action.needs_with(params).paths("n1", "demo")]
+    permissions = compute_permissions(experiment(name, given), PermissionInputs("kube-system"))
     for method, path in sent:
         required = permission_for_request(method, path)
         assert any(permission.covers(required) for permission in permissions), f"{required} is missing"
@@ -168,7 +168,7 @@ def test_permissions_to_create_and_remove_a_workload() -> None:
     ]
     workload = create_commands(manifests, "ns", "run")
     inputs = PermissionInputs("kube-system", workload, removal(workload_state(workload), "ns", "run"))
-    permissions = {str(permission) for permission in compute_permissions(experiment("cordon", {}), REGISTRY, inputs)}
+    permissions = {str(permission) for permission in compute_permissions(experiment("cordon", {}), inputs)}
     assert {"create namespaces", "get namespaces", "delete namespaces", "create deployments.apps"} <= permissions
     classes = "priorityclasses.scheduling.k8s.io"
     assert {f"{verb} {classes}" for verb in ("create", "list", "deletecollection")} <= permissions
@@ -185,17 +185,15 @@ def test_the_permission_of_a_probe_names_its_service() -> None:
     made = made.model_copy(update={"spec": made.spec.model_copy(update={"probes": probes})})
     permissions = {
         str(permission)
-        for permission in compute_permissions(made, REGISTRY, PermissionInputs("kube-system"))
+        for permission in compute_permissions(made, PermissionInputs("kube-system"))
         if "proxy" in permission.resource
     }
     assert permissions == {"get services/proxy web:80", "get services/proxy https:shop:web in namespace demo"}
 
 
 def test_the_node_proxy_is_requested_only_if_allowed_and_is_a_risk() -> None:
-    without = compute_permissions(experiment("cordon", {}), REGISTRY, PermissionInputs("kube-system"))
-    allowed = compute_permissions(
-        experiment("cordon", {}), REGISTRY, PermissionInputs("kube-system", allow_node_proxy=True)
-    )
+    without = compute_permissions(experiment("cordon", {}), PermissionInputs("kube-system"))
+    allowed = compute_permissions(experiment("cordon", {}), PermissionInputs("kube-system", allow_node_proxy=True))
     (proxy,) = set(allowed) - set(without)
     assert str(proxy) == "get nodes/proxy"
     assert "every pod" in describe_risk(proxy)
@@ -204,9 +202,9 @@ def test_the_node_proxy_is_requested_only_if_allowed_and_is_a_risk() -> None:
 
 def test_helper_pods_need_rights_that_are_root() -> None:
     """In their namespace, and no other."""
-    without = set(compute_permissions(experiment("cordon", {}), REGISTRY, PermissionInputs("kube-system")))
+    without = set(compute_permissions(experiment("cordon", {}), PermissionInputs("kube-system")))
     inputs = PermissionInputs("kube-system", helper_namespaces=["chaos"])
-    added = set(compute_permissions(experiment("cordon", {}), REGISTRY, inputs)) - without
+    added = set(compute_permissions(experiment("cordon", {}), inputs)) - without
     assert {str(permission) for permission in added} == {
         *(f"{verb} pods in namespace chaos" for verb in ("get", "create", "delete", "deletecollection")),
         *(f"{verb} pods/exec in namespace chaos" for verb in ("get", "create")),
@@ -227,11 +225,11 @@ def test_metrics_of_the_controller_manager_need_a_permission(part: str) -> None:
         document = plain.model_dump(by_alias=True, exclude_unset=True)
         document["spec"][part] = [*document["spec"].get(part, []), each]
         permissions[each is question] = compute_permissions(
-            Experiment.model_validate(document), REGISTRY, PermissionInputs("kube-system")
+            REGISTRY.bind(Experiment.model_validate(document)), PermissionInputs("kube-system")
         )
     (permission,) = set(permissions[True]) - set(permissions[False])
     assert (str(permission), permission.is_non_resource) == ("get /metrics", True)
-    assert permissions[False] == compute_permissions(plain, REGISTRY, PermissionInputs("kube-system"))
+    assert permissions[False] == compute_permissions(plain, PermissionInputs("kube-system"))
     documents = role_manifests(permissions[True], "nodefall", {"kind": "User", "name": "u"})
     assert documents[0]["kind"] == "ClusterRole"
     assert documents[0]["rules"][-1] == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}

@@ -98,7 +98,7 @@ def plan(folder: Path, *actions: str) -> None:
         targets={"n1": Target("n1", facts=facts)},
         namespace="",
     )
-    make_plan(load_experiment(file, REGISTRY), REGISTRY, inputs)
+    make_plan(load_experiment(file, REGISTRY), inputs)
 
 
 def test_an_action_that_a_node_does_not_support_keeps_its_error(tmp_path: Path) -> None:
@@ -125,10 +125,11 @@ def test_an_action_on_the_host_needs_a_windows_form(name: str) -> None:
     """Whether it needs facts or not: the refusal is the same for all, and names the action."""
     action = REGISTRY.actions[name]
     step = Step.model_validate({"name": "s", "action": name, "with": yaml.safe_load(action.example).get("with", {})})
+    REGISTRY.bind_step(step)
     targets = {"n1": Target("n1", "windows")}
     inputs = PlanInputs("r", 0.0, 1, b"", view(system="windows"), {"victim": ("n1",)}, targets, "")
     with pytest.raises(Unsupported) as refused:
-        plan_step(load_experiment(EXPERIMENT, REGISTRY), step, REGISTRY, "n1", inputs)
+        plan_step(load_experiment(EXPERIMENT, REGISTRY), step, "n1", inputs)
     why = f"can have no Windows form, as {action.no_windows_reason}"
     expected = why if action.no_windows_reason else "has no Windows form yet"
     assert refused.value.message == f"step s: action {name} {expected}, and n1 runs Windows"
@@ -137,10 +138,11 @@ def test_an_action_on_the_host_needs_a_windows_form(name: str) -> None:
 
 def test_an_action_through_the_api_is_planned_for_windows() -> None:
     step = Step.model_validate({"name": "s", "action": "cordon", "target": "victim"})
+    REGISTRY.bind_step(step)
     objects = {"/api/v1/nodes/n1": {"metadata": {"name": "n1"}, "spec": {}}}
     targets = {"n1": Target("n1", "windows")}
     inputs = PlanInputs("r", 0.0, 1, b"", view(system="windows"), {"victim": ("n1",)}, targets, "", objects)
-    assert plan_step(load_experiment(EXPERIMENT, REGISTRY), step, REGISTRY, "n1", inputs).commands
+    assert plan_step(load_experiment(EXPERIMENT, REGISTRY), step, "n1", inputs).commands
 
 
 def test_what_can_have_no_windows_form_has_a_reason_and_none() -> None:

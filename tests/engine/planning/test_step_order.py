@@ -13,7 +13,9 @@ from chaos.engine.registry import load_registry
 
 
 def step(name: str, action: str, after: str | None = None, **params: object) -> Step:
-    return Step.model_validate({"name": name, "action": action, "target": "victim", "after": after, "with": params})
+    made = Step.model_validate({"name": name, "action": action, "target": "victim", "after": after, "with": params})
+    load_registry().bind_step(made)
+    return made
 
 
 def method(*after: str | None) -> list[Step]:
@@ -53,13 +55,12 @@ def planned(steps: list[Step]) -> list[PlannedStep]:
 )
 def test_windows_cancels_no_shutdown_after_its_countdown(after: str, is_refused: bool) -> None:
     steps = method(None, None, after)
-    registry = load_registry()
-    check_order(steps, planned(steps), registry, "linux")  # systemd 257 and later cancel that one, too
+    check_order(steps, planned(steps), "linux")  # systemd 257 and later cancel that one, too
     if not is_refused:
-        check_order(steps, planned(steps), registry, "windows")
+        check_order(steps, planned(steps), "windows")
         return
     with pytest.raises(Unsupported, match="countdown of 1m") as refused:
-        check_order(steps, planned(steps), registry, "windows")
+        check_order(steps, planned(steps), "windows")
     assert refused.value.message.startswith("step c on n1: it would come ")
     assert refused.value.hint
 
@@ -68,4 +69,4 @@ def test_windows_cancels_no_shutdown_after_its_countdown(after: str, is_refused:
 def test_windows_cancels_no_shutdown_without_a_countdown(action: str) -> None:
     steps = [step("s", action), step("c", "cancel-shutdown", "1s")]
     with pytest.raises(Unsupported, match=rf"shutdown \({action}\) with a countdown of 0s"):
-        check_order(steps, planned(steps), load_registry(), "windows")
+        check_order(steps, planned(steps), "windows")

@@ -8,6 +8,7 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.cluster_view import ClusterView
 from chaos.core.experiment import Experiment, TargetSpec
 from chaos.core.inventory import Inventory
@@ -15,7 +16,7 @@ from chaos.core.kube import Condition, Node, NodeInfo, NodeMetadata, NodeStatus
 from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}}
 HEAD = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
 INVENTORY = Inventory.model_validate(
@@ -31,7 +32,7 @@ INVENTORY = Inventory.model_validate(
 def experiment(target: dict[str, Any], *actions: str) -> Experiment:
     method = [{"name": f"s{i}", "action": action, "target": "victim"} for i, action in enumerate(actions)]
     spec = {"title": "t", "targets": {"victim": target}, "steadyState": [READY], "hypothesis": [READY]}
-    return Experiment.model_validate(HEAD | {"spec": spec | {"method": method}})
+    return REGISTRY.bind(Experiment.model_validate(HEAD | {"spec": spec | {"method": method}}))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def experiment(target: dict[str, Any], *actions: str) -> Experiment:
     ],
 )
 def test_system_of_a_target(target: dict[str, Any], actions: tuple[str, ...], system: str | None) -> None:
-    assert planned_targets(experiment(target, *actions), REGISTRY)["victim"].os == system
+    assert planned_targets(experiment(target, *actions))["victim"].os == system
 
 
 def mixed() -> ClusterView:
@@ -64,7 +65,7 @@ def mixed() -> ClusterView:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_nodes_of_a_mixed_cluster(seed: int) -> None:
-    targets = planned_targets(experiment({"role": "worker", "runs": "workload"}, "poweroff"), REGISTRY)
+    targets = planned_targets(experiment({"role": "worker", "runs": "workload"}, "poweroff"))
     selected = select_nodes(targets, mixed(), INVENTORY, seed)
     assert set(selected["victim"]) <= {"a", "b"}
     assert select_workload_nodes(targets, selected, mixed(), INVENTORY, seed) == (), "no other node runs its images"

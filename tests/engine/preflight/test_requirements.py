@@ -8,12 +8,13 @@ import pytest
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
+from chaos.core.action import Action
 from chaos.core.experiment import Experiment
 from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.preflight.observations import Need
 from chaos.engine.preflight.requirements import experiment_needs
 
-REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}, "within": "5s"}
 GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": ">0"}}}
 NO_GRACE = {"requires": {"kubelet": {"shutdownGracePeriod": "0"}}}
@@ -28,7 +29,7 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
     step = {"name": "s", "action": action, "target": "victim", "with": given}
     spec = {"title": "t", "targets": {"victim": {"role": "worker"}}, "steadyState": [READY], "hypothesis": [READY]}
     head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
-    return Experiment.model_validate(head | {"spec": spec | {"method": [step]} | more})
+    return REGISTRY.bind(Experiment.model_validate(head | {"spec": spec | {"method": [step]} | more}))
 
 
 @pytest.mark.parametrize(
@@ -52,4 +53,4 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
     ],
 )
 def test_needs(action: str, given: dict[str, Any], more: dict[str, Any], expected: set[Need]) -> None:
-    assert experiment_needs(experiment(action, given, more), REGISTRY) == expected
+    assert experiment_needs(experiment(action, given, more)) == expected

@@ -10,97 +10,15 @@ from pydantic import ValidationError
 
 from chaos.core.action import Target, Undo
 from chaos.core.errors import Unsupported
-from tests.kit.actionkit import ACTIONS, BARE, NODE, STATIC, describe, prepare
-from tools.action_pages import prepare_example
-
-UP = "preparing-for-shutdown is b false"
-
-# action, with, node -> commands
-SENT = [
-    ("poweroff", {}, NODE, ["systemctl poweroff"]),
-    ("poweroff", {"force": True}, NODE, ["systemctl poweroff --force --force"]),
-    ("reboot", {}, BARE, ["systemctl reboot"]),
-    ("power-cut", {}, NODE, ["power off"]),
-    ("power-on", {}, NODE, ["power on"]),
-    ("cancel-shutdown", {}, BARE, ["shutdown -c"]),
-    (
-        "schedule-shutdown",
-        {"in": "2m"},
-        BARE,
-        ["shutdown -P +2"],
-    ),
-    ("schedule-shutdown", {"fires": True}, NODE, ["shutdown -P +1"]),
-    (
-        "prepare-for-shutdown",
-        {"active": True},
-        NODE,
-        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b true"],
-    ),
-    (
-        "prepare-for-shutdown",
-        {"active": False},
-        BARE,
-        ["busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false"],
-    ),
-]
-# action, with, node -> part of the refusal
-REFUSED = [
-    ("poweroff", {}, BARE, "could not be powered on again"),
-    ("power-cut", {}, BARE, "no power control"),
-    ("power-on", {}, BARE, "no power control"),
-    ("schedule-shutdown", {"fires": True}, BARE, "could not be powered on again"),
-    ("prepare-for-shutdown", {"active": True}, STATIC, "static pods (etcd-n1)"),
-]
-INVALID = [
-    ("poweroff", {"now": True}),
-    ("schedule-shutdown", {"in": "90s"}),
-    ("schedule-shutdown", {"in": "0s"}),
-    ("schedule-shutdown", {"in": "soon"}),
-    ("prepare-for-shutdown", {}),
-    ("prepare-for-shutdown", {"active": "perhaps"}),
-    ("partition", {"from": "the-moon"}),
-]
-# action, with, node -> undo steps as "command unless check", proofs
-UNDONE = [
-    (
-        "poweroff",
-        {},
-        NODE,
-        ["power on unless machine is on"],
-        ["machine is on", UP, "node-ready is True"],
-    ),
-    ("reboot", {}, BARE, [], [UP, "node-ready is True"]),
-    ("power-on", {}, NODE, [], []),
-    (
-        "prepare-for-shutdown",
-        {"active": True},
-        NODE,
-        [
-            (
-                "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false "
-                "unless node-ready is True"
-            ),
-            "systemctl restart k3s.service unless inhibitor-kubelet is True",
-        ],
-        ["node-ready is True", "inhibitor-kubelet is True"],
-    ),
-    (
-        "schedule-shutdown",
-        {},
-        BARE,
-        ['shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615'],
-        [
-            'scheduled-shutdown is (st) "" 18446744073709551615',
-            "preparing-for-shutdown is b false",
-            "node-ready is True",
-        ],
-    ),
-]
+from chaos.core.fact import find_fact
+from tests.kit.action_rows import INVALID, PARSED, REFUSED, SENT, UNDONE
+from tests.kit.actionkit import ACTIONS, BARE, NODE, describe, prepare
+from tools.action_pages import OWN_FACTS, prepare_example
 
 
 @pytest.mark.parametrize(("name", "given", "node", "commands"), SENT)
 def test_commands(name: str, given: dict[str, Any], node: Target, commands: list[str]) -> None:
-    assert [str(c) for c in ACTIONS[name].inject(prepare(name, given, node))] == commands
+    assert [str(c) for c in ACTIONS[name].program(prepare(name, given, node)).commands] == commands
 
 
 @pytest.mark.parametrize(("name", "given", "node", "why"), REFUSED)
@@ -111,6 +29,16 @@ def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> N
     assert refused.value.hint
 
 
+@pytest.mark.parametrize(("reference", "output", "value"), PARSED)
+def test_facts_of_actions(reference: str, output: str, value: Any) -> None:
+    fact = find_fact(OWN_FACTS, reference)
+    if value is ValueError:
+        with pytest.raises(ValueError, match="not understood"):
+            fact.parse(output, 0)
+    else:
+        assert fact.parse(output, 0) == value
+
+
 @pytest.mark.parametrize(("name", "given"), INVALID)
 def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -119,7 +47,7 @@ def test_invalid_parameters(name: str, given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("name", "given", "node", "steps", "proof"), UNDONE)
 def test_undo(name: str, given: dict[str, Any], node: Target, steps: list[str], proof: list[str]) -> None:
-    undo = ACTIONS[name].undo(prepare(name, given, node))
+    undo = ACTIONS[name].program(prepare(name, given, node)).undo
     assert [f"{s.command} unless {s.unless}" for s in undo.steps] == steps
     assert [str(c) for c in undo.proof] == proof
 
@@ -138,8 +66,8 @@ def test_state_and_undo_survive_json(name: str, given: dict[str, Any], node: Tar
     state = prepare(name, given, node)
     decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
     assert decoded == state
-    undo = action.undo(state)
-    assert action.undo(decoded) == undo
+    undo = action.program(state).undo
+    assert action.program(decoded).undo == undo
     assert msgspec.json.decode(msgspec.json.encode(undo), type=Undo) == undo
 
 
@@ -155,7 +83,7 @@ def test_every_action_is_described(name: str) -> None:
 @pytest.mark.parametrize(("name", "given", "node"), [row[:3] for row in SENT])
 def test_every_undo_step_is_harmless_twice(name: str, given: dict[str, Any], node: Target) -> None:
     """Each step has a check that makes it unnecessary, so that a second undo sends nothing."""
-    assert all(step.unless is not None for step in ACTIONS[name].undo(prepare(name, given, node)).steps)
+    assert all(step.unless is not None for step in ACTIONS[name].program(prepare(name, given, node)).undo.steps)
 
 
 @pytest.mark.parametrize("name", sorted(ACTIONS))
@@ -166,5 +94,5 @@ def test_the_state_of_every_example_is_a_frozen_record_that_survives_json(name: 
     assert action.state.__struct_config__.frozen
     decoded = action.decode_state(msgspec.json.decode(msgspec.json.encode(action.encode_state(state))))
     assert decoded == state
-    assert action.undo(decoded) == action.undo(state)
-    assert action.inject(decoded) == action.inject(state)
+    assert action.program(decoded).undo == action.program(state).undo
+    assert action.program(decoded).commands == action.program(state).commands

@@ -56,14 +56,14 @@ def test_facts_depend_on_the_parameters() -> None:
     action = ACTIONS["command"]
     with_proof = action.params.model_validate({"inject": INJECT, "proof": PROOF})
     without = action.params.model_validate({"inject": INJECT})
-    assert action.facts_for(with_proof) == action.proof_facts_for(with_proof) == (FACT,)
-    assert action.facts_for(without) == action.proof_facts_for(without) == ()
+    assert action.needs_with(with_proof).facts == action.needs_with(with_proof).proof_facts == (FACT,)
+    assert action.needs_with(without).facts == action.needs_with(without).proof_facts == ()
 
 
 def test_words_are_arguments_and_never_a_shell_line() -> None:
     action = ACTIONS["command"]
     params = action.params.model_validate({"inject": ["touch", "a b; rm -rf /"], "timeout": "5s"})
-    (command,) = action.inject(action.prepare(target(), params))
+    (command,) = action.program(action.prepare(target(), params)).commands
     assert command == HostCommand(("touch", "a b; rm -rf /"), timeout=5.0)
 
 

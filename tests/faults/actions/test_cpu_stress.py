@@ -43,7 +43,7 @@ def target(**facts: Any) -> Target:
     ],
 )
 def test_a_unit_runs_a_loop_for_each_worker(given: dict[str, Any], workers: str, limits: list[str]) -> None:
-    (command,) = ACTIONS["cpu-stress"].inject(prepare("cpu-stress", given, target()))
+    (command,) = ACTIONS["cpu-stress"].program(prepare("cpu-stress", given, target())).commands
     assert isinstance(command, HostCommand)
     assert command.argv[-5:] == ("sh", "-c", _SCRIPT, "nodefall", workers)
     assert {f"--property={limit}" for limit in limits} < set(command.argv)

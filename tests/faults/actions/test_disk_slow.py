@@ -60,7 +60,7 @@ def test_the_unit_is_limited_and_its_files_are_removed(
     node, fact = target(reference(unit, path)), reference(unit, path)
     done = describe("disk-slow", given, node)
     assert done.inject == [f"systemctl set-property --runtime {unit} {limits}"]
-    (precondition,) = ACTIONS["disk-slow"].preconditions(prepare("disk-slow", given, node))
+    (precondition,) = ACTIONS["disk-slow"].program(prepare("disk-slow", given, node)).preconditions
     assert (precondition.fact, precondition.value) == (fact, LIMITS)
     (undo,) = done.undo
     command, _, unless = undo.partition(" unless ")
@@ -95,7 +95,7 @@ def test_files_of_units_and_of_transient_units() -> None:
 )
 def test_the_reads_of_the_proof_take_two_seconds_at_the_limit(given: dict[str, Any], count: int) -> None:
     action = ACTIONS["disk-slow"]
-    references = action.proof_facts_for(action.params.model_validate(given))
+    references = action.needs_with(action.params.model_validate(given)).proof_facts
     reads = FactRef("disk-reads", {"unit": "kubepods.slice", "path": "/var/lib/kubelet", "count": str(count)})
     assert references == (reference(), str(reads))
 

@@ -141,7 +141,7 @@ CIDR = {"from": "cidr", "cidrs": ["10.7.0.0/16", "10.7.1.1/32", "fd07::/64"]}
 
 def test_networks() -> None:
     routes = "peer-routes?networks=10.7.0.0%2F16%2C10.7.1.1%2F32%2Cfd07%3A%3A%2F64"
-    assert routes in ACTIONS["packet-loss"].facts_for(ACTIONS["packet-loss"].params.model_validate(LOSS | CIDR))
+    assert routes in ACTIONS["packet-loss"].needs_with(ACTIONS["packet-loss"].params.model_validate(LOSS | CIDR)).facts
     target = replace(READY, facts=FACTS | {routes: {"10.7.0.1": "eth0"}})
     filters = [line for line in lines("packet-loss", LOSS | CIDR, target) if "pref 1 " not in line and "filter" in line]
     assert [line.split("dst_ip ")[1].split()[0] for line in filters] == ["10.7.0.0/16", "fd07::/64"]

@@ -56,8 +56,8 @@ def test_one_request_marks_and_one_removes_the_mark(
 ) -> None:
     action, mark = ACTIONS[name], NodeMark("r-1", "do", **values)
     state = check_action(action, on, action.params.model_validate(given))
-    assert annotations_of(action.inject(state)[0]) == mark.to_annotations()
-    undo = action.undo(state)
+    assert annotations_of(action.program(state).commands[0]) == mark.to_annotations()
+    undo = action.program(state).undo
     assert mark.removed_check("n1") in undo.proof
     assert mark.removed_check("n1") in [step.unless for step in undo.steps]
     # The mark never goes before what it is for: every step is the same request, or comes after what that restores.
@@ -77,23 +77,23 @@ def test_states_of_former_versions_are_undone_without_a_mark(
     former = action.decode_state(encoded)
     assert former == prepare(name, given, replace(on, run=""))
     marked, unmarked = (
-        action.undo(action.decode_state({**encoded, "origin": {"run": "r-1", "step": "do"}})),
-        action.undo(former),
+        action.program(action.decode_state({**encoded, "origin": {"run": "r-1", "step": "do"}})).undo,
+        action.program(former).undo,
     )
     assert unmarked.proof == marked.proof[: len(unmarked.proof)]
     assert all(not annotations_of(step.command) for step in unmarked.steps)
-    assert not annotations_of(action.inject(former)[0])
+    assert not annotations_of(action.program(former).commands[0])
 
 
 def test_a_step_that_changes_nothing_leaves_no_mark() -> None:
     action, state = ACTIONS["untaint"], prepare("untaint", {"key": "absent"}, target({"taints": [K]}))
-    assert action.undo(state) == Undo()
-    assert not annotations_of(action.inject(state)[0])
+    assert action.program(state).undo == Undo()
+    assert not annotations_of(action.program(state).commands[0])
 
 
 def test_several_taints_are_restored_by_one_request() -> None:
     both = target({"taints": [K, {"key": "k", "effect": "NoSchedule"}]})
-    undo = ACTIONS["untaint"].undo(prepare("untaint", {"key": "k"}, both))
+    undo = ACTIONS["untaint"].program(prepare("untaint", {"key": "k"}, both)).undo
     (command,) = {str(step.command): step.command for step in undo.steps}.values()
     assert isinstance(command, TaintsCommand)
     assert command.add == (K, {"key": "k", "effect": "NoSchedule"})
@@ -102,7 +102,7 @@ def test_several_taints_are_restored_by_one_request() -> None:
 
 def test_a_created_node_is_marked() -> None:
     on = Target("", objects={}, run="r-1", tag="r-1-do")
-    (command,) = ACTIONS["create-node"].inject(prepare("create-node", {"node": "n9"}, on))
+    (command,) = ACTIONS["create-node"].program(prepare("create-node", {"node": "n9"}, on)).commands
     assert NodeMark("r-1", "do", created=True).to_annotations().items() <= annotations_of(command).items()
 
 

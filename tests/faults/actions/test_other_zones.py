@@ -200,8 +200,8 @@ def test_pings_go_by_zone(action: str) -> None:
     found = ACTIONS[action]
     params = found.params.model_validate(ZONES | WITH.get(action, {"percent": 30}))
     pings = "ping-bursts" if action == "bandwidth" else "round-trips"
-    assert f"{pings}?by=zone" in found.proof_facts_for(params)
-    assert {"peer-routes?by=zone", "black-hole-routes"} <= set(found.facts_for(params))
+    assert f"{pings}?by=zone" in found.needs_with(params).proof_facts
+    assert {"peer-routes?by=zone", "black-hole-routes"} <= set(found.needs_with(params).facts)
 
 
 _NUMBERED = st.integers(0, 6)

@@ -117,13 +117,13 @@ def test_a_state_of_0_1_0_is_undone() -> None:
     action = ACTIONS["partition"]
     former = {"rules": "table inet nodefall {}", "reachable": {"ipv4": True}, "tag": "run-cut", "seconds": 60.0}
     state = action.decode_state(former)
-    assert [check.fact for check in action.preconditions(state)] == ["nft-rules"]
-    assert [str(check) for check in action.undo(state).proof] == [
+    assert [check.fact for check in action.program(state).preconditions] == ["nft-rules"]
+    assert [str(check) for check in action.program(state).undo.proof] == [
         "nft-rules is False",
         "api-reachable is {'ipv4': True}",
         "node-ready is True",
     ]
-    timer = action.failsafe_timer(state)
+    timer = action.program(state).failsafe
     assert timer is not None
     assert timer.seconds == 60.0
     assert action.decode_state(former | {"reachable": None}).reachable is None

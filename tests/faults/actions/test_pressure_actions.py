@@ -44,7 +44,7 @@ def target(max_duration: float = 900.0, power: str = "", **facts: Any) -> Target
 
 def words(name: str, given: dict[str, Any], node: Target) -> list[str]:
     """Of the fault's command, without the script."""
-    (*_, command) = ACTIONS[name].inject(prepare(name, given, node))
+    (*_, command) = ACTIONS[name].program(prepare(name, given, node)).commands
     assert isinstance(command, HostCommand)
     return [word for word in command.argv if "\n" not in word]
 
@@ -159,7 +159,7 @@ def test_refusals(name: str, given: dict[str, Any], node: Target, why: str) -> N
 @pytest.mark.parametrize("kind", ["disk", "memory", "pid"])
 def test_pid_1_has_nothing_to_expand(kind: str) -> None:
     """PID 1 expands these in what it starts."""
-    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(prepare(f"{kind}-pressure", {}, target()))
+    (*_, command) = ACTIONS[f"{kind}-pressure"].program(prepare(f"{kind}-pressure", {}, target())).commands
     assert isinstance(command, HostCommand)
     assert not any("${" in word or "$$" in word or word.startswith("$") for word in command.argv)
 
@@ -167,7 +167,7 @@ def test_pid_1_has_nothing_to_expand(kind: str) -> None:
 @contextmanager
 def running(kind: str, arguments: list[str]) -> Iterator[int]:
     """The script of an action with small arguments, in a separate process group; its process ID."""
-    (*_, command) = ACTIONS[f"{kind}-pressure"].inject(prepare(f"{kind}-pressure", {}, target()))
+    (*_, command) = ACTIONS[f"{kind}-pressure"].program(prepare(f"{kind}-pressure", {}, target())).commands
     assert isinstance(command, HostCommand)
     (script,) = (word for word in command.argv if "\n" in word)
     process = subprocess.Popen(["sh", "-c", script, "nodefall", *arguments], start_new_session=True)

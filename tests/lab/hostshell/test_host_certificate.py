@@ -25,7 +25,7 @@ def commands(host: Host) -> tuple[str, str]:
     state = CertificateState(
         "kubelet.service", "t", 60.0, True, "w1", found["target"], found["mode"], found["owner"], found["sha256"]
     )
-    (inject,), (undo,) = ACTION.inject(state), ACTION.undo(state).steps
+    (inject,), (undo,) = ACTION.program(state).commands, ACTION.program(state).undo.steps
     assert isinstance(inject, HostCommand)
     assert isinstance(undo.command, HostCommand)
     return str(inject), str(undo.command)

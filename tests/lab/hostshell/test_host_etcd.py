@@ -22,7 +22,7 @@ def prepared(lab: EtcdLab, node: str = "cp-1") -> LeaderState:
 
 def kill(lab: EtcdLab, node: str = "cp-1") -> float:
     """Kill the leader; the seconds that takes."""
-    (command,) = ACTION.inject(prepared(lab, node))
+    (command,) = ACTION.program(prepared(lab, node)).commands
     assert isinstance(command, HostCommand)
     begin = lab.sim.now
     assert lab.run(node, str(command))[0] == 0
@@ -72,7 +72,7 @@ def running_id(lab: EtcdLab) -> str:
 def test_the_loop_ends_with_the_mount() -> None:
     """An undo while the step is at work: what it has restored is not killed any more."""
     lab = EtcdLab()
-    (command,) = ACTION.inject(prepared(lab))
+    (command,) = ACTION.program(prepared(lab)).commands
     lab.sim.after(3.0, lab.cluster.machines["cp-1"].hidden_files.clear)
     begin = lab.sim.now
     assert lab.run("cp-1", str(command))[0] == 0

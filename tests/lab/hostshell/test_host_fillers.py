@@ -6,14 +6,15 @@ import pytest
 
 from chaos.core.command import HostCommand
 from chaos.core.fact import HostFact
-from chaos.faults.actions import cpu_stress, disk_pressure, memory_pressure, pid_pressure
+from chaos.faults.actions import cpu_stress
+from chaos.faults.actions.pressure import DISK_SCRIPT, MEMORY_SCRIPT, PID_SCRIPT
 from chaos.faults.readings.disks import disk
 from chaos.faults.readings.kubelet import kubelet_flags
 from chaos.faults.readings.machine import cpu_time, memory, pids, swap
 from chaos.faults.readings.units import memory_filler
 from tests.kit.lab_host import Host
 
-SCRIPTS = {"memory": memory_pressure._SCRIPT, "disk": disk_pressure._SCRIPT, "pid": pid_pressure._SCRIPT}
+SCRIPTS = {"memory": MEMORY_SCRIPT, "disk": DISK_SCRIPT, "pid": PID_SCRIPT}
 
 
 def start(host: Host, kind: str, seconds: str = "30") -> tuple[int, str, str]:

@@ -12,9 +12,11 @@ from msgspec import Struct
 from pydantic import AfterValidator, Field
 
 from chaos.core.action import (
+    NODE_READY,
     Action,
     FactCheck,
-    FailsafeTimer,
+    Needs,
+    Program,
     Proof,
     ProofResult,
     StepRun,
@@ -22,10 +24,9 @@ from chaos.core.action import (
     Undo,
     UndoKind,
     UndoStep,
-    failsafe_unit,
+    failsafe_timer,
 )
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.command import HostCommand
 from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until
@@ -84,47 +85,46 @@ def write_argv(key: str, value: str) -> tuple[str, ...]:
     return ("sysctl", "-w", f"{key}={value}")
 
 
-class Sysctl(Action[Params, State]):
-    """``sysctl -w``; a failsafe timer restores the former value if nodefall cannot."""
-
-    name = "sysctl"
-    summary = "set a kernel parameter"
-    example = '{name: swap, action: sysctl, target: victim, with: {key: vm.swappiness, value: "10"}}'
-    params = Params
-    state = State
-    undo_kind = UndoKind.RESTORES
-    keeps_pods_running = True
-    may_disconnect = True  # as net.ipv6.conf.all.disable_ipv6 does
-    proofs = (Proof("parameter-set", check_set),)
-
-    def facts_for(self, params: Params) -> tuple[str, ...]:
-        return (parameter_fact(params.key),)
-
-    def proof_facts_for(self, params: Params) -> tuple[str, ...]:
-        return (parameter_fact(params.key),)
-
-    def prepare(self, target: Target, params: Params) -> State:
-        former = target.require_fact(parameter_fact(params.key), "only a kernel parameter that exists can be set")
-        value = normalize(params.value)
-        if former == value:
-            raise Unsupported(f"{target.node}: {params.key} is {value} already", hint="choose another value")
-        return State(params.key, value, former, target.tag, target.max_duration)
-
-    def inject(self, state: State) -> tuple[Command, ...]:
-        return (HostCommand(write_argv(state.key, state.value)),)
-
-    def preconditions(self, state: State) -> tuple[FactCheck, ...]:
-        """Undo restores ``former``: a saved plan must not inject where that is no longer the value."""
-        return (FactCheck(parameter_fact(state.key), state.former),)
-
-    def failsafe_timer(self, state: State) -> FailsafeTimer:
-        return FailsafeTimer(failsafe_unit(state.tag), state.seconds, write_argv(state.key, state.former))
-
-    def undo(self, state: State) -> Undo:
-        restored = FactCheck(parameter_fact(state.key), state.former)
-        step = UndoStep(HostCommand(write_argv(state.key, state.former)), unless=restored)
-        # A parameter of the network may have cost the node its connection to the API server.
-        return Undo((step,), (restored, FactCheck(PseudoFact.NODE_READY, True)), disarm=failsafe_unit(state.tag))
+def needs(params: Params) -> Needs:
+    fact = (parameter_fact(params.key),)
+    return Needs(facts=fact, proof_facts=fact)
 
 
-ACTION = Sysctl()
+def prepare(target: Target, params: Params) -> State:
+    former = target.require_fact(parameter_fact(params.key), "only a kernel parameter that exists can be set")
+    value = normalize(params.value)
+    if former == value:
+        raise Unsupported(f"{target.node}: {params.key} is {value} already", hint="choose another value")
+    return State(params.key, value, former, target.tag, target.max_duration)
+
+
+def program(state: State) -> Program:
+    """Undo restores ``former``: a saved plan must not inject where that is no longer the value.
+
+    A parameter of the network may have cost the node its connection to the API server.
+    """
+    former = FactCheck(parameter_fact(state.key), state.former)
+    restore = write_argv(state.key, state.former)
+    return Program(
+        commands=(HostCommand(write_argv(state.key, state.value)),),
+        undo=Undo((UndoStep(HostCommand(restore), unless=former),), proof=(former, NODE_READY)),
+        preconditions=(former,),
+        failsafe=failsafe_timer(state, *restore),
+    )
+
+
+ACTION = Action(
+    name="sysctl",
+    summary="set a kernel parameter",
+    description="``sysctl -w``; a failsafe timer restores the former value if nodefall cannot.",
+    example='{name: swap, action: sysctl, target: victim, with: {key: vm.swappiness, value: "10"}}',
+    params=Params,
+    state=State,
+    undo_kind=UndoKind.RESTORES,
+    keeps_pods_running=True,
+    may_disconnect=True,  # as net.ipv6.conf.all.disable_ipv6 does
+    proofs=(Proof("parameter-set", check_set),),
+    needs=needs,
+    prepare=prepare,
+    program=program,
+)

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from chaos.core.action import Target
+from chaos.core.action import Needs, Target
 from chaos.core.errors import Unsupported
 from chaos.plugin.contract import check_action
 from tests.plugin.outside.nodefall_sysctl import ACTION, Params
@@ -14,25 +14,25 @@ PARAMS = Params(key="vm.swappiness", value="10")
 
 
 def test_commands_and_undo() -> None:
-    state = ACTION.prepare(TARGET, PARAMS)
-    assert [str(command) for command in ACTION.inject(state)] == ["sysctl -w vm.swappiness=10"]
-    assert [str(check) for check in ACTION.preconditions(state)] == [f"{FACT} is 60"]
-    undo = ACTION.undo(state)
-    assert [(str(step.command), str(step.unless)) for step in undo.steps] == [
+    program = ACTION.program(ACTION.prepare(TARGET, PARAMS))
+    assert [str(command) for command in program.commands] == ["sysctl -w vm.swappiness=10"]
+    assert [str(check) for check in program.preconditions] == [f"{FACT} is 60"]
+    assert [(str(step.command), str(step.unless)) for step in program.undo.steps] == [
         ("sysctl -w vm.swappiness=60", f"{FACT} is 60")
     ]
-    assert [str(check) for check in undo.proof] == [f"{FACT} is 60", "node-ready is True"]
+    assert [str(check) for check in program.undo.proof] == [f"{FACT} is 60", "node-ready is True"]
 
 
 def test_the_timer_restores_it_and_undo_disarms_the_timer() -> None:
-    state = ACTION.prepare(TARGET, PARAMS)
-    timer = ACTION.failsafe_timer(state)
+    program = ACTION.program(ACTION.prepare(TARGET, PARAMS))
+    timer = program.failsafe
+    assert timer is not None
     assert (timer.seconds, timer.argv) == (300.0, ("sysctl", "-w", "vm.swappiness=60"))
-    assert timer.unit == ACTION.undo(state).disarm == "nodefall-run-1-swap"
+    assert timer.unit == program.undo.disarm == "nodefall-run-1-swap"
 
 
 def test_the_parameter_is_read_before_and_after() -> None:
-    assert ACTION.facts_for(PARAMS) == ACTION.proof_facts_for(PARAMS) == (FACT,)
+    assert ACTION.needs_with(PARAMS) == Needs((FACT,), (FACT,))
 
 
 def test_several_numbers_are_written_as_they_are_read() -> None:

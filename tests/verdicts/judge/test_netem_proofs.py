@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.core.action import ProofStatus
-from chaos.faults.actions._netem_params import measuring_fact
+from chaos.faults.actions._peer_params import measuring_fact
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from tests.kit.story import Story, experiment, plugin_registry

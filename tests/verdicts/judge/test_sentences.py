@@ -111,7 +111,9 @@ def expectations(draw: st.DrawFn) -> Expectation:
             fields["with"] = parameters
     except ValidationError:
         pass  # text that this parameter does not allow
-    return Expectation.model_validate(fields)
+    expectation = Expectation.model_validate(fields)
+    REGISTRY.bind_expectation(expectation)
+    return expectation
 
 
 VERDICTS = st.builds(
@@ -133,7 +135,7 @@ TARGETS = st.fixed_dictionaries({name: st.lists(NAME, max_size=4) for name in ("
 def test_every_sentence_is_short(
     expectation: Expectation, verdict: Verdict, targets: dict[str, list[str]], part: Part
 ) -> None:
-    text = sentence(expectation, verdict, REGISTRY, targets, part)
+    text = sentence(expectation, verdict, targets, part)
     assert 2 <= len(text.split()) <= MAX_WORDS
     assert not text.endswith(".")
     assert text == " ".join(text.split())
@@ -195,8 +197,8 @@ def test_an_assertion_without_words(
 ) -> None:
     expectation = Expectation.model_validate({"assert": "swap-off", "with": {"node": "victim"}} | fields)
     verdict = Verdict("x", "swap-off", status, "", at=3.0, start=0.0, subjects=("n1",))
-    registry = PluginRegistry({}, {"swap-off": assertion})
-    assert sentence(expectation, verdict, registry, {"victim": ("n1",)}) == expected
+    PluginRegistry({}, {"swap-off": assertion}).bind_expectation(expectation)
+    assert sentence(expectation, verdict, {"victim": ("n1",)}) == expected
     assert bool(caplog.records) is isinstance(assertion, Broken)
 
 

@@ -1,1 +1,1 @@
-"""Windows forms of actions: one file per action, named like the action."""
+"""Windows forms of actions, by family; a form has the name of its action."""

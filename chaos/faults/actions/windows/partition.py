@@ -11,15 +11,26 @@ from typing import Literal
 
 from msgspec import Struct
 
-from chaos.core.action import Action, FactCheck, FailsafeTimer, Proof, Target, Undo, UndoKind, UndoStep, failsafe_unit
-from chaos.core.api_fact import PseudoFact
-from chaos.core.command import Command, HostCommand
+from chaos.core.action import (
+    NODE_READY,
+    FactCheck,
+    Needs,
+    Program,
+    Proof,
+    Target,
+    Undo,
+    UndoStep,
+    failsafe_timer,
+    failsafe_unit,
+    windows_form,
+)
+from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.state_types import Tag
 from chaos.core.windows import powershell, system_program
+from chaos.faults.actions import partition
 from chaos.faults.actions._packetfilter import parse_network
 from chaos.faults.actions._params import timer_seconds
-from chaos.faults.actions._partition_params import Params
 from chaos.faults.actions._partition_proof import check_partitioned
 from chaos.faults.actions._peers import (
     NODES,
@@ -30,6 +41,7 @@ from chaos.faults.actions._peers import (
     own_node,
     pod_networks,
 )
+from chaos.faults.actions.partition import Params
 from chaos.faults.actions.windows._ranges import (
     EVERYTHING,
     NEVER_BLOCKED,
@@ -41,6 +53,7 @@ from chaos.faults.actions.windows._ranges import (
 
 _LIST_LIMIT = 7000  # characters of one list: cmd.exe, which SSH starts, takes lines of 8,191
 _NETBIOS_LENGTH = 15  # characters of a computer's name in front of its accounts
+_FIREWALL = (system_program("netsh"), "advfirewall", "firewall")
 _NO_SUCH_RULE = 1  # exit code of netsh.exe for this and for other errors: the proof decides
 
 
@@ -57,74 +70,6 @@ class PartitionState(Struct, frozen=True):
     seconds: float
     firewall: dict[str, str]
     clients: tuple[str, ...] | None = None
-
-
-class Partition(Action[Params, PartitionState]):
-    """Adds block rules named ``nodefall-TAG``, and changes no other rule, profile or policy.
-
-    A block rule beats every allow rule, so the addresses that are connected to the host are left out of its ranges.
-    """
-
-    name = "partition"
-    summary = "block the node's own traffic with the control plane, or with everything but nodefall, on both families"
-    example = "{name: cut, action: partition, target: victim, with: {from: control-plane, duration: 100s}}"
-    params = Params
-    state = PartitionState
-    systems = frozenset({"windows"})
-    undo_kind = UndoKind.RESTORES
-    may_disconnect = True
-    proofs = (Proof("cut-is-felt", check_partitioned),)
-    proof_facts = ("api-reachable", "firewall-rules")
-    facts = (
-        *("firewall-state", "firewall-rules", "connection-peers", "login-domain"),
-        *("server-addresses", "api-peers", "api-reachable"),
-    )
-
-    def api_reads(self, node: str, params: Params, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - all nodes
-        return (NODES,)
-
-    def prepare(self, target: Target, params: Params) -> PartitionState:
-        _check_params(target, params)
-        _check_login(target, params)
-        firewall = _require_firewall(target)
-        if target.require_fact("firewall-rules", "a partition starts without rules of others"):
-            why = f"{target.node} still has rules of an earlier partition"
-            raise Unsupported(why, hint="find the run with `nodefall undo --list` and undo it")
-        return PartitionState(
-            ranges=_ranges(target, params),
-            directions=("out",) if params.direction == "out" else ("in", "out"),
-            reachable=capture_reachability(target),
-            tag=target.tag,
-            seconds=timer_seconds(target, params.duration),
-            firewall=firewall,
-            clients=tuple(_require_clients(target)),
-        )
-
-    def preconditions(self, state: PartitionState) -> tuple[FactCheck, ...]:
-        """AKS turns the firewall off at each start of the kubelet, and then a rule has no effect.
-
-        A saved plan may be run from elsewhere, and its ranges would then cut nodefall off.
-        """
-        clients = () if state.clients is None else (FactCheck("connection-peers", list(state.clients)),)
-        return (FactCheck("firewall-rules", []), FactCheck("firewall-state", state.firewall), *clients)
-
-    def inject(self, state: PartitionState) -> tuple[Command, ...]:
-        """Outbound rules last: they cut the kubelet off, as Windows judges a connection by its first packet."""
-        return tuple(
-            _add_rule(state.tag, direction, text)
-            for direction in state.directions
-            for text in split_list(state.ranges, _LIST_LIMIT)
-        )
-
-    def failsafe_timer(self, state: PartitionState) -> FailsafeTimer:
-        """The registry shows that no rule is left: netsh.exe exits with 1 for that, and while the firewall starts."""
-        rule = failsafe_unit(state.tag)
-        return FailsafeTimer(rule, state.seconds, powershell("failsafe-delete-rules", rule=rule))
-
-    def undo(self, state: PartitionState) -> Undo:
-        gone = FactCheck("firewall-rules", [])
-        proof = (gone, FactCheck("api-reachable", state.reachable), FactCheck(PseudoFact.NODE_READY, True))
-        return Undo((UndoStep(_delete_rules(state.tag), unless=gone),), proof, disarm=failsafe_unit(state.tag))
 
 
 def _check_params(target: Target, params: Params) -> None:
@@ -219,10 +164,65 @@ def _add_rule(tag: str, direction: str, ranges: str) -> HostCommand:
     return HostCommand((*_FIREWALL, "add", "rule", *rule, "enable=yes", f"remoteip={ranges}"))
 
 
-def _delete_rules(tag: str) -> HostCommand:
-    """Every rule of that name, in every profile."""
-    return HostCommand((*_FIREWALL, "delete", "rule", f"name={failsafe_unit(tag)}"), accept=(0, _NO_SUCH_RULE))
+def _prepare(target: Target, params: Params) -> PartitionState:
+    _check_params(target, params)
+    _check_login(target, params)
+    firewall = _require_firewall(target)
+    if target.require_fact("firewall-rules", "a partition starts without rules of others"):
+        why = f"{target.node} still has rules of an earlier partition"
+        raise Unsupported(why, hint="find the run with `nodefall undo --list` and undo it")
+    return PartitionState(
+        ranges=_ranges(target, params),
+        directions=("out",) if params.direction == "out" else ("in", "out"),
+        reachable=capture_reachability(target),
+        tag=target.tag,
+        seconds=timer_seconds(target, params.duration),
+        firewall=firewall,
+        clients=tuple(_require_clients(target)),
+    )
 
 
-_FIREWALL = (system_program("netsh"), "advfirewall", "firewall")
-ACTION = Partition()
+def _program(state: PartitionState) -> Program:
+    """Outbound rules last: they cut the kubelet off, as Windows judges a connection by its first packet.
+
+    AKS turns the firewall off at each start of the kubelet, and then a rule has no effect. A saved plan may be run from
+    elsewhere, and its ranges would then cut nodefall off. The registry shows that no rule is left: netsh.exe exits with
+    1 for that, and while the firewall starts.
+    """
+    gone, rule = FactCheck("firewall-rules", []), failsafe_unit(state.tag)
+    clients = () if state.clients is None else (FactCheck("connection-peers", list(state.clients)),)
+    # Every rule of that name, in every profile.
+    delete = HostCommand((*_FIREWALL, "delete", "rule", f"name={rule}"), accept=(0, _NO_SUCH_RULE))
+    return Program(
+        tuple(
+            _add_rule(state.tag, direction, text)
+            for direction in state.directions
+            for text in split_list(state.ranges, _LIST_LIMIT)
+        ),
+        Undo((UndoStep(delete, unless=gone),), (gone, FactCheck("api-reachable", state.reachable), NODE_READY)),
+        preconditions=(gone, FactCheck("firewall-state", state.firewall), *clients),
+        failsafe=failsafe_timer(state, *powershell("failsafe-delete-rules", rule=rule)),
+    )
+
+
+ACTION = windows_form(
+    partition.ACTION,
+    summary="block the node's own traffic with the control plane, or with everything but nodefall, on both families",
+    description="""
+    Adds block rules named ``nodefall-TAG``, and changes no other rule, profile or policy.
+
+    A block rule beats every allow rule, so the addresses that are connected to the host are left out of its ranges.
+    """,
+    state=PartitionState,
+    proofs=(Proof("cut-is-felt", check_partitioned),),
+    needs=Needs(
+        (
+            *("firewall-state", "firewall-rules", "connection-peers", "login-domain"),
+            *("server-addresses", "api-peers", "api-reachable"),
+        ),
+        ("api-reachable", "firewall-rules"),
+        objects=(NODES,),
+    ),
+    prepare=_prepare,
+    program=_program,
+)

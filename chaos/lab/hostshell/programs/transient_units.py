@@ -64,11 +64,14 @@ def loadavg(host: HostSystem) -> str:
     return f"0.10 0.10 0.10 1/{threads} 4242\n"
 
 
+_SWAP = "/dev/vda2"
+
+
 def swaps(host: HostSystem) -> str:
     """proc_swaps(5)."""
     head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     swap = host.machine.swap // _KIB
-    return f"{head}/dev/vda2{' ' * 31}partition\t{swap}\t\t0\t\t-2\n" if swap else head
+    return f"{head}{_SWAP}{' ' * 31}partition\t{swap}\t\t0\t\t-2\n" if swap else head
 
 
 FILES = {
@@ -93,4 +96,25 @@ async def df(process: Process, argv: list[str]) -> int:
     return 0
 
 
-PROGRAMS: dict[str, Program] = {"df": df}
+async def swapoff(process: Process, argv: list[str]) -> int:
+    """``swapoff PATH``."""
+    host = process.host
+    if argv[1:] != [_SWAP] or not host.machine.swap:
+        return process.fail(f"swapoff: {' '.join(argv[1:])}: swapoff failed: Invalid argument", 4)
+    host.machine.swap = 0
+    return 0
+
+
+async def swapon(process: Process, argv: list[str]) -> int:
+    """``swapon --priority -1 PATH``, of what is in /etc/fstab."""
+    host = process.host
+    size = int(parse_quantity(host.machine.spec.swap or "0"))
+    if argv[1:] != ["--priority", "-1", _SWAP] or not size:
+        return process.fail(f"swapon: cannot open {argv[-1]}: No such file or directory", 255)
+    if host.machine.swap:
+        return process.fail(f"swapon: {_SWAP}: swapon failed: Device or resource busy", 255)
+    host.machine.swap = size
+    return 0
+
+
+PROGRAMS: dict[str, Program] = {"df": df, "swapoff": swapoff, "swapon": swapon}

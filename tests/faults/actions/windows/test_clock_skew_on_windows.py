@@ -72,7 +72,7 @@ def test_facts_that_must_be_known(missing: str) -> None:
 
 def test_the_failsafe_task_waits_by_itself_and_no_time_starts_it() -> None:
     action = WINDOWS_ACTIONS["clock-skew"]
-    timer = action.failsafe_timer(prepare("clock-skew", {}, WINDOWS))
+    timer = action.program(prepare("clock-skew", {}, WINDOWS)).failsafe
     assert timer is not None
     assert timer.by_uptime
     assert decode_script(task_argv(timer, 300.0)).startswith('failsafe-run {"wait":300,')
@@ -87,9 +87,9 @@ def test_the_failsafe_task_waits_by_itself_and_no_time_starts_it() -> None:
 def test_every_command_line_fits_cmd() -> None:
     action = WINDOWS_ACTIONS["clock-skew"]
     state = prepare("clock-skew", {}, WINDOWS)
-    timer = action.failsafe_timer(state)
+    timer = action.program(state).failsafe
     assert timer is not None
-    for command in action.inject(state):
+    for command in action.program(state).commands:
         assert line_length(command) < 8191, command_text(command)
     assert len(" ".join(task_argv(timer, 3600.0))) < 32767  # of Windows: no cmd.exe starts it
 

@@ -11,6 +11,7 @@ from chaos.engine.registry import load_facts, load_windows_facts
 from chaos.faults.readings.logind import NOT_PREPARING
 from tests.kit.actionkit import WINDOWS_ACTIONS
 from tests.kit.fakes import FakeKube
+from tools.action_pages import example_target
 
 FROM_ELSEWHERE = {*map(str, PseudoFact), "configz"}
 
@@ -18,8 +19,9 @@ FROM_ELSEWHERE = {*map(str, PseudoFact), "configz"}
 @pytest.mark.parametrize("name", WINDOWS_ACTIONS)
 def test_a_form_reads_only_facts_of_windows(name: str) -> None:
     """One that Windows lacks would never be read: the step could not be prepared, or not be proven."""
-    action, api = WINDOWS_ACTIONS[name], ApiFacts(FakeKube({}))
-    for fact in (*action.facts, *action.proof_facts):
+    api = ApiFacts(FakeKube({}))
+    needs = WINDOWS_ACTIONS[name].needs_with(example_target(WINDOWS_ACTIONS[name])[1])
+    for fact in (*needs.facts, *needs.proof_facts):
         reference = FactRef.parse(fact)
         assert reference.name in load_windows_facts() or reference.name in FROM_ELSEWHERE or api.supports(fact), fact
 

@@ -66,7 +66,7 @@ def test_commands(name: str, facts: dict[str, Any], inject: list[str], failsafe:
 def failsafe_line() -> str:
     """Of kubelet-stop."""
     action = WINDOWS_ACTIONS["kubelet-stop"]
-    timer = action.failsafe_timer(prepare("kubelet-stop", {}, target(FACTS)))
+    timer = action.program(prepare("kubelet-stop", {}, target(FACTS))).failsafe
     assert timer is not None
     return " ".join(map(quote_argument, timer.argv))
 
@@ -109,7 +109,7 @@ def test_a_kubelet_that_is_no_service_is_refused(name: str) -> None:
 
 def command(name: str) -> HostCommand:
     action = WINDOWS_ACTIONS[name]
-    found = action.inject(prepare(name, {}, target(FACTS)))[-1]
+    found = action.program(prepare(name, {}, target(FACTS))).commands[-1]
     assert isinstance(found, HostCommand)
     return found
 

@@ -36,7 +36,7 @@ def test_the_clock_is_set_and_set_right_again(direction: str, boots: bool) -> No
     host, action = ClockHost(), action_for("clock-skew", TARGET)
     skew = 60 if direction == "ahead" else -60
     state = prepare("clock-skew", {"direction": direction}, TARGET)
-    for command in action.inject(state):
+    for command in action.program(state).commands:
         assert host.send(command)[0] == 0
     host.wait(300.0)
     assert host.read("clock-skew") == skew, "nothing has corrected the clock"
@@ -45,7 +45,7 @@ def test_the_clock_is_set_and_set_right_again(direction: str, boots: bool) -> No
         host.run("shutdown.exe /r /f /t 0")
         host.wait(120.0)
         assert host.read("clock-skew") == skew, "undone only when the synchronisation has answered"
-    for step in action.undo(state).steps:
+    for step in action.program(state).undo.steps:
         code, _, stderr = host.send(step.command)
         assert (code, stderr) == (0, "")
     host.wait(5.0)

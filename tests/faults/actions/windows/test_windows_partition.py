@@ -146,7 +146,7 @@ def test_no_command_line_is_longer_than_cmd_takes(count: int) -> None:
     }
     target = replace(WINDOWS, objects={"/api/v1/nodes": planes})
     action = WINDOWS_ACTIONS["partition"]
-    commands = action.inject(prepare("partition", {}, target))
+    commands = action.program(prepare("partition", {}, target)).commands
     assert all(0 < line_length(command) < 8191 for command in commands)
     listed = " ".join(map(str, commands))
     assert all(f"10.1.{n // 128}.{n % 128 * 2}" in listed for n in range(count))
@@ -164,7 +164,7 @@ def test_a_state_names_no_other_rule(key: str) -> None:
 
 def test_the_failsafe_task_is_done_once_no_rule_is_left() -> None:
     host = WindowsHost()
-    timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
+    timer = WINDOWS_ACTIONS["partition"].program(prepare("partition", {}, WINDOWS)).failsafe
     assert timer is not None
     line = " ".join(map(quote_argument, timer.argv))
     for name in ("nodefall-run-cut", "nodefall-run-cut", "nodefall-run-cut-2"):
@@ -179,7 +179,7 @@ def test_the_failsafe_task_is_done_once_no_rule_is_left() -> None:
 def test_the_failsafe_task_tries_again_while_the_firewall_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """netsh.exe exits with 1 then, as it does where there is no rule: at a boot the task may be earlier."""
     host = WindowsHost()
-    timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
+    timer = WINDOWS_ACTIONS["partition"].program(prepare("partition", {}, WINDOWS)).failsafe
     assert timer is not None
     line = " ".join(map(quote_argument, timer.argv))
     host.machine.firewall.add(FirewallRule("nodefall-run-cut", "out", ("10.0.0.1",)))
@@ -199,7 +199,7 @@ def test_the_failsafe_task_tries_again_while_the_firewall_does_not_answer(monkey
 
 def test_the_failsafe_task_stays_if_its_rule_does(monkeypatch: pytest.MonkeyPatch) -> None:
     host = WindowsHost()
-    timer = WINDOWS_ACTIONS["partition"].failsafe_timer(prepare("partition", {}, WINDOWS))
+    timer = WINDOWS_ACTIONS["partition"].program(prepare("partition", {}, WINDOWS)).failsafe
     assert timer is not None
     host.machine.firewall.add(FirewallRule("nodefall-run-cut", "out", ("10.0.0.1",)))
 

@@ -12,7 +12,7 @@ from chaos.core.command import Delivery, HostCommand, Outcome, PowerCapability, 
 from chaos.core.encoded_script import decode_script
 from chaos.core.errors import Unsupported
 from chaos.engine.outcomes import had_no_effect
-from chaos.faults.actions.windows._shutdown import CANCEL, shut_down
+from chaos.faults.actions.windows.shutdown import CANCEL, shut_down
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.faults.readings.windows.shutdown_requests import abort_own_words
 from tests.kit.actionkit import ActionDescription, action_for, describe, prepare
@@ -84,9 +84,8 @@ def test_a_shutdown_that_may_not_happen_is_cancelled_by_the_host() -> None:
     assert (found.inject, found.undo) == ([shutdown("/s", 60)], [ABORT])
     assert found.proof == [f"{OWN} False", *UP]
     assert found.disarm == "nodefall-run-do"
-    timer = action_for("schedule-shutdown", target()).failsafe_timer(
-        prepare("schedule-shutdown", {"in": "60s"}, target(""))
-    )
+    state = prepare("schedule-shutdown", {"in": "60s"}, target(""))
+    timer = action_for("schedule-shutdown", target()).program(state).failsafe
     assert timer is not None
     assert (timer.unit, timer.seconds, timer.argv) == ("nodefall-run-do", 55.0, abort_own_words("run-do"))
     assert decode_script(timer.argv).endswith('"comment":"nodefall run-do"}')

@@ -1,0 +1,207 @@
+"""Packets of a node delayed, dropped, changed, duplicated, or limited in their rate, on the way to or from peers."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from chaos.core.action import Proof, Target
+from chaos.core.document import DurationText
+from chaos.core.duration import parse_duration
+from chaos.core.errors import Unsupported
+from chaos.faults.actions._bandwidth_proof import BURST, LARGEST_BURST, check_bandwidth, parse_rate
+from chaos.faults.actions._netem import NETEM, PacketEffect, packet_action
+from chaos.faults.actions._netem_proof import check_corruption, check_duplicates, check_latency, check_loss
+from chaos.faults.actions._peer_params import NetemParams
+
+_MAX_SECONDS = 10.0  # a connection is given up after some more; that is a partition
+_SLOWEST, _FASTEST = 64_000, 100_000_000  # bits a second: what pings can measure
+_HEADERS = 100  # bytes before a packet of IP, at most
+_MIN_QUEUE, _QUEUE_SECONDS = 50_000, 0.4  # bytes, seconds at the rate
+
+
+class LatencyParams(NetemParams):
+    """How much later the packets leave, or arrive."""
+
+    delay: DurationText = Field(description="of each packet, as 200ms")
+    jitter: DurationText | None = Field(None, description="by how much the delay varies; packets then overtake others")
+    distribution: Literal["uniform", "normal"] | None = Field(None, description="of the jitter; default uniform")
+
+    @model_validator(mode="after")
+    def _validate_delay(self) -> Self:
+        delay, jitter = parse_duration(self.delay), parse_duration(self.jitter) if self.jitter else 0.0
+        if not 0 < delay <= _MAX_SECONDS:
+            raise ValueError(f"delay is more than 0 and at most {_MAX_SECONDS:g}s")
+        if jitter > delay:
+            raise ValueError("jitter is at most the delay")
+        if self.distribution and not jitter:
+            raise ValueError("distribution requires jitter")
+        return self
+
+
+def _delay(target: Target, params: LatencyParams, _: str) -> str:
+    distribution = params.distribution or "uniform"
+    if distribution == "normal" and "normal" not in target.require_fact("netem-support", "delays may vary"):
+        why = f"{target.node}: its tc has no table of the {distribution} distribution"
+        raise Unsupported(why, hint="use distribution: uniform")
+    words = [NETEM, "delay", _milliseconds(params.delay)]
+    if params.jitter:
+        words += [_milliseconds(params.jitter), *(["distribution", "normal"] if distribution == "normal" else ())]
+    return " ".join(words)
+
+
+def _milliseconds(text: str) -> str:
+    return f"{parse_duration(text) * 1000:g}ms"
+
+
+LATENCY = packet_action(
+    PacketEffect(LatencyParams, _delay, Proof("round-trips-rose", check_latency)),
+    name="latency",
+    summary="delay a node's packets to or from the control plane, other nodes, zones or networks",
+    description="""
+    Delays packets of the host and its pods, by netem. nodefall's own connection is exempt. With ``direction: both``
+    round trips take twice the delay longer.
+
+    A slow API server, as nodes see it, is this on all nodes, ``from: control-plane``; there is no other action for it.
+
+    A multi-queue interface has one queue meanwhile, which costs throughput.
+    """,
+    example="{name: slow, action: latency, target: victim, with: {delay: 200ms, jitter: 20ms, duration: 100s}}",
+)
+
+
+class LossParams(NetemParams):
+    """How many packets are dropped."""
+
+    percent: float = Field(ge=1, le=99, description="of packets, each by chance; use partition for all of them")
+
+
+PACKET_LOSS = packet_action(
+    PacketEffect(
+        LossParams,
+        lambda _target, params, _interface: f"{NETEM} loss {params.percent:g}%",
+        Proof("pings-are-lost", check_loss),
+    ),
+    name="packet-loss",
+    summary="drop some of a node's packets to or from the control plane, other nodes, zones or networks",
+    description="""
+    Drops packets of the host and its pods at random, by netem. nodefall's own connection is exempt.
+
+    TCP repeats what is lost, after 0.2 s and then twice as long each time (tcp(7)), so only about 8 losses in a row
+    make a Lease 40 s late: at 30 % a node stays Ready, from about 60 % on it becomes Unknown now and then.
+
+    A multi-queue interface has one queue meanwhile, which costs throughput.
+    """,
+    example="{name: lossy, action: packet-loss, target: victim, with: {percent: 30, duration: 100s}}",
+)
+
+
+class CorruptParams(NetemParams):
+    """How many packets are changed."""
+
+    percent: float = Field(ge=1, le=99, description="of packets, each by chance, in which one bit is flipped")
+
+    @model_validator(mode="after")
+    def _validate_direction(self) -> Self:
+        """Inbound packets are changed after the network card has verified them: programs would get wrong data."""
+        if self.direction != "out":
+            raise ValueError("direction is out: the checksums of inbound packets have been verified before")
+        return self
+
+
+PACKET_CORRUPT = packet_action(
+    PacketEffect(
+        CorruptParams,
+        lambda _target, params, _interface: f"{NETEM} corrupt {params.percent:g}%",
+        Proof("changed-pings-are-lost", check_corruption),
+    ),
+    name="packet-corrupt",
+    summary="flip a bit in some of a node's packets to the control plane, other nodes, zones or networks",
+    description="""
+    Flips a random bit in packets of the host and its pods, by netem, after their checksums were made. nodefall's own
+    connection is exempt.
+
+    Only outbound packets: inbound ones are changed after the network card has verified them, and programs would get
+    wrong data.
+
+    Who receives such a packet discards it by a wrong checksum, so it is lost, but on the way it costs what others do.
+    Pings prove it: some are lost though netem drops none. A bit of the sender's MAC address, which is not checked, does
+    no harm: about 6 % of pings. The checksums of TCP, UDP and IP find one flipped bit always.
+    """,
+    example="{name: corrupt, action: packet-corrupt, target: victim, with: {percent: 30, duration: 100s}}",
+)
+
+
+class DuplicateParams(NetemParams):
+    """How many packets are sent twice."""
+
+    percent: float = Field(ge=1, le=100, description="of packets, each by chance")
+
+
+PACKET_DUPLICATE = packet_action(
+    PacketEffect(
+        DuplicateParams,
+        lambda _target, params, _interface: f"{NETEM} duplicate {params.percent:g}%",
+        Proof("pings-are-answered-twice", check_duplicates),
+    ),
+    name="packet-duplicate",
+    summary="duplicate some of a node's packets to or from the control plane, other nodes, zones or networks",
+    description="""
+    Sends packets of the host and its pods twice, by netem. nodefall's own connection is exempt.
+
+    TCP discards what it has already received; what uses UDP (DNS, QUIC, VXLAN) must do so itself.
+    """,
+    example="{name: twice, action: packet-duplicate, target: victim, with: {percent: 30, duration: 100s}}",
+)
+
+
+class RateParams(NetemParams):
+    """How much passes in a second."""
+
+    rate: str = Field(description="of all these packets together, from 64kbit to 100mbit a second, as 1mbit")
+
+    @field_validator("rate")
+    @classmethod
+    def _validate_rate(cls, value: str) -> str:
+        if not _SLOWEST <= parse_rate(value) <= _FASTEST:
+            raise ValueError("rate is from 64kbit to 100mbit")
+        return value
+
+
+def _limit(target: Target, params: RateParams, interface: str) -> str:
+    rate, burst = parse_rate(params.rate), _burst(target, interface)
+    return f"tbf rate {rate}bit burst {burst} limit {max(_MIN_QUEUE, int(_QUEUE_SECONDS * rate / 8))}"
+
+
+def _burst(target: Target, interface: str) -> int:
+    """Bytes that may pass at once: tbf drops packets that are larger (tbf_enqueue, net/sched/sch_tbf.c).
+
+    Raises Unsupported for an interface with so large ones that the proof would take that for a higher rate.
+    """
+    mtu: int = target.require_fact("link-mtus", "no packet may be larger than what passes at once").get(interface, 0)
+    if (burst := max(BURST, mtu + _HEADERS)) > LARGEST_BURST:
+        raise Unsupported(f"{interface} of {target.node} has packets of {mtu} bytes", hint="choose another node")
+    return burst
+
+
+BANDWIDTH = packet_action(
+    PacketEffect(
+        RateParams,
+        _limit,
+        Proof("pings-at-once-take-long", check_bandwidth),
+        feature="tbf",
+        measured_by="ping-bursts",
+        facts=("link-mtus",),
+    ),
+    name="bandwidth",
+    summary="limit the rate of a node's packets to or from the control plane, other nodes, zones or networks",
+    description="""
+    Lets at most ``rate`` pass between host or pods and the peers, by tbf. nodefall's own connection is exempt.
+
+    What is sent faster waits in a queue of 50 kB, or of 0.4 s if that is more, and is dropped when it is full. Several
+    peers share the rate; with ``direction: both`` each direction has it. Proven by 25 pings of 1400 bytes at once, of
+    which the last has to wait for the others.
+    """,
+    example="{name: narrow, action: bandwidth, target: victim, with: {rate: 1mbit, duration: 100s}}",
+)

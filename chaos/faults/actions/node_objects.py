@@ -1,0 +1,195 @@
+"""The Node object: created without a machine, or deleted while its kubelet runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from pydantic import Field
+
+from chaos.core.action import (
+    NODE_READY,
+    Action,
+    FactCheck,
+    Needs,
+    Program,
+    Proof,
+    ProofResult,
+    ProofStatus,
+    Scope,
+    StepRun,
+    Target,
+    Undo,
+    UndoKind,
+    UndoStep,
+    failsafe_timer,
+)
+from chaos.core.api_fact import field, labels_fact, node_path, object_fact, taint_fact, unschedulable_fact
+from chaos.core.command import MERGE_PATCH, KubeCommand, TaintsCommand
+from chaos.core.document import Model
+from chaos.core.errors import Unsupported
+from chaos.core.evidence import no_proof
+from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.permission import PATCH_NODES, permissions_on
+from chaos.core.state_types import NodeName, NodeUnit, Tag
+from chaos.core.timeline import Timeline
+from chaos.faults.actions._nodes import READ_NODE, cordon, node_object
+from chaos.faults.actions._service import systemctl
+
+_NODES = "/api/v1/nodes"
+_MADE_BY = "nodefall.dev/made-by"  # annotation: the step
+_MADE_BY_POINTER = "/metadata/annotations/nodefall.dev~1made-by"
+_REGISTRATION_SECONDS = 20.0  # in which a restarted kubelet registers
+# Prefixes of taints that the control plane manages.
+_CONTROL_PLANE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+
+
+class CreateParams(Model):
+    """Name of the Node, which must not exist in the cluster."""
+
+    node: str = Field(
+        "nodefall-nowhere", max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", description="name of the Node"
+    )
+
+
+def _check_registered(timeline: Timeline, step: StepRun) -> ProofResult:
+    name = str(step.params.get("node", CreateParams().node))
+    for version in timeline.nodes.get(name) or ():
+        if not version.is_deleted and step.begin <= version.t <= step.until:
+            return ProofResult(ProofStatus.PROVEN, f"the Node object {name} is there", (version.seq,))
+    return no_proof(f"no Node object {name} was seen")
+
+
+class CreateNodeState(Struct, frozen=True):
+    """Name of the Node, and the tag in its annotation."""
+
+    node: NodeName
+    tag: Tag
+    origin: StepOrigin | None = None
+
+
+def _prepare_new(target: Target, params: CreateParams) -> CreateNodeState:
+    if target.objects.get(node_path(params.node)) is not None:
+        raise Unsupported(f"there is a node {params.node}", hint="choose another name")
+    return CreateNodeState(params.node, target.tag, origin_of(target))
+
+
+def _create(state: CreateNodeState) -> Program:
+    mark = NodeMark(state.origin.run, state.origin.step, created=True).to_annotations() if state.origin else {}
+    metadata = {"name": state.node, "annotations": {_MADE_BY: state.tag, **mark}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    path = node_path(state.node)
+    ours = FactCheck(object_fact(path, _MADE_BY_POINTER), state.tag)
+    gone = FactCheck(object_fact(path, _MADE_BY_POINTER), None)
+    delete = UndoStep(KubeCommand("DELETE", path, accept=(200, 202, 404)), unless=gone, when=(ours,))
+    return Program((KubeCommand("POST", _NODES, node),), Undo((delete,), (gone,)))
+
+
+CREATE_NODE = Action(
+    name="create-node",
+    summary="create a Node object that has no kubelet",
+    description="""
+    As kubectl create. DaemonSet pods may be created for the Node, and are removed some time after it. Undo deletes
+    the Node only if the step created it.
+    """,
+    example="{name: invent, action: create-node}",
+    params=CreateParams,
+    state=CreateNodeState,
+    undo_kind=UndoKind.RESTORES,
+    scope=Scope.CLUSTER,
+    on_host=False,
+    proofs=(Proof("registered", _check_registered),),
+    needs=lambda params: Needs(
+        objects=(node_path(params.node),), permissions=permissions_on("nodes", "create", "get", "delete")
+    ),
+    prepare=_prepare_new,
+    program=_create,
+)
+
+
+class DeleteParams(Model):
+    """Whether the machine is off, so that no command can be sent to it."""
+
+    machine: Literal["on", "off"] = Field(
+        "on", description="off: no timer is armed and nothing is restarted there; its kubelet registers when it boots"
+    )
+
+
+def _check_deleted(timeline: Timeline, step: StepRun) -> ProofResult:
+    for version in timeline.nodes.get(step.node) or ():
+        if version.is_deleted and step.begin <= version.t <= step.until:
+            return ProofResult(ProofStatus.PROVEN, f"the Node object of {step.node} is gone", (version.seq,))
+    return no_proof(f"the Node object of {step.node} was not seen to go")
+
+
+class DeleteNodeState(Struct, frozen=True):
+    """The Node's previous labels, taints and cordon; the kubelet's unit; the failsafe timer."""
+
+    node: NodeName
+    machine: Literal["on", "off"]
+    unit: NodeUnit
+    labels: dict[str, str]
+    taints: list[dict[str, str]]
+    cordoned: bool
+    tag: Tag
+    seconds: float
+
+
+def _prepare(target: Target, params: DeleteParams) -> DeleteNodeState:
+    node = node_object(target)
+    taints = [t for t in field(node, "/spec/taints") or () if not t["key"].startswith(_CONTROL_PLANE_TAINTS)]
+    return DeleteNodeState(
+        node=target.node,
+        machine=params.machine,
+        unit=target.require_fact("kubelet-unit", "only a restart of the kubelet registers the node again"),
+        labels=field(node, "/metadata/labels") or {},
+        taints=[{"key": t["key"], "value": t.get("value") or "", "effect": t["effect"]} for t in taints],
+        cordoned=bool(field(node, "/spec/unschedulable")),
+        tag=target.tag,
+        seconds=target.max_duration,
+    )
+
+
+def _delete(state: DeleteNodeState) -> Program:
+    delete = KubeCommand("DELETE", node_path(state.node))
+    if state.machine == "off":
+        return Program((delete,), _restore(state))
+    restart = failsafe_timer(state, "systemctl", "restart", state.unit)
+    return Program((delete,), _restore(state), failsafe=restart)
+
+
+def _restore(state: DeleteNodeState) -> Undo:
+    node = state.node
+    labels = FactCheck(labels_fact(sorted(state.labels)), state.labels)
+    relabel = KubeCommand("PATCH", node_path(node), {"metadata": {"labels": state.labels}}, MERGE_PATCH)
+    steps = [UndoStep(relabel, unless=labels, grace_seconds=_REGISTRATION_SECONDS)]
+    if state.machine == "on":
+        steps.insert(0, UndoStep(systemctl("restart", state.unit), unless=NODE_READY))
+    proof = [NODE_READY, labels]
+    for taint in state.taints:
+        proof.append(FactCheck(taint_fact(taint["key"], taint["effect"]), taint["value"]))
+        add = TaintsCommand(node, add=(taint,))
+        steps.append(UndoStep(add, unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
+    if state.cordoned:
+        proof.append(FactCheck(unschedulable_fact(node), True))
+        steps.append(UndoStep(cordon(node, True), unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
+    return Undo(tuple(steps), tuple(proof))
+
+
+DELETE_NODE = Action(
+    name="delete-node",
+    summary="delete the Node object; the kubelet keeps running and does not register again by itself",
+    description="""
+    A kubelet registers once per process (facts 11), so undo restarts it, then restores labels, taints and cordon;
+    uid and age are new. Pod GC removes the node's pods 40 s to 80 s after the deletion.
+    """,
+    example="{name: delete, action: delete-node, target: victim}",
+    params=DeleteParams,
+    state=DeleteNodeState,
+    undo_kind=UndoKind.RESTORES,
+    stops_exec=True,
+    proofs=(Proof("deleted", _check_deleted),),
+    needs=Needs(("kubelet-unit",), objects=READ_NODE, permissions=(*PATCH_NODES, *permissions_on("nodes", "delete"))),
+    prepare=_prepare,
+    program=_delete,
+)
