@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from chaos.app.load import LoadedExperiment
     from chaos.app.run_files import Run
     from chaos.reports.comparison.comparison import Comparison, ExpectationRow
-    from chaos.reports.comparison.side import Expected, NotComparableError, Side
-    from chaos.reports.comparison.stalls import Stall
+    from chaos.reports.comparison.side import Expected, NotComparableError, Side, Stall
     from chaos.rehearsal.forecast.document import Rehearsal, Runs
     from chaos.rehearsal.forecast.finding import FindingKind
     from chaos.rehearsal.forecast.ranking import ScorePart, VictimRank

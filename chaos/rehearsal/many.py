@@ -21,8 +21,8 @@ from chaos.lab.facade import DirectLab
 from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
 from chaos.rehearsal.downtime import Downtime
+from chaos.rehearsal.forecast.finders import findings_of
 from chaos.rehearsal.forecast.finding import Case
-from chaos.rehearsal.forecast.findings.all import findings_of
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.serving import outages
 from chaos.rehearsal.garbage import rare_collections

@@ -14,8 +14,7 @@ from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.labels import ZONE_LABEL
 from chaos.rehearsal.copies import Source, parse_changes, snapshot_source
-from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, limits, summarize
-from chaos.rehearsal.forecast.headline import headline
+from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, headline, limits, summarize
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Rehearsals
 from chaos.rehearsal.predict import predict

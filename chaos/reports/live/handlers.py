@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from chaos.reports.live.access import Access, Claim
 from chaos.reports.live.feed import LiveFeed
-from chaos.reports.run.page.live_html import LiveDocument
+from chaos.reports.run.html import LiveDocument
 
 MAX_STREAMS = 32
 _QUIET_SECONDS = 15.0  # after which a comment shows that the connection still works

@@ -16,11 +16,10 @@ from aiohttp import web
 from chaos.core.errors import NodefallError
 from chaos.core.text import printable
 from chaos.core.threads import ContextThread
-from chaos.reports.live.access import Access
-from chaos.reports.live.address import Address, is_loopback, listen, shown_host
+from chaos.reports.live.access import Access, Address, is_loopback, listen, shown_host
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.handlers import Site, application
-from chaos.reports.run.page.live_html import live_document
+from chaos.reports.run.html import live_document
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from chaos.core.timeline import Entry
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.live import feed as feeds
 from chaos.reports.live import server as servers
-from chaos.reports.live.address import Address
+from chaos.reports.live.access import Address
 from chaos.reports.live.feed import RETAINED, LiveFeed
 from chaos.reports.live.server import LiveServer
-from chaos.reports.run.page.columns import unpack
+from chaos.reports.run.page.page_data import unpack
 from tests.kit.live_client import LiveClient
 from tests.kit.small_timelines import node, pod
 

@@ -12,12 +12,12 @@ import pytest
 
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Entry, Timeline
-from chaos.reports.live.address import Address
+from chaos.reports.live.access import Address
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer
 from chaos.reports.run import html
+from chaos.reports.run.page.lanes import lanes
 from chaos.reports.run.page.page_data import page_data
-from chaos.reports.run.page.timeline_lanes import lanes
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from tests.kit.browser import CHROMIUM, Browser, Page

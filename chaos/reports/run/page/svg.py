@@ -7,13 +7,12 @@ from typing import Any
 
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
-from chaos.reports.run.markup import Html, join, tag
+from chaos.reports.markup import Html, join, tag
 from chaos.reports.run.outline import format_offset, origin
-from chaos.reports.run.page.affected import affected_lanes
-from chaos.reports.run.page.lane_names import own_namespace, short_names
+from chaos.reports.run.page.lanes import Lane, affected_lanes
+from chaos.reports.run.page.names import own_namespace, short_names
 from chaos.reports.run.page.page_data import window
-from chaos.reports.run.page.step_groups import step_groups
-from chaos.reports.run.page.timeline_lanes import Lane
+from chaos.reports.run.steps import step_groups
 
 _WIDTH, _LABEL, _ROW, _TOP, _MAX_LANES = 1160, 260, 18, 24, 120
 

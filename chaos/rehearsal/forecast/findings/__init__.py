@@ -1,1 +1,0 @@
-"""What was lost in a run: one file per kind of finding."""
