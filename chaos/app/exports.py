@@ -13,9 +13,8 @@ _NAMES = {
     "chaos.reports.comparison.comparison": "Comparison ExpectationRow",
     "chaos.reports.comparison.side": "Expected NotComparableError Side Stall",
     "chaos.rehearsal.forecast.document": "Rehearsal Runs",
-    "chaos.rehearsal.forecast.finding": "FindingKind",
-    "chaos.rehearsal.forecast.ranking": "ScorePart VictimRank",
-    "chaos.rehearsal.forecast.summary": "Risk",
+    "chaos.rehearsal.forecast.sample": "FindingKind",
+    "chaos.rehearsal.forecast.ranking": "Risk ScorePart VictimRank",
     "chaos.core.action": "FactCheck FailsafeTimer ProofStatus Undo UndoStep",
     "chaos.core.command": (
         "DrainRules HostCommand KubeCommand PodSelector PodVerb PodsCommand PowerCommand PowerVerb TaintsCommand"

@@ -22,9 +22,7 @@ from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
 from chaos.rehearsal.downtime import Downtime
 from chaos.rehearsal.forecast.finders import findings_of
-from chaos.rehearsal.forecast.finding import Case
-from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.serving import outages
+from chaos.rehearsal.forecast.sample import Case, Sample, outages
 from chaos.rehearsal.garbage import rare_collections
 from chaos.rehearsal.processes import run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on

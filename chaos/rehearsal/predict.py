@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from chaos.app.load import LoadedExperiment
 from chaos.core.errors import Exit
 from chaos.rehearsal.copies import Source
+from chaos.rehearsal.forecast.ranking import expectation_bands, risk_sentences
 from chaos.rehearsal.forecast.sample import Sample, limits_of
-from chaos.rehearsal.forecast.summary import expectation_bands, risk_sentences
 from chaos.verdicts.outcome.bands import bands
 from chaos.verdicts.outcome.prediction import Prediction
 

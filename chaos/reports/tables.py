@@ -35,54 +35,18 @@ class View(Flag):
     SCRIPT = LIVE | PANEL
 
 
-class Badge(str):
+class Rich(str):
+    """Text of a cell, with what only the template of its shape reads: ``kind`` of a badge, ``href`` of a link, ..."""
+
+    def __new__(cls, text: str, **details: object) -> Rich:
+        made = super().__new__(cls, text)
+        made.__dict__.update(details)
+        return made
+
+
+def badge(text: str, kind: str) -> Rich:
     """A word that a page shows as a badge; ``kind`` is its class there."""
-
-    __slots__ = ("kind",)
-    kind: str
-
-    def __new__(cls, text: str, kind: str) -> Badge:
-        made = super().__new__(cls, text)
-        made.kind = kind
-        return made
-
-
-class Badges(str):
-    """Badges beside each other, as text with commas between them."""
-
-    __slots__ = ("parts",)
-    parts: Sequence[Badge]
-
-    def __new__(cls, parts: Sequence[Badge], text: str = "") -> Badges:
-        made = super().__new__(cls, text or ", ".join(parts))
-        made.parts = parts
-        return made
-
-
-class Link(str):
-    """Text that a page shows as a link; "" for a target that is not there. ``label``: what is read aloud instead."""
-
-    __slots__ = ("href", "label")
-    href: str
-    label: str
-
-    def __new__(cls, text: str, href: str, label: str = "") -> Link:
-        made = super().__new__(cls, text)
-        made.href, made.label = href, label
-        return made
-
-
-class Seqs(str):
-    """Numbers of evidence; a page links to ``linked``, and says that there are ``more``."""
-
-    __slots__ = ("linked", "more")
-    linked: tuple[int, ...]
-    more: int
-
-    def __new__(cls, evidence: Sequence[int], linked: tuple[int, ...] = ()) -> Seqs:
-        made = super().__new__(cls, ", ".join(map(str, evidence)))
-        made.linked, made.more = linked, len(evidence) - len(linked)
-        return made
+    return Rich(text, kind=kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +198,7 @@ def _cell(title: str, group: Sequence[Column[R]], row: R) -> Cell:
             parts[-1][1].append((column.title, value))
         elif value:
             parts.append(("facts", [(column.title, value)]))
-    named = {"data-name": title} if first.is_named else {}
     if first.shape == "row heading":
         return Cell(parts, {"scope": "row"}, "th")
-    return Cell(parts, {"class": first.shape if first.shape in _CLASSES else "", **named})
+    css = first.shape if first.shape in _CLASSES else getattr(parts[0][1], "css", "") if parts else ""
+    return Cell(parts, {"data-name": title if first.is_named else "", "class": css})

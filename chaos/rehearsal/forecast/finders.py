@@ -18,8 +18,7 @@ from chaos.core.kube import (
     pod_condition,
 )
 from chaos.core.timeline import History, Version
-from chaos.rehearsal.forecast.finding import Case, Finding, FindingKind, seconds_between
-from chaos.rehearsal.forecast.serving import outages
+from chaos.rehearsal.forecast.sample import Case, Finding, FindingKind, outages, seconds_between
 
 
 def _find_lost(case: Case) -> Iterator[Finding]:

@@ -9,8 +9,7 @@ from chaos.core.errors import Exit
 from chaos.core.text import escape_control, printable
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.rehearsal.forecast.document import Rehearsal, Runs
-from chaos.rehearsal.forecast.finding import FindingKind
-from chaos.rehearsal.forecast.ranking import EXPLANATION, VictimRank
+from chaos.rehearsal.forecast.ranking import EXPLANATION, Risk, VictimRank, risk_sentence
 from chaos.rehearsal.forecast.rows import (
     MEASURES,
     RISKS,
@@ -22,7 +21,7 @@ from chaos.rehearsal.forecast.rows import (
     source_text,
     victim_columns,
 )
-from chaos.rehearsal.forecast.summary import Risk, risk_sentence
+from chaos.rehearsal.forecast.sample import FindingKind
 from chaos.reports.markup import render_page
 from chaos.reports.run.outline import SIMULATED
 from chaos.reports.tables import (

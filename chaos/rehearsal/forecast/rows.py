@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from chaos.core.duration import format_duration
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.rehearsal.forecast.document import Rehearsal, Runs
-from chaos.rehearsal.forecast.ranking import VictimRank
-from chaos.rehearsal.forecast.summary import Risk
+from chaos.rehearsal.forecast.ranking import Risk, VictimRank
 from chaos.reports.markup import Html, join, tag
-from chaos.reports.tables import Badge, Badges, Column, View
+from chaos.reports.tables import Column, Rich, View, badge
 from chaos.verdicts.outcome.bands import Band
 from chaos.verdicts.outcome.prediction import ExpectationBand
 
@@ -22,9 +21,7 @@ _WORDS = View.TEXT | View.MARKDOWN
 SIDES: tuple[Column[tuple[str, str, str]], ...] = (
     Column("", lambda row: row[0]),
     Column("Without", lambda row: row[1], is_named=True),
-    Column("With", lambda row: row[2], views=_WORDS),
-    Column("With", lambda row: row[2] if row[1] == row[2] else "", views=View.HTML, is_named=True),
-    Column("differs", lambda row: row[2] if row[1] != row[2] else "", "differs", "With", View.HTML),
+    Column("With", lambda row: Rich(row[2], css="" if row[1] == row[2] else "differs"), is_named=True),
 )
 RISKS: tuple[Column[Risk], ...] = (
     Column("What", lambda risk: risk.title, "strong"),
@@ -126,11 +123,11 @@ def _rect(kind: str, begin: float, end: float, top: float, y: float, height: flo
     return tag("rect", x=f"{begin * scale:.1f}", y=f"{y:g}", width=f"{width:.1f}", height=f"{height:g}", class_=kind)
 
 
-def _badges(band: ExpectationBand) -> Badges:
+def _badges(band: ExpectationBand) -> Rich:
     """``18 held, 2 violated``."""
     found = [(status, count) for status in _STATUSES if (count := band.verdicts.get(status))]
-    badges = [Badge(f"{SYMBOLS[Status(status)]} {count} {status}", status) for status, count in found]
-    return Badges(badges, ", ".join(f"{count} {status}" for status, count in found))
+    badges = [badge(f"{SYMBOLS[Status(status)]} {count} {status}", status) for status, count in found]
+    return Rich(", ".join(f"{count} {status}" for status, count in found), parts=badges)
 
 
 def times(band: ExpectationBand) -> str:

@@ -211,7 +211,7 @@ function takeState(state) {
   control("stop").textContent = state.stop === "asked" ? "Stopping…" : "Stop and undo";
 }
 
-// Parts of a cell, by the shape of their column.
+// Parts of a cell, by the shape of their column; text for all others.
 const SHAPES = {
   badge: (verdict, key) => make("span", { class: `badge ${verdict.status}` }, verdict[key]),
   item: (verdict, key) => make("a", { href: `#at-verdict-${verdict.id}` }, verdict[key]),
@@ -221,7 +221,7 @@ const SHAPES = {
 };
 
 function listExpectations() {
-  const cell = (verdict, parts) => make("td", {}, ...parts.map(([shape, key]) => SHAPES[shape](verdict, key)));
+  const cell = (verdict, parts) => make("td", {}, ...parts.map(([shape, key]) => (SHAPES[shape] ?? SHAPES.text)(verdict, key)));
   const lines = data.verdicts.map((verdict) => make("tr", {}, ...COLUMNS.table.map(([, parts]) => cell(verdict, parts))));
   const counts = ["violated", "inconclusive", "pending", "held"].map((status) => [status, data.verdicts.filter((verdict) => verdict.status === status).length]);
   control("counts").textContent = counts.filter(([, count]) => count).map(([status, count]) => `${count} ${status}`).join(", ");

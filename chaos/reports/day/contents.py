@@ -13,7 +13,7 @@ from chaos.gameday.state import DayStatus, PastWait, RunStatus
 from chaos.reports.day.view import SYMBOLS, ClusterRecord, DayView, RunView, seconds_between
 from chaos.reports.markup import Html, join, tag
 from chaos.reports.run.outline import pending_undo, sections
-from chaos.reports.tables import Badge, Column, Link, View
+from chaos.reports.tables import Column, Rich, View, badge
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +178,9 @@ def _undelivered(view: DayView) -> Iterator[Lesson]:
             yield Lesson("not delivered", where, f"{len(lost)} to {receiver}", lost[-1].reason)
 
 
-def badge_of(word: str) -> Badge:
+def badge_of(word: str) -> Rich:
     """A verdict, a status or a kind of lesson, with its symbol."""
-    return Badge(f"{SYMBOLS.get(word, '')} {word}".strip(), word.replace(" ", "-"))
+    return badge(f"{SYMBOLS.get(word, '')} {word}".strip(), word.replace(" ", "-"))
 
 
 def moment_columns(view: DayView) -> tuple[Column[Moment], ...]:
@@ -191,7 +191,7 @@ def moment_columns(view: DayView) -> tuple[Column[Moment], ...]:
         Column("cluster", lambda moment: moment.cluster, views=View.MARKDOWN | many),
         Column("what", lambda moment: moment.kind),
         Column("", lambda moment: badge_of(moment.verdict) if moment.verdict else "", "badge", "", View.HTML, " "),
-        Column("", lambda moment: Link(moment.text, moment.link), "after", " ", View.HTML),
+        Column("", lambda moment: Rich(moment.text, href=moment.link), "after", " ", View.HTML),
         Column("", lambda moment: moment.text, views=View.MARKDOWN),
     )
 

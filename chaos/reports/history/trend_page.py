@@ -16,7 +16,7 @@ from chaos.reports.history.trend import ExpectationTrend, Point, Trend
 from chaos.reports.history.trend_text import change_text, heading, left_out_text, operator_text, point_text, spread_text
 from chaos.reports.markup import Html, join, render_page, tag
 from chaos.reports.run.outline import SIMULATED, format_utc
-from chaos.reports.tables import Badge, Badges, Column, page_table
+from chaos.reports.tables import Column, Rich, badge, page_table
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _RADIUS = 1160, 190, 76, 14, 26, 4.0
 _HEADROOM = 1.1  # of the greatest value
@@ -148,7 +148,9 @@ def _expectation(trend: Trend, each: ExpectationTrend) -> dict[str, Any]:
     measured = f"{operator_text(each)}: median {median}" + (f", half of them {quartiles}" if quartiles else "")
     return {
         "name": each.name,
-        "counts": Badges([Badge(f"{SYMBOLS[s]} {n} {s}", s) for s in _STATUSES if (n := each.counts.get(s))]),
+        "counts": Rich(
+            "counts", parts=[badge(f"{SYMBOLS[s]} {each.counts[s]} {s}", s) for s in _STATUSES if s in each.counts]
+        ),
         "measured": measured if median else "nothing measured",
         "chart": trend_chart(trend, each),
         "changes": [change_text(trend, each, change) for change in each.changes],

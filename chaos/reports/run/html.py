@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,16 +11,14 @@ from chaos.core.result import RunResult
 from chaos.core.text import printable
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import SYMBOLS
-from chaos.reports.markup import Html, load_assets, policy, render_page
+from chaos.reports.markup import Html, join, load_assets, policy, render_page, tag
 from chaos.reports.run.describe import describe
 from chaos.reports.run.outline import SIMULATED, assumed_facts, cited_seqs, format_offset, name_of, origin, run_details
 from chaos.reports.run.page.header import render_header
-from chaos.reports.run.page.lanes import lanes
-from chaos.reports.run.page.names import own_namespace, without_namespace
-from chaos.reports.run.page.page_data import STATES, pack, page_data
-from chaos.reports.run.page.svg import render_svg
+from chaos.reports.run.page.lanes import Lane, affected_lanes, lanes, own_namespace, short_names, without_namespace
+from chaos.reports.run.page.page_data import STATES, pack, page_data, window
 from chaos.reports.run.renderer import Renderer
-from chaos.reports.run.steps import PHASES, STEPS, phases, step_rows
+from chaos.reports.run.steps import PHASES, STEPS, phases, step_groups, step_rows
 from chaos.reports.run.verdicts import VERDICTS, Row, cited_first, notes, ranked, rows, unproven_step
 from chaos.reports.tables import View, describe_columns, page_table
 
@@ -39,7 +38,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
         (*_SCRIPTS, "start.js"),
         title=f"{SYMBOLS[result.status]} {name_of(result)} {result.status}",
         header=render_header(result, timeline),
-        still=render_svg(result, timeline, found),
+        still=_still(result, timeline, found),
         details=[("Experiment", result.title), *run_details(result)],
         lists=[
             ("Assumed", assumed_facts(result) or ("Nothing: every bound was read from the cluster.",)),
@@ -107,6 +106,54 @@ def live_document(title: str) -> LiveDocument:
     page = render_page("live.html", styles, scripts, connects=True, title=title, verdicts=verdicts, **_scripted())
     rules = policy(load_assets(*styles), load_assets(*scripts), connects=True)
     return LiveDocument(page, f"{rules}; frame-ancestors 'none'")
+
+
+_WIDTH, _LABEL, _ROW, _TOP, _MAX_LANES = 1160, 260, 18, 24, 120
+
+
+def _still(result: RunResult, timeline: Timeline, lanes: list[Lane]) -> Html:
+    """Draw nodes and pods that the run affected, at most 120 lanes, with steps as vertical lines."""
+    targets = {node for nodes in result.targets.values() for node in nodes}
+    affected = affected_lanes(lanes, targets, (), origin(result))
+    names = short_names(lanes, own_namespace(timeline.meta, lanes))
+    shown = [(lane, name) for lane, name, is_shown in zip(lanes, names, affected, strict=True) if is_shown][:_MAX_LANES]
+    begin, end = window(result, timeline)
+    height = _TOP + _ROW * len(shown) + 4
+
+    def x(t: float) -> str:
+        return f"{_LABEL + (min(max(t, begin), end) - begin) / (end - begin) * (_WIDTH - _LABEL):.1f}"
+
+    rows = [_still_row(lane, name, index, x) for index, (lane, name) in enumerate(shown)]
+    start = origin(result)
+    groups = [
+        (start + group["begin"] / 1000, group) for group in step_groups(result, lambda t: round((t - start) * 1000))
+    ]
+    lines = [
+        tag("g", tag("line", x1=x(t), x2=x(t), y1="12", y2=str(height), class_="step"),
+            tag("text", _step_label(group, t - start), x=x(t), y="11"))
+        for t, group in groups
+    ]  # fmt: skip
+    times = f"from {format_offset(begin, start)} to {format_offset(end, start)}"
+    label = f"{len(shown)} of {len(lanes)} lanes {times}"
+    view = f"0 0 {_WIDTH} {height}"
+    return tag("svg", tag("title", label), join(rows), join(lines), viewBox=view, role="img", class_="still")
+
+
+def _step_label(group: dict[str, Any], seconds: float) -> str:
+    count = f" x{group['count']}" if group["count"] > 1 else ""
+    return f"{group['name']}{count} {format_offset(seconds, 0)}"
+
+
+def _still_row(lane: Lane, label: str, index: int, x: Callable[[float], str]) -> Html:
+    y = _TOP + index * _ROW
+    bars = [
+        tag("rect", x=x(s.start), width=f"{max(1.0, float(x(s.end)) - float(x(s.start))):.1f}", y=str(y + 3),
+            height=str(_ROW - 6), class_=f"s-{s.state}")
+        for s in lane.spans
+    ]  # fmt: skip
+    indent = "4" if lane.kind == "node" else "16"
+    name = label if len(label) < 42 else label[:40] + "…"
+    return tag("g", tag("text", name, x=indent, y=str(y + 13), class_=lane.kind), join(bars))
 
 
 RENDERER = Renderer("html", "report.html", "a self-contained page with a timeline", render)

@@ -12,8 +12,8 @@ from chaos.core.duration import format_duration
 from chaos.core.result import RunResult, StepResult
 from chaos.core.text import printable
 from chaos.reports.run.outline import format_offset, origin
-from chaos.reports.run.verdicts import MAX_LINKS
-from chaos.reports.tables import Badge, Column, Seqs, View, plain
+from chaos.reports.run.verdicts import MAX_LINKS, linked_seqs
+from chaos.reports.tables import Column, Rich, View, badge, plain
 
 _SYMBOLS = {ProofStatus.PROVEN: "✓", ProofStatus.DISPROVEN: "✗", ProofStatus.UNPROVEN: "?"}
 PHASES = plain("step", "node", "armed", "fired", "began on the host", "returned", "proven")
@@ -43,11 +43,11 @@ class StepRow:
         return format_offset(self.step.begin, self.start)
 
     @property
-    def effect(self) -> Badge:
+    def effect(self) -> Rich:
         """Whether it is proven to have taken effect."""
         status = self.step.proof_status
         weakly = " (weakly)" if self.step.weak else ""
-        return Badge(f"{_SYMBOLS[status]} {status}{weakly}", status.replace(" ", "-"))
+        return badge(f"{_SYMBOLS[status]} {status}{weakly}", status.replace(" ", "-"))
 
     @property
     def delivery(self) -> str:
@@ -69,7 +69,7 @@ STEPS: tuple[Column[StepRow], ...] = (
     Column("effect", lambda row: step_text(row.step), views=View.MARKDOWN),
     Column("effect", lambda row: row.effect, "badge", views=View.HTML),
     Column("because", lambda row: row.because, "after", "Effect", View.HTML),
-    Column("evidence", lambda row: Seqs(row.step.evidence, row.links), "links", views=View.HTML),
+    Column("evidence", lambda row: linked_seqs(row.step.evidence, row.links), "links", views=View.HTML),
 )
 
 

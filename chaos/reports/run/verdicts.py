@@ -6,7 +6,7 @@ timeline show it. Restrict its ``views``, or give it the title of a column ``wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chaos.core.action import ProofStatus
@@ -14,7 +14,7 @@ from chaos.core.result import RunResult, StepResult
 from chaos.core.text import on_node
 from chaos.core.verdict import SYMBOLS, Status, Verdict
 from chaos.reports.run.outline import Section, format_offset, origin, sections, verdicts
-from chaos.reports.tables import Badge, Column, Seqs, View
+from chaos.reports.tables import Column, Rich, View, badge
 
 _ORDER = (Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING, Status.HELD)
 MAX_LINKS = 12  # links to evidence in a row of a page
@@ -44,14 +44,9 @@ class Row:
         return f"{name}, {self.part.lower().removesuffix('s')}" if name == self.verdict.assertion else name
 
     @property
-    def badge(self) -> Badge:
+    def status(self) -> Rich:
         """The status with its symbol."""
-        return Badge(f"{SYMBOLS[self.verdict.status]} {self.verdict.status}", self.verdict.status)
-
-    @property
-    def evidence(self) -> Seqs:
-        """Numbers of the evidence."""
-        return Seqs(self.verdict.evidence, self.links)
+        return badge(f"{SYMBOLS[self.verdict.status]} {self.verdict.status}", self.verdict.status)
 
     @property
     def decided(self) -> str:
@@ -69,8 +64,13 @@ class Row:
         return ", ".join(f"{word} {t}" for word, t in (("at", self.decided), ("due", self.deadline)) if t)
 
 
+def linked_seqs(evidence: Sequence[int], linked: tuple[int, ...]) -> Rich:
+    """Numbers of evidence; a page links to ``linked``, and says how many more there are."""
+    return Rich(", ".join(map(str, evidence)), linked=linked, more=len(evidence) - len(linked))
+
+
 VERDICTS: tuple[Column[Row], ...] = (
-    Column("verdict", lambda row: row.badge, "badge", "Verdict", View.HTML | View.MARKDOWN | View.LIVE),
+    Column("verdict", lambda row: row.status, "badge", "Verdict", View.HTML | View.MARKDOWN | View.LIVE),
     Column("expectation", lambda row: row.verdict.name, "strong", "Expectation", View.HTML | View.MARKDOWN),
     Column("name", lambda row: row.label, "item", "Expectation", View.LIVE),
     Column("where", lambda row: f"{row.part}, {row.verdict.assertion}", "sub", "Expectation", View.HTML),
@@ -84,7 +84,9 @@ VERDICTS: tuple[Column[Row], ...] = (
     Column("decided", lambda row: row.decided, views=View.MARKDOWN),
     Column("deadline", lambda row: row.deadline, views=View.MARKDOWN),
     Column("times", lambda row: row.times, "sub", "Verdict", View.HTML),
-    Column("evidence", lambda row: row.evidence, "links", "", View.HTML | View.MARKDOWN),
+    Column(
+        "evidence", lambda row: linked_seqs(row.verdict.evidence, row.links), "links", "", View.HTML | View.MARKDOWN
+    ),
 )
 
 

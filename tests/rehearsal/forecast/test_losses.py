@@ -22,7 +22,7 @@ from chaos.core.kube import (
     VolumeAttachment,
 )
 from chaos.rehearsal.forecast.finders import findings_of
-from chaos.rehearsal.forecast.finding import Case, Finding, FindingKind
+from chaos.rehearsal.forecast.sample import Case, Finding, FindingKind
 from tests.kit.small_timelines import node, pod, timeline_of
 
 WEB, DB = "ReplicaSet/web", "StatefulSet/db"

@@ -1,13 +1,20 @@
-"""Verdicts by importance, their counts, and the entry that decided."""
+"""Verdicts by importance, the entry that decided, and a new column of theirs in every view."""
 
 from __future__ import annotations
+
+import json
+import re
 
 import msgspec
 import pytest
 
 from chaos.core.action import ProofStatus
 from chaos.core.result import ForeignFault, RunResult, StepResult
+from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
+from chaos.reports.run import html, markdown
+from chaos.reports.run.page.live_page import LivePage
+from chaos.reports.run.page.page_data import unpack
 from chaos.reports.run.verdicts import cited_first, deciding_entry, decisive, plain_rows, ranked, unproven_step
 
 H, V, INC, P = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
@@ -99,3 +106,30 @@ def test_deciding_entry_is_always_shown() -> None:
     assert cited_first(verdict, times, 4) == (0, 1, 2, 15)
     assert cited_first(cited(1.5, *range(20)), times, 4) == (0, 1, 2, 3)
     assert cited_first(cited(1.5, 7, 8), times, 4) == (7, 8)
+
+
+@pytest.mark.usefixtures("margin_column")
+def test_a_new_column_is_one_entry(recorded: tuple[RunResult, Timeline]) -> None:
+    """Chromium shows what the script makes of it: test_browser.py, test_live_in_browser.py."""
+    result, timeline = recorded
+    keys = [row.key for row in plain_rows(result)]
+    page, text = html.render(result, timeline), markdown.render(result, timeline)
+    assert page.count('<th scope="col">Margin</th>') == 1
+    assert [f"<td>margin of &lt;{key}&gt;</td>" in page for key in keys] == [True] * len(keys)
+    assert text.count("| evidence | margin |") == 3, "a table for each part of the experiment"
+    assert [f"| margin of \\<{key}\\> |" in text for key in keys] == [True] * len(keys)
+    data = unpack(page.split('id="data">')[1].split("</script>")[0])
+    live = LivePage()
+    for entry in timeline.entries:
+        live.add(entry)
+    for verdicts in (data["verdicts"], json.loads(live.update(result, timeline.end))["verdicts"]):
+        assert {verdict["id"]: verdict["margin"] for verdict in verdicts} == {key: f"margin of <{key}>" for key in keys}
+
+
+@pytest.mark.usefixtures("margin_column")
+def test_a_new_column_is_described_to_the_script() -> None:
+    page = html.live_document("title").html
+    assert re.findall(r'<th scope="col">(.*?)</th>', page) == ["Verdict", "Expectation", "Why", "Margin"]
+    described = json.loads(page.split('id="columns">')[1].split("</script>")[0])
+    assert described["table"][-1] == ["Margin", [["text", "margin"]]]
+    assert described["facts"] == [["Expected", "expected"], ["Observed", "observed"], ["Margin", "margin"]]

@@ -15,7 +15,7 @@ from chaos.reports.run.page.measures import Measure, measures, some
 from chaos.reports.run.page.page_data import window
 from chaos.reports.run.steps import step_groups
 from chaos.reports.run.verdicts import aborted_by, decisive, leftovers, unproven_step
-from chaos.reports.tables import Link
+from chaos.reports.tables import Rich
 
 _BAR = 100.0  # width of a bar in units of its view box
 _MAX_MOMENTS = 8
@@ -68,7 +68,7 @@ def _decisive(result: RunResult) -> list[tuple[str, str]]:
     verdict = row.verdict
     observed = verdict.observed or ("" if verdict.sentence else verdict.because)
     word = "Aborted by" if aborted_by(result) else "Expectation"
-    link = Link(verdict.name, f"#{row.key}")
+    link = Rich(verdict.name, href=f"#{row.key}")
     return _facts(word, link, verdict.expected, observed, _when(result, verdict.at))
 
 

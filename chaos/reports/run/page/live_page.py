@@ -28,9 +28,8 @@ from chaos.core.text import printable
 from chaos.core.timeline import Entry, Timeline
 from chaos.core.value_limit import ValueLimit
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
-from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of
+from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of, own_namespace, short_names, without_namespace
 from chaos.reports.run.page.live_parts import LiveLanes, LiveRows
-from chaos.reports.run.page.names import own_namespace, short_names, without_namespace
 from chaos.reports.run.page.page_data import (
     STATES,
     VERSION,

@@ -50,8 +50,7 @@ from chaos.reports.run.describe import describe
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
 from chaos.reports.run.page.changes import object_diff, observations
 from chaos.reports.run.page.charts import charts
-from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of
-from chaos.reports.run.page.names import own_namespace, short_names, without_namespace
+from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of, own_namespace, short_names, without_namespace
 from chaos.reports.run.steps import step_groups
 from chaos.reports.run.verdicts import VERDICTS, deciding_entry, plain_rows, ranked
 from chaos.reports.tables import View, shown

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from chaos.core.action import ProofStatus
 from chaos.core.result import RunResult, StepResult
 from chaos.core.verdict import Status, Verdict
-from chaos.reports.run.page.lanes import Lane, Span
-from chaos.reports.run.page.names import own_namespace, short_names, without_namespace
+from chaos.reports.run.page.lanes import Lane, Span, own_namespace, short_names, without_namespace
 
 
 def pod(name: str, *, begin: float = 0.0, template: str = "", changed: bool = False) -> Lane:
