@@ -1,4 +1,4 @@
-"""The live page's server, in a thread of its own: it begins before the run and ends with it.
+"""The live page's server, in a separate thread: it begins before the run and ends with it.
 
 The run waits for it at the end only, shortly. It answers with the page, its events, and the one request that does
 something.

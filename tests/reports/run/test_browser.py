@@ -375,3 +375,18 @@ def test_the_panel_shows_a_column_that_is_new(open_page: Open) -> None:
     facts = page.evaluate("[...document.querySelectorAll('#panel dl > *')].map((e) => e.textContent)")
     assert facts[::2] == ["Expected", "Observed", "Margin"]
     assert facts[-1] == "margin of <hypothesis-1>"
+
+
+def test_no_tile_breaks_a_word(open_page: Open) -> None:
+    """Long texts of a tile on a window that leaves it the least room."""
+    page = open_page(width=1200)
+    page.evaluate(
+        "document.querySelectorAll('.measures li').forEach((tile) => {"
+        " tile.querySelector('strong').textContent = '1m12.3s';"
+        " tile.querySelector('.value .quiet').textContent = 'limit 6m10.5s';"
+        " tile.querySelector('.about-measure').textContent = '1 of 1 replacements'; })"
+    )
+    lines = "(e) => Math.round(e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight))"
+    assert max(page.evaluate(f"[...document.querySelectorAll('.about-measure')].map({lines})")) <= 2
+    wide = "(tile) => tile.scrollWidth > tile.clientWidth"
+    assert not page.evaluate(f"[...document.querySelectorAll('.measures li')].some({wide})")
