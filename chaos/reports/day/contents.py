@@ -39,7 +39,7 @@ def moments(view: DayView) -> list[Moment]:
 def _of_run(view: DayView, run: RunView) -> Iterator[Moment]:
     done, name = run.run, view.label_of_row(run.row)
     if done.gates_held is not None:
-        gates = "; ".join((*view.gates, *run.entry.gates))
+        gates = "; ".join((*view.latest.gates, *run.entry.gates))
         yield Moment(done.gates_held, run.cluster, "gates", f"held before {name}: {gates}")
     if done.begun is not None:
         yield Moment(done.begun, run.cluster, "entry", f"{name} begins (run {done.run}, seed {done.seed})")
@@ -235,7 +235,7 @@ NOTHING_LEARNED = "Nothing unexpected: every run took place, and held."
 
 def title(view: DayView) -> str:
     """``day 2026-12-01 of monthly``."""
-    return f"day {view.day} of {view.gameday}"
+    return f"day {view.latest.state.day} of {view.latest.state.gameday}"
 
 
 def window_lines(view: DayView) -> list[str]:
@@ -244,8 +244,8 @@ def window_lines(view: DayView) -> list[str]:
     hours = "; ".join(map(str, window.open)) or "day and night"
     freezes = f", except {'; '.join(map(str, window.not_))}" if window.not_ else ""
     lines = ["The window is always open" if view.calendar.always_open else f"The window: {hours}{freezes}"]
-    if view.schedule:
-        lines.append(f"The schedule: {view.schedule}")
+    if view.latest.schedule:
+        lines.append(f"The schedule: {view.latest.schedule}")
     return [f"{line} ({view.calendar.zone})." for line in lines]
 
 
@@ -253,10 +253,10 @@ def details(view: DayView) -> list[tuple[str, str]]:
     """Circumstances of the day, as (name, value)."""
     several = len(view.records) > 1
     facts = [
-        ("Game day", f"{view.title} ({view.gameday})"),
-        ("Owner", view.owner),
-        ("Gates", "; ".join(view.gates) or "none"),
-        ("Abort conditions", "; ".join(view.abort) or "none"),
+        ("Game day", f"{view.latest.title} ({view.latest.state.gameday})"),
+        ("Owner", view.latest.owner),
+        ("Gates", "; ".join(view.latest.gates) or "none"),
+        ("Abort conditions", "; ".join(view.latest.abort) or "none"),
     ]
     for record in view.records:
         state, where = record.state, record.cluster if several else ""

@@ -111,36 +111,9 @@ class DayView:
     runs: tuple[RunView, ...]
 
     @property
-    def _latest(self) -> ClusterRecord:
+    def latest(self) -> ClusterRecord:
+        """The record that was written last."""
         return max(self.records, key=lambda record: record.written)
-
-    @property
-    def gameday(self) -> str:
-        return self._latest.state.gameday
-
-    @property
-    def day(self) -> str:
-        return self._latest.state.day
-
-    @property
-    def title(self) -> str:
-        return self._latest.title
-
-    @property
-    def owner(self) -> str:
-        return self._latest.owner
-
-    @property
-    def schedule(self) -> str:
-        return self._latest.schedule
-
-    @property
-    def gates(self) -> tuple[str, ...]:
-        return self._latest.gates
-
-    @property
-    def abort(self) -> tuple[str, ...]:
-        return self._latest.abort
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -159,7 +132,7 @@ class DayView:
     @cached_property
     def calendar(self) -> Calendar:
         """The window of the day, in its zone."""
-        window = self._latest.window
+        window = self.latest.window
         return Calendar(None if window is None else Window.model_validate(window))
 
     @property

@@ -21,15 +21,7 @@ from chaos.reports.run.outline import (
 from chaos.reports.run.renderer import Renderer
 from chaos.reports.run.steps import PHASES, STEPS, phases, step_rows
 from chaos.reports.run.verdicts import VERDICTS, leftovers, notes, rows
-from chaos.reports.tables import (
-    PAIRS,
-    Column,
-    escape,
-    escape_line,
-    markdown_document,
-    markdown_section,
-    markdown_table,
-)
+from chaos.reports.tables import PAIRS, Column, escape, escape_line, markdown_document, markdown_section, markdown_table
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
