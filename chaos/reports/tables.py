@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from chaos.core.text import align_columns, printable
@@ -18,8 +19,6 @@ R = TypeVar("R")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!$])")
 _LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
 _AUTOLINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")
-
-
 _CLASSES = ("links", "num", "time")  # shapes of a whole cell
 
 
@@ -82,7 +81,7 @@ def capital(title: str) -> str:
 
 def plain(*titles: str) -> tuple[Column[Sequence[str]], ...]:
     """Columns of rows that are sequences of cells."""
-    return tuple(Column(title, lambda row, i=i: row[i]) for i, title in enumerate(titles))  # type: ignore[misc]
+    return tuple(Column(title, itemgetter(index)) for index, title in enumerate(titles))
 
 
 PAIRS = plain("what", "value")

@@ -14,8 +14,17 @@ from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.run import html, markdown
 from chaos.reports.run.page.live_page import LivePage
-from chaos.reports.run.page.page_data import unpack
-from chaos.reports.run.verdicts import cited_first, deciding_entry, decisive, plain_rows, ranked, unproven_step
+from chaos.reports.run.page.page_data import PageClock, unpack, verdict_objects
+from chaos.reports.run.verdicts import (
+    VERDICTS,
+    cited_first,
+    deciding_entry,
+    decisive,
+    plain_rows,
+    ranked,
+    unproven_step,
+)
+from chaos.reports.tables import View, shown
 
 H, V, INC, P = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
 
@@ -133,3 +142,12 @@ def test_a_new_column_is_described_to_the_script() -> None:
     described = json.loads(page.split('id="columns">')[1].split("</script>")[0])
     assert described["table"][-1] == ["Margin", [["text", "margin"]]]
     assert described["facts"] == [["Expected", "expected"], ["Observed", "observed"], ["Margin", "margin"]]
+
+
+def test_columns_of_the_script_have_keys_that_nothing_else_has() -> None:
+    made = result(V, V)
+    (verdict,) = verdict_objects(made, Timeline(), PageClock(0.0))
+    keys = [column.key for column in shown(VERDICTS, View.SCRIPT)]
+    assert len(keys) == len(set(keys))
+    assert not {"id", "status", "symbol", "start", "deadline", "at", "evidence", "decided"} & set(keys)
+    assert set(keys) < set(verdict)
