@@ -16,8 +16,8 @@ from bench_report_page import RATE, recording, result_of
 from chaos.core.store.recording import build_timeline
 from chaos.core.timeline import Timeline
 from chaos.reports.live.server import INTERVAL, SHARE
-from chaos.reports.run.page.columns import pack_text
 from chaos.reports.run.page.live_page import LivePage
+from chaos.reports.run.page.page_data import pack_text
 
 WARM, MESSAGES = 20, 30  # seconds of the run before the first message, and after it
 

@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     from chaos.engine.load import LoadedExperiment
     from chaos.app.run.results import Run
     from chaos.reports.comparison.comparison import Comparison, ExpectationRow
-    from chaos.reports.comparison.side import Expected, NotComparableError, Side
-    from chaos.reports.comparison.stalls import Stall
+    from chaos.reports.comparison.side import Expected, NotComparableError, Side, Stall
     from chaos.rehearsal.forecast.document import Rehearsal, Runs
-    from chaos.rehearsal.forecast.finding import FindingKind
+    from chaos.rehearsal.forecast.sample import FindingKind
     from chaos.rehearsal.forecast.ranking import ScorePart, VictimRank
-    from chaos.rehearsal.forecast.summary import Risk
+    from chaos.rehearsal.forecast.ranking import Risk
     from chaos.core import kube
     from chaos.core.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
     from chaos.core.command import (

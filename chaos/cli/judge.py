@@ -16,7 +16,7 @@ from chaos.cli.output import echo
 
 if TYPE_CHECKING:
     from chaos.core.result import RunResult, StepResult
-    from chaos.reports.run.verdict_rows import Row
+    from chaos.reports.run.verdicts import Row
 
 EPILOG = """\b
 Examples:
@@ -92,7 +92,7 @@ def _pairs(option: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _lines(result: RunResult) -> Iterator[str]:
     """The headline, the steps with their proofs, and every verdict."""
     from chaos.core.text import printable
-    from chaos.reports.run.verdict_rows import notes, rows
+    from chaos.reports.run.verdicts import notes, rows
 
     yield printable(result.headline) + (" (simulated cluster)" if result.simulated else "")
     yield from ("", "steps")

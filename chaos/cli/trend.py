@@ -111,7 +111,7 @@ def _render(found: Trend, format_: str, encoding: str) -> str:
     if format_ == "json":
         import json
 
-        from chaos.reports.history.trend_json import trend_document
+        from chaos.reports.history.trend_text import trend_document
 
         return json.dumps(trend_document(found), indent=2)
     from chaos.reports.history.trend_text import trend_text

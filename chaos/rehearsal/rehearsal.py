@@ -15,8 +15,8 @@ from chaos.core.labels import ZONE_LABEL
 from chaos.engine.load import LoadedExperiment
 from chaos.rehearsal.copies import Source, parse_changes, snapshot_source
 from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, headline, limits, summarize
-from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.summary import expectation_bands, limits_of, risk_sentences
+from chaos.rehearsal.forecast.ranking import expectation_bands, risk_sentences
+from chaos.rehearsal.forecast.sample import Sample, limits_of
 from chaos.rehearsal.many import Rehearsals
 from chaos.verdicts.outcome.bands import bands
 from chaos.verdicts.outcome.prediction import Prediction

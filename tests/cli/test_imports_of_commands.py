@@ -47,7 +47,9 @@ def imported(*arguments: str) -> set[str]:
 def test_validate_imports_only_the_plugins_of_the_file(file: str, used: set[str], unused: set[str]) -> None:
     modules = imported("validate", file)
     assert used <= modules
-    assert not modules & (unused | {"kubernetes", "paramiko", "urllib3", "requests", "winrm", "aiohttp", "rich"})
+    assert not modules & (
+        unused | {"kubernetes", "paramiko", "urllib3", "requests", "winrm", "aiohttp", "rich", "jinja2"}
+    )
 
 
 @pytest.mark.lab

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chaos.reports.run.page.columns import unpack
+from chaos.reports.run.page.page_data import unpack
 from tests.kit.processes import EXPERIMENTS, WALL, environment, lab
 from tests.kit.staying_processes import get
 

@@ -13,8 +13,7 @@ from chaos.core.verdict import Status
 from chaos.core.verdict import Verdict as Judged
 from chaos.gameday.notifier import EventKind, Undelivered
 from chaos.gameday.state import Approval, DayRun, DayState, Halt, PastWait, RunKey, RunStatus, Verdict, Waiting
-from chaos.reports.day.record import ClusterRecord, EntryRecord
-from chaos.reports.day.view import DayView, make_view
+from chaos.reports.day.view import ClusterRecord, DayView, EntryRecord, make_view
 
 BEGIN = 1_796_115_600.0  # Tue 2026-12-01 09:00 UTC, 10:00 in Berlin
 WINDOW = {

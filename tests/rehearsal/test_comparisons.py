@@ -21,12 +21,9 @@ from chaos.rehearsal import comparisons
 from chaos.rehearsal.comparisons import CompareOptions, compare_all
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from chaos.reports.comparison.comparison import Comparison
-from chaos.reports.comparison.json_ import comparison_document
-from chaos.reports.comparison.markdown import comparison_markdown
-from chaos.reports.comparison.page import comparison_page
+from chaos.reports.comparison.formats import comparison_document, comparison_markdown, comparison_page, comparison_text
 from chaos.reports.comparison.phrases import headline
 from chaos.reports.comparison.side import NotComparableError, check_comparable, expected_of_sides, side_of
-from chaos.reports.comparison.text import comparison_text
 from chaos.verdicts.outcome.acceptance import Standing
 from chaos.verdicts.outcome.prediction import Prediction, dump_prediction
 from tests.kit.lab_copies import save

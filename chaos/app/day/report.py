@@ -16,8 +16,7 @@ from chaos.core.store import day_directory, run_directory
 from chaos.core.store.private_files import write_private
 from chaos.gameday.state import DayState
 from chaos.reports.day.formats import FORMATS
-from chaos.reports.day.record import RECORD_VERSION, ClusterRecord, EntryRecord, is_run_directory
-from chaos.reports.day.view import DayView, make_view
+from chaos.reports.day.view import RECORD_VERSION, ClusterRecord, DayView, EntryRecord, is_run_directory, make_view
 
 
 @contextmanager

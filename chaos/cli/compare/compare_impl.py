@@ -13,10 +13,7 @@ from chaos.cli.run.run_impl import echo_document
 from chaos.core.errors import UsageError
 from chaos.rehearsal.comparisons import CompareOptions, compare_all
 from chaos.reports.comparison.comparison import Comparison
-from chaos.reports.comparison.json_ import comparison_document
-from chaos.reports.comparison.markdown import comparison_markdown
-from chaos.reports.comparison.page import comparison_page
-from chaos.reports.comparison.text import comparison_text
+from chaos.reports.comparison.formats import comparison_document, comparison_markdown, comparison_page, comparison_text
 
 
 def compare_and_report(options: CompareOptions, out: Path | None, *, quiet: bool, as_json: bool) -> int:

@@ -17,9 +17,7 @@ from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load
 from chaos.rehearsal.copies import parse_changes, snapshot_source
 from chaos.rehearsal.forecast.document import Rehearsal, render_json
-from chaos.rehearsal.forecast.html import rehearsal_page
-from chaos.rehearsal.forecast.markdown import rehearsal_markdown
-from chaos.rehearsal.forecast.text import rehearsal_text
+from chaos.rehearsal.forecast.formats import rehearsal_markdown, rehearsal_page, rehearsal_text
 from chaos.rehearsal.many import Rehearsals
 from chaos.rehearsal.rehearsal import Request, cores, rehearse
 from chaos.verdicts.outcome.prediction import Prediction, dump_prediction

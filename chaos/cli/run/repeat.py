@@ -19,7 +19,7 @@ from chaos.core.text import printable
 from chaos.engine.load import LoadedExperiment
 from chaos.reports.history.series import Series, SeriesRun, derived_seed, endings, gravest, series_text, stop_reason
 from chaos.reports.history.trend import expectation_trends
-from chaos.reports.history.trend_json import expectations_document
+from chaos.reports.history.trend_text import expectations_document
 from chaos.reports.run import json_
 
 

@@ -57,7 +57,7 @@ def live_page(address: str | None, experiment: Plan | LoadedExperiment, inventor
     if address is None:
         yield NO_PAGE
         return
-    from chaos.reports.live.address import parse_address
+    from chaos.reports.live.access import parse_address
     from chaos.reports.live.feed import LiveFeed
     from chaos.reports.live.server import LiveServer
 

@@ -12,7 +12,7 @@ from chaos import __version__
 from chaos.cli.output import echo_encodable
 from chaos.core.store.run_history import read_runs
 from chaos.core.stored_run import StoredRun
-from chaos.reports.run.runs_table import run_row, runs_table
+from chaos.reports.run.summary import run_row, runs_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import UsageError
 from chaos.core.store import run_directory
 from chaos.engine.connection import ClusterConnection, lock_namespace
-from chaos.reports.live.address import Address, parse_address
+from chaos.reports.live.access import Address, parse_address
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer
 

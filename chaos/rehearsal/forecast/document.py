@@ -1,4 +1,4 @@
-"""The result of ``nodefall rehearse``: what reports show, with its first line, and ``--json`` prints."""
+"""The result of ``nodefall rehearse``: what reports show, ``--json`` prints, and its first line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from chaos.core.duration import format_duration
 from chaos.core.errors import Exit
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status
-from chaos.rehearsal.forecast.finding import FindingKind
-from chaos.rehearsal.forecast.ranking import VictimRank, rank_victims
-from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.summary import Risk, expectation_bands, limits_of, risks_of
+from chaos.rehearsal.forecast.ranking import Risk, VictimRank, expectation_bands, rank_victims, risks_of
+from chaos.rehearsal.forecast.sample import FindingKind, Sample, limits_of
 from chaos.verdicts.outcome.bands import Band, bands
 from chaos.verdicts.outcome.prediction import ExpectationBand
 

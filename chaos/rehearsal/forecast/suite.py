@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from chaos.core.errors import Exit
-from chaos.core.text import align_columns
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.reports.run.outline import SIMULATED
+from chaos.reports.tables import plain, text_table
 
 FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
 _NAMED = 5
@@ -74,8 +74,8 @@ def render_suite(suite: Suite) -> str:
 def suite_text(suite: Suite) -> list[str]:
     """The lines for a terminal, the most important one first."""
     rows = [(row.experiment, row.lab, row.expected, _counts(row)) for row in suite.experiments]
-    seeds = f"{len(suite.seeds)} SEEDS" if len(suite.seeds) > 1 else f"SEED {suite.seeds[0]}"
-    lines = [suite.headline, "", *align_columns([("EXPERIMENT", "LAB", "EXPECTED", seeds), *rows]), ""]
+    seeds = f"{len(suite.seeds)} seeds" if len(suite.seeds) > 1 else f"seed {suite.seeds[0]}"
+    lines = [suite.headline, "", *text_table(plain("experiment", "lab", "expected", seeds), rows), ""]
     for row in suite.experiments:
         lines += [f"{row.experiment}, seed {run.seed}: {run.why or run.ending}" for run in row.unexpected]
     return [*lines, SIMULATED]

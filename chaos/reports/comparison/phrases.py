@@ -30,6 +30,12 @@ def headline(comparison: Comparison) -> str:
     return f"nothing surprises: {_count(known, 'measure')} as {source(comparison)}"
 
 
+def counts(comparison: Comparison) -> str:
+    """``84 inside, 2 later than predicted``."""
+    found = [row.standing for row in comparison.rows]
+    return ", ".join(f"{found.count(each)} {each}" for each in Standing if each in found) or "nothing happened"
+
+
 def source(comparison: Comparison) -> str:
     """``predicted by 20 seeds`` or ``in the run before``."""
     expected = comparison.expected

@@ -1,13 +1,17 @@
-"""A day over all its clusters, as every format shows it."""
+"""A day over all its clusters, as every format shows it, and the record that is kept of it."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from chaos.core.duration import format_duration
 from chaos.core.errors import Exit
@@ -15,9 +19,49 @@ from chaos.core.result import RunResult
 from chaos.core.text import on_node
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.outcome import exit_code, verdict_of
-from chaos.gameday.state import DayRun, DayStatus, RunStatus
+from chaos.gameday.state import DayRun, DayState, DayStatus, RunStatus
 from chaos.gameday.time_rules import Window
-from chaos.reports.day.record import ClusterRecord, EntryRecord, is_run_directory
+
+RECORD_VERSION = 1
+_DIRECTORY = re.compile(r"(?!\.{1,2}/)[^/\\]{1,255}/(?!\.{1,2}$)[^/\\]{1,255}")  # EXPERIMENT/STAMP
+
+
+class EntryRecord(Struct, frozen=True):
+    """An entry as planned. ``expectations``: names of its hypotheses. ``gates``: only its own."""
+
+    name: str
+    experiment: str
+    title: str
+    expectations: tuple[str, ...]
+    gates: tuple[str, ...] = ()
+
+
+class ClusterRecord(Struct, frozen=True):
+    """A day on one cluster. ``window``: as in the document, None for one that is always open.
+
+    ``written``: when, in seconds since the epoch. ``gates`` and ``abort``: those of the day. ``directories``: of the
+    runs by their ID, as EXPERIMENT/STAMP; a run without one was run from another machine.
+    """
+
+    title: str
+    owner: str
+    cluster: str
+    simulated: bool
+    written: float
+    entries: tuple[EntryRecord, ...]
+    state: DayState
+    window: dict[str, Any] | None = None
+    schedule: str = ""
+    gates: tuple[str, ...] = ()
+    abort: tuple[str, ...] = ()
+    directories: dict[str, str] = {}
+    version: int = RECORD_VERSION
+
+
+def is_run_directory(name: str) -> bool:
+    """Whether ``name`` is EXPERIMENT/STAMP, so that it leads nowhere else."""
+    return bool(_DIRECTORY.fullmatch(name))
+
 
 SYMBOLS = {"held": "✓", "violated": "✗", "inconclusive": "?", "interrupted": "?", "running": "…"}
 _WORDS = ("violated", "held", "inconclusive", "interrupted", "skipped", "running", "pending")
@@ -67,36 +111,9 @@ class DayView:
     runs: tuple[RunView, ...]
 
     @property
-    def _latest(self) -> ClusterRecord:
+    def latest(self) -> ClusterRecord:
+        """The record that was written last."""
         return max(self.records, key=lambda record: record.written)
-
-    @property
-    def gameday(self) -> str:
-        return self._latest.state.gameday
-
-    @property
-    def day(self) -> str:
-        return self._latest.state.day
-
-    @property
-    def title(self) -> str:
-        return self._latest.title
-
-    @property
-    def owner(self) -> str:
-        return self._latest.owner
-
-    @property
-    def schedule(self) -> str:
-        return self._latest.schedule
-
-    @property
-    def gates(self) -> tuple[str, ...]:
-        return self._latest.gates
-
-    @property
-    def abort(self) -> tuple[str, ...]:
-        return self._latest.abort
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -115,7 +132,7 @@ class DayView:
     @cached_property
     def calendar(self) -> Calendar:
         """The window of the day, in its zone."""
-        window = self._latest.window
+        window = self.latest.window
         return Calendar(None if window is None else Window.model_validate(window))
 
     @property

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from chaos.core.result import RunResult
 from chaos.core.stored_run import SHORT_UID, StoredRun
 from chaos.core.verdict import Status, Verdict
-from chaos.reports.history.change_points import ChangePoint, change_points
-from chaos.reports.history.spread import Spread, spread
-from chaos.reports.run.durations import Duration, measured_duration, operator_of
+from chaos.reports.history.statistics import ChangePoint, Spread, change_points, spread
+from chaos.reports.run.outline import Duration, measured_duration, operator_of
 
 _SECTIONS = ("hypothesis", "recovery", "abort")  # attributes of a result; a steady state is of one moment
 CLUSTER, EXPERIMENT = "clusters", "experiments"  # what may be mixed on request; never simulated with real runs

@@ -1,21 +1,21 @@
-"""A trend for a terminal."""
+"""A trend for a terminal, and for programs."""
 
 from __future__ import annotations
 
 import math
 import shlex
 from collections.abc import Iterable
+from typing import Any
 
 from chaos.core.duration import format_duration
 from chaos.core.stored_run import SHORT_UID
-from chaos.core.text import align_columns, printable
+from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
-from chaos.reports.history.change_points import ChangePoint
-from chaos.reports.history.sparkline import sparkline
+from chaos.reports.history.statistics import ChangePoint, sparkline
 from chaos.reports.history.trend import ExpectationTrend, Group, Point, Trend
 from chaos.reports.run.outline import SIMULATED, format_utc
+from chaos.reports.tables import Column, text_table
 
-HEAD = ("EXPECTATION", "HELD", "MEDIAN", "IQR", "BOUND", "OLDEST TO NEWEST")
 _WHAT = {"within": "true after", "never": "failed after", "always": "failed after"}
 _MAX_RUNS = 40
 
@@ -30,7 +30,7 @@ def trend_text(trend: Trend, encoding: str) -> list[str]:
 
 def expectations_table(expectations: Iterable[ExpectationTrend], encoding: str) -> list[str]:
     """The verdicts and durations of each expectation, a line each."""
-    return align_columns([HEAD, *(_row(each, encoding) for each in expectations)])
+    return text_table(_columns(encoding), expectations)
 
 
 def heading(trend: Trend) -> str:
@@ -121,13 +121,19 @@ def spread_text(expectation: ExpectationTrend) -> tuple[str, str]:
     return median, f"{first} to {third}" if first != third else ""
 
 
-def _row(each: ExpectationTrend, encoding: str) -> tuple[str, ...]:
-    held = f"{each.counts.get(Status.HELD, 0)} of {len(each.points)}"
-    bound = "" if each.bound is None or each.operator != "within" else format_duration(round(each.bound, 1))
-    name = printable(each.name if each.section != "abort" else f"abort: {each.name}")
-    median, quartiles = spread_text(each)
-    labeled = f"{operator_text(each)} {median}" if median else ""
-    return (name, held, labeled, quartiles, bound, _line(each, encoding))
+def _columns(encoding: str) -> tuple[Column[ExpectationTrend], ...]:
+    return (
+        Column("expectation", lambda each: printable(each.name if each.section != "abort" else f"abort: {each.name}")),
+        Column("held", lambda each: f"{each.counts.get(Status.HELD, 0)} of {len(each.points)}"),
+        Column("median", lambda each: f"{operator_text(each)} {median}" if (median := spread_text(each)[0]) else ""),
+        Column("IQR", lambda each: spread_text(each)[1]),
+        Column("bound", _bound),
+        Column("oldest to newest", lambda each: _line(each, encoding)),
+    )
+
+
+def _bound(each: ExpectationTrend) -> str:
+    return "" if each.bound is None or each.operator != "within" else format_duration(round(each.bound, 1))
 
 
 def _line(each: ExpectationTrend, encoding: str) -> str:
@@ -151,3 +157,81 @@ def _options(group: Group) -> str:
         f"--experiment-hash {group.experiment_hash[:SHORT_UID]}" if group.experiment_hash else "",
     )
     return " ".join(part for part in parts if part) or "--mix"
+
+
+def trend_document(trend: Trend) -> dict[str, Any]:
+    """The trend as JSON types. Positions in ``runs`` are those of points and changes.
+
+    A duration that only exceeded its bound has ``exceeded`` true and the bound as ``seconds``; a quartile or median
+    among such is null.
+    """
+    return {
+        "experiment": trend.experiment,
+        "group": _group_document(trend.group),
+        "runs": [
+            {
+                "run": run.run,
+                "name": run.name,
+                "started": run.started,
+                "verdict": run.verdict,
+                "kubernetes": run.result.kubernetes if run.result else "",
+                "nodefall": run.nodefall,
+                "experiment_hash": run.experiment_hash,
+                "cluster_uid": run.cluster_uid,
+            }
+            for run in trend.runs
+        ],
+        "expectations": expectations_document(trend.expectations),
+        "left_out": [{**_group_document(group), "runs": count} for group, count in trend.others.items()],
+        "without_result": trend.unfinished,
+    }
+
+
+def expectations_document(expectations: Iterable[ExpectationTrend]) -> list[dict[str, Any]]:
+    """The expectations as JSON types."""
+    return [_expectation(each) for each in expectations]
+
+
+def _group_document(group: Group) -> dict[str, Any]:
+    return {
+        "simulated": group.simulated,
+        "cluster": group.cluster or None,
+        "experiment_hash": group.experiment_hash or None,
+    }
+
+
+def _expectation(each: ExpectationTrend) -> dict[str, Any]:
+    spread = each.spread
+    return {
+        "section": each.section,
+        "name": each.name,
+        "operator": each.operator,
+        "bound": each.bound,
+        "counts": {str(status): count for status, count in sorted(each.counts.items())},
+        "measured": spread.count if spread else 0,
+        "median": _finite(spread.median) if spread else None,
+        "first_quartile": _finite(spread.first) if spread else None,
+        "third_quartile": _finite(spread.third) if spread else None,
+        "points": [
+            {
+                "run": point.run,
+                "status": str(point.status),
+                "seconds": point.duration.seconds if point.duration else None,
+                "exceeded": bool(point.duration and point.duration.is_exceeded),
+            }
+            for point in each.points
+        ],
+        "changes": [
+            {
+                "run": each.points[change.index].run,
+                "before": _finite(change.before),
+                "after": _finite(change.after),
+                "p": change.p,
+            }
+            for change in each.changes
+        ],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -16,8 +16,8 @@ from chaos.core.result import RESULT_VERSION, RunResult
 from chaos.core.text import on_node, printable
 from chaos.core.timeline import Entry
 from chaos.core.verdict import Status, Verdict
-from chaos.reports.run.page.columns import pack_text
 from chaos.reports.run.page.live_page import LivePage
+from chaos.reports.run.page.page_data import pack_text
 
 RETAINED = 30  # messages that a client may be behind before it gets everything again
 _BIG = 256_000  # characters; a greater change is sent as everything, which is compressed

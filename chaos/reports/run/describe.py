@@ -29,6 +29,7 @@ from chaos.core.text import on_node, printable
 from chaos.core.timeline import Entry
 
 _MAX_LENGTH = 400
+_ENCODER = json.JSONEncoder(sort_keys=True, default=str, ensure_ascii=False)  # made once: a run has many readings
 
 
 def describe(entry: Entry) -> str:
@@ -206,7 +207,7 @@ def _describe_job(entry: Entry) -> str:
 
 def _json(value: Any) -> str:
     plain = to_builtins(value, str_keys=True) if isinstance(value, Struct) else value
-    return plain if isinstance(plain, str) else json.dumps(plain, sort_keys=True, default=str, ensure_ascii=False)
+    return plain if isinstance(plain, str) else _ENCODER.encode(plain)
 
 
 _FORMATTERS: dict[type[Any], Callable[[Entry], str]] = {

@@ -1,23 +1,20 @@
-"""Parts of a result that all renderers show, in the same order and wording."""
+"""Parts of a result that all renderers show, in the same order and wording; and what its verdicts measured."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
-from chaos.core.action import ProofStatus
 from chaos.core.duration import format_duration
-from chaos.core.result import RunResult, StepResult
+from chaos.core.result import RunResult
 from chaos.core.text import on_node
 from chaos.core.timeline import Entry, Timeline
 from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import Verdict
+from chaos.core.verdict import Status, Verdict
 from chaos.reports.run.describe import describe
 
-STEP_SYMBOLS = {ProofStatus.PROVEN: "✓", ProofStatus.DISPROVEN: "✗", ProofStatus.UNPROVEN: "?"}
 SIMULATED = "This was a simulated cluster: it shows what the lab models, not what your cluster does."
 
 
@@ -115,35 +112,6 @@ def run_details(result: RunResult) -> list[tuple[str, str]]:
     ]
 
 
-def step_text(step: StepResult) -> str:
-    """Describe whether the step is proven to have taken effect."""
-    return f"{step.proof_status}{' (weakly)' if step.weak else ''}: {step.because}"
-
-
-PHASES = ("step", "node", "armed", "fired", "began on the host", "returned", "proven")
-
-
-def phases(result: RunResult, start: float) -> list[tuple[str, ...]]:
-    """A row of :data:`PHASES` for each node of the steps on several nodes, with milliseconds."""
-    nodes = Counter(step.step for step in result.steps)
-    return [
-        (
-            step.step,
-            step.node,
-            *(
-                _format_precise(t, start)
-                for t in (step.phases.armed, step.phases.fired, step.phases.began, step.returned, step.phases.proven)
-            ),
-        )
-        for step in result.steps
-        if nodes[step.step] > 1
-    ]
-
-
-def _format_precise(t: float | None, start: float) -> str:
-    return "" if t is None else f"{t - start:+.3f}s"
-
-
 def cited_seqs(result: RunResult) -> list[int]:
     """Sequence numbers of all entries that verdicts and proofs cite, sorted."""
     citations = chain((v.evidence for v in verdicts(result)), (s.evidence for s in result.steps))
@@ -161,3 +129,45 @@ def _evidence(seq: int, entry: Entry | None) -> Evidence:
     if entry is None:
         return Evidence(seq, None, "", "", "not part of this timeline")
     return Evidence(seq, entry.t, entry.kind, entry.node, describe(entry))
+
+
+_EPSILON = 1e-6  # seconds; sums of floats
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """``seconds`` until an expectation came true (``operator`` within) or failed (never, always).
+
+    ``is_exceeded``: it had not come true after ``seconds``, its bound. ``bound``: seconds until the deadline.
+    """
+
+    operator: str
+    seconds: float
+    bound: float
+    is_exceeded: bool = False
+
+
+def measured_duration(verdict: Verdict) -> Duration | None:
+    """The duration that a verdict measured; None for one that measured nothing.
+
+    These measure nothing: an inconclusive verdict, one on a moment or an order, and a never or always that held to its
+    end. With a deadline for each pod, it is the last pod's that came true, or the one's that did not.
+    """
+    if verdict.at is None or verdict.start is None or verdict.status not in (Status.HELD, Status.VIOLATED):
+        return None
+    operator, seconds = operator_of(verdict), max(0.0, verdict.at - verdict.start)
+    bound = seconds if verdict.deadline is None else max(0.0, verdict.deadline - verdict.start)
+    is_held = verdict.status is Status.HELD
+    if not operator or (operator != "within" and is_held):
+        return None
+    return Duration(operator, seconds, bound, is_exceeded=operator == "within" and not is_held)
+
+
+def operator_of(verdict: Verdict) -> str:
+    """The temporal operator. Of a result of 0.1.0, which has none, what the times allow: only within holds early."""
+    if verdict.operator or verdict.at is None or verdict.start is None or verdict.deadline is None:
+        return verdict.operator
+    if verdict.deadline <= verdict.start or verdict.assertion == "order":
+        return ""
+    is_early = verdict.at < verdict.deadline - _EPSILON
+    return "within" if is_early == (verdict.status is Status.HELD) else "never"

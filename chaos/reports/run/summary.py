@@ -1,20 +1,27 @@
-"""Summary of a run, for a terminal."""
+"""Runs for a terminal: the summary of one, and the table of many, which programs get as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from chaos.core.duration import format_duration
 from chaos.core.result import RunResult
+from chaos.core.stored_run import RunState, StoredRun
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.reports.run.outline import (
     SIMULATED,
     assumed_facts,
     format_offset,
+    format_utc,
     name_of,
     origin,
     pending_undo,
     sections,
 )
-from chaos.reports.run.verdict_rows import Row, leftovers, notes, rows
+from chaos.reports.run.verdicts import Row, leftovers, notes, rows
+from chaos.reports.tables import Column, text_table
 
 _ANSI = {Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33"}
 _STATUS_WIDTH = len(f"? {Status.INCONCLUSIVE}")
@@ -54,3 +61,78 @@ def _verdict_line(row: Row, start: float, color: bool) -> str:
 
 def _colorize(text: str, status: Status, color: bool) -> str:
     return f"\x1b[{_ANSI[status]}m{text}\x1b[0m" if color else text
+
+
+_MAX_NODES = 3
+_SYMBOLS = {str(status): symbol for status, symbol in SYMBOLS.items()}
+
+
+def runs_table(runs: Iterable[StoredRun], version: str) -> list[str]:
+    """Lines of the table: one for each run, and one more for what is wrong with it, below it.
+
+    ``version``: of this nodefall; a run of another one is marked.
+    """
+    listed = list(runs)
+    lines = text_table(_RUNS, listed)
+    notes = [(), *(run_notes(run, version) for run in listed)]
+    return [text for line, more in zip(lines, notes, strict=True) for text in (line, *(f"  {note}" for note in more))]
+
+
+def run_notes(run: StoredRun, version: str) -> tuple[str, ...]:
+    """What a reader of the table must know of a run beside its cells."""
+    notes = []
+    if run.pending and run.state is not RunState.RUNNING:
+        notes.append(f"undo pending: nodefall undo {printable(str(run.directory))}")
+    if run.pending is None:
+        notes.append("whether an undo is pending is unknown")
+    if run.problem:
+        notes.append(f"damaged: {printable(run.problem)}")
+    if run.state is RunState.NO_RESULT:
+        notes.append(f"no result: killed, or going on on another machine; by {printable(run.by) or 'unknown'}")
+    if run.nodefall != version and (run.result or not run.problem):
+        notes.append(f"by nodefall {printable(run.nodefall)}" if run.nodefall else "by an older version of nodefall")
+    return tuple(notes)
+
+
+def run_row(run: StoredRun) -> dict[str, Any]:
+    """A run for programs. Times in seconds since the epoch, None if unknown; ``name`` is accepted by commands."""
+    return {
+        "name": run.name,
+        "run": run.run,
+        "directory": str(run.directory),
+        "experiment": run.experiment,
+        "experiment_hash": run.experiment_hash,
+        "state": str(run.state),
+        "verdict": run.verdict,
+        "exit_code": run.result.exit_code if run.result else None,
+        "headline": run.result.headline if run.result else "",
+        "inventory": run.inventory,
+        "cluster_uid": run.cluster_uid,
+        "simulated": run.simulated,
+        "started": run.started,
+        "duration": run.duration,
+        "targets": run.targets or {},
+        "undo_pending": run.pending,
+        "by": run.by,
+        "nodefall": run.nodefall,
+        "problem": run.problem,
+    }
+
+
+def _nodes(targets: dict[str, tuple[str, ...]] | None) -> str:
+    if targets is None:
+        return "unknown"
+    nodes: Sequence[str] = list(dict.fromkeys(node for nodes in targets.values() for node in nodes))
+    more = f" and {len(nodes) - _MAX_NODES} more" if len(nodes) > _MAX_NODES else ""
+    return ", ".join(map(printable, nodes[:_MAX_NODES])) + more
+
+
+_RUNS: tuple[Column[StoredRun], ...] = (
+    Column("run", lambda run: printable(run.run or run.name)),
+    Column("experiment", lambda run: printable(run.experiment)),
+    Column("verdict", lambda run: f"{_SYMBOLS.get(run.verdict, '-')} {run.verdict}"),
+    Column("cluster", lambda run: printable(run.cluster)),
+    Column("started", lambda run: "unknown" if run.started is None else format_utc(run.started)),
+    Column("duration", lambda run: "" if run.duration is None else format_duration(round(run.duration, 1))),
+    Column("targets", lambda run: _nodes(run.targets)),
+)

@@ -17,7 +17,7 @@ from chaos.core.store import run_directory
 from chaos.core.store.run_directory import RunInfo
 from chaos.core.verdict import Status
 from chaos.gameday.transitions import before_fault, begin, finish, skip_rest
-from chaos.reports.day.record import ClusterRecord
+from chaos.reports.day.view import ClusterRecord
 from tests.kit.day_session import Day
 from tests.kit.recorded_days import judged, result
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from msgspec import structs
 
 from chaos.rehearsal.forecast.document import Rehearsal, Runs, Victims, exit_code_of, headline, render_json, summarize
-from chaos.rehearsal.forecast.finding import Finding, FindingKind
-from chaos.rehearsal.forecast.html import rehearsal_page
-from chaos.rehearsal.forecast.markdown import rehearsal_markdown
-from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.summary import risks_of
-from chaos.rehearsal.forecast.text import rehearsal_text
+from chaos.rehearsal.forecast.formats import rehearsal_markdown, rehearsal_page, rehearsal_text
+from chaos.rehearsal.forecast.ranking import risks_of
+from chaos.rehearsal.forecast.sample import Finding, FindingKind, Sample
 from chaos.verdicts.outcome.measure import Outcome
 from tests.kit.stored_runs import result_of, within
 

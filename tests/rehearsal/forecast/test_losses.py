@@ -21,8 +21,8 @@ from chaos.core.kube import (
     Volume,
     VolumeAttachment,
 )
-from chaos.rehearsal.forecast.finding import Case, Finding, FindingKind
-from chaos.rehearsal.forecast.findings import findings_of
+from chaos.rehearsal.forecast.finders import findings_of
+from chaos.rehearsal.forecast.sample import Case, Finding, FindingKind
 from tests.kit.small_timelines import node, pod, timeline_of
 
 WEB, DB = "ReplicaSet/web", "StatefulSet/db"

@@ -1,4 +1,4 @@
-"""The view of a day: its status over all clusters, labels, links, lessons and moments."""
+"""A day over all its clusters; links to its reports."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from chaos.core.result import ForeignFault, UndoResult
 from chaos.core.verdict import Status
 from chaos.gameday.notifier import EventKind, Undelivered
 from chaos.gameday.state import Approval, Halt, PastWait, Waiting
-from chaos.reports.day.lessons import lessons
-from chaos.reports.day.moments import moments
-from chaos.reports.day.record import ClusterRecord, is_run_directory
+from chaos.reports.day.contents import lessons, moments
+from chaos.reports.day.view import ClusterRecord, is_run_directory, make_view
+from chaos.reports.run import html
 from tests.kit.recorded_days import BEGIN, PLAN, WINDOW, judged, pending, ran, record, result, skipped, view
+from tests.kit.reported_runs import load
 
 HELD, BAD = record(ran("a")), record(ran("a", "violated"), cluster="prod")
 
@@ -169,3 +170,13 @@ def test_times_are_in_the_zone_of_the_window(window: object, t: float | None, te
 def test_clocks_that_were_wrong_do_no_harm() -> None:
     made = view(record(ran("a", begun=1e300, ended=-1e300), ran("b", begun=0.0, ended=1e300)))
     assert [run.took for run in made.runs] == ["0s", "878400h"]
+
+
+def test_links_to_verdicts_have_their_target() -> None:
+    for name, key in (("violated", "hypothesis-1"), ("aborted", "abort-0")):
+        result, timeline = load(name)
+        view = make_view([record(ran("one", "violated"))], {"one-1": result})
+        targets = [lesson.link.partition("#")[2] for lesson in lessons(view) if "#" in lesson.link]
+        assert key in targets
+        page = html.render(result, timeline)
+        assert [target for target in targets if f'id="{target}"' not in page] == []

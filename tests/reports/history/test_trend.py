@@ -17,9 +17,8 @@ from chaos.core.store.run_history import read_run, read_runs
 from chaos.core.stored_run import StoredRun
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.history.trend import CLUSTER, EXPERIMENT, Group, Trend, trend
-from chaos.reports.history.trend_json import trend_document
 from chaos.reports.history.trend_page import trend_page
-from chaos.reports.history.trend_text import trend_text
+from chaos.reports.history.trend_text import trend_document, trend_text
 from tests.kit.stored_runs import DAY, NOW, UID, result_of, store, stored, within
 
 OTHER_UID = "aaaa1111-0000-4000-8000-000000000000"

@@ -17,10 +17,10 @@ from chaos.core.verdict import Status, Verdict
 from chaos.engine.progress import NullProgress
 from chaos.reports.live import feed as feeds
 from chaos.reports.live import server as servers
-from chaos.reports.live.address import Address
+from chaos.reports.live.access import Address
 from chaos.reports.live.feed import RETAINED, LiveFeed
 from chaos.reports.live.server import LiveServer
-from chaos.reports.run.page.columns import unpack
+from chaos.reports.run.page.page_data import unpack
 from tests.kit.live_client import LiveClient
 from tests.kit.small_timelines import node, pod
 
@@ -207,7 +207,7 @@ def test_a_page_that_fails_does_not_fail_the_run(caplog: pytest.LogCaptureFixtur
 
 def test_too_many_connections_are_closed_and_too_many_pages_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "MAX_CONNECTIONS", 3)
-    monkeypatch.setattr("chaos.reports.live.handlers.MAX_STREAMS", 2)
+    monkeypatch.setattr("chaos.reports.live.server.MAX_STREAMS", 2)
     server = LiveServer(Address("127.0.0.1", 0), LiveFeed("e", "c"), "t")
     with server, stream(server) as first, stream(server) as second:
         read_until(first, b"event: state")

@@ -12,8 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.core.errors import UsageError
-from chaos.reports.live.access import Access, Claim, is_known_host, is_own_origin
-from chaos.reports.live.address import Address, is_loopback, listen, parse_address, shown_host
+from chaos.reports.live.access import (
+    Access,
+    Address,
+    Claim,
+    is_known_host,
+    is_loopback,
+    is_own_origin,
+    listen,
+    parse_address,
+    shown_host,
+)
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer
 

@@ -12,12 +12,14 @@ import pytest
 
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Entry, Timeline
-from chaos.reports.live.address import Address
+from chaos.reports.live.access import Address
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer
 from chaos.reports.run import html
+from chaos.reports.run.page.lanes import lanes
 from chaos.reports.run.page.page_data import page_data
-from chaos.reports.run.page.timeline_lanes import lanes
+from chaos.reports.run.verdicts import Row
+from chaos.reports.tables import Column
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from tests.kit.browser import CHROMIUM, Browser, Page
@@ -118,6 +120,17 @@ def test_the_view_stays_when_lanes_are_added(browser: Browser, story: Story, tmp
     assert page.evaluate(viewed) == before
     assert page.evaluate("nameOf(view.lane)") == item[1]
     assert page.evaluate("nameOf(laneOfItem(addressed()))") == item[1], "the address names the same bar"
+    assert problems(page, story.server.url) == []
+
+
+def test_a_new_column_is_shown(browser: Browser, margin_column: Column[Row], story: Story, tmp_path: Path) -> None:
+    story.advance(0.5)
+    page = open_live(browser, tmp_path, story.server.url)
+    until(page, "document.querySelectorAll('#expectations tbody tr').length")
+    cells = page.evaluate("[...document.querySelectorAll('#expectations tr')].map((row) => row.lastChild.textContent)")
+    heading, *found = cells
+    assert heading == margin_column.title.capitalize()
+    assert found == [f"margin of <{key}>" for key in page.evaluate("data.verdicts.map((verdict) => verdict.id)")] != []
     assert problems(page, story.server.url) == []
 
 

@@ -365,3 +365,28 @@ def test_hostile_text_neither_runs_nor_breaks_the_script(open_page: Open, hostil
 def test_run_without_observations_is_drawn(open_page: Open, recorded: Made) -> None:
     marks = dataset(open_page((recorded[0], Timeline())))
     assert (marks["drawn"], marks["lanes"], marks.get("error")) == ("true", "0", None)
+
+
+@pytest.mark.usefixtures("margin_column")
+def test_the_panel_shows_a_column_that_is_new(open_page: Open) -> None:
+    page = open_page()
+    page.evaluate("location.hash = 'at-verdict-hypothesis-1'")
+    page.wait("document.querySelector('#panel dl')")
+    facts = page.evaluate("[...document.querySelectorAll('#panel dl > *')].map((e) => e.textContent)")
+    assert facts[::2] == ["Expected", "Observed", "Margin"]
+    assert facts[-1] == "margin of <hypothesis-1>"
+
+
+def test_no_tile_breaks_a_word(open_page: Open) -> None:
+    """Long texts of a tile on a window that leaves it the least room."""
+    page = open_page(width=1200)
+    page.evaluate(
+        "document.querySelectorAll('.measures li').forEach((tile) => {"
+        " tile.querySelector('strong').textContent = '1m12.3s';"
+        " tile.querySelector('.value .quiet').textContent = 'limit 6m10.5s';"
+        " tile.querySelector('.about-measure').textContent = '1 of 1 replacements'; })"
+    )
+    lines = "(e) => Math.round(e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight))"
+    assert max(page.evaluate(f"[...document.querySelectorAll('.about-measure')].map({lines})")) <= 2
+    wide = "(tile) => tile.scrollWidth > tile.clientWidth"
+    assert not page.evaluate(f"[...document.querySelectorAll('.measures li')].some({wide})")

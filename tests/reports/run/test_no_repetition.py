@@ -23,7 +23,7 @@ from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status
 from chaos.reports.run import html, junit, markdown
 from chaos.reports.run.summary import summary
-from chaos.reports.run.verdict_rows import rows
+from chaos.reports.run.verdicts import rows
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from tests.kit.story import RECORDINGS, manifests, plugin_registry, shipped

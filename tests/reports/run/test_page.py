@@ -35,10 +35,9 @@ from chaos.core.result import RunResult
 from chaos.core.timeline import Entry, Timeline
 from chaos.reports.run import html
 from chaos.reports.run.describe import describe, node_state, pod_state
-from chaos.reports.run.page.columns import unpack
-from chaos.reports.run.page.observations import observations
-from chaos.reports.run.page.page_data import page_data
-from chaos.reports.run.page.timeline_lanes import UNSCHEDULED, lanes
+from chaos.reports.run.page.changes import observations
+from chaos.reports.run.page.lanes import UNSCHEDULED, lanes
+from chaos.reports.run.page.page_data import page_data, unpack
 from tests.kit.small_timelines import node, pod, timeline_of
 
 Made = tuple[RunResult, Timeline]

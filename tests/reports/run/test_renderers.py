@@ -25,8 +25,9 @@ from chaos.core.timeline import Timeline
 from chaos.core.value_limit import ValueLimit
 from chaos.reports.run import html, json_, junit, markdown
 from chaos.reports.run.outline import SIMULATED
-from chaos.reports.run.page.columns import unpack
+from chaos.reports.run.page.page_data import unpack
 from chaos.reports.run.renderer import Renderer, load_renderers
+from chaos.reports.tables import escape, escape_line
 
 Made = tuple[RunResult, Timeline]
 Make = Callable[[str], Made]
@@ -203,7 +204,7 @@ def test_json_resolves_evidence_numbers(recorded: Made) -> None:
     ],
 )
 def test_markdown_escapes(text: str, escaped: str) -> None:
-    assert markdown.escape(text) == escaped
+    assert escape(text) == escaped
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_markdown_escapes(text: str, escaped: str) -> None:
     [("1. x", "1\\. x"), ("2) x", "2\\) x"), ("- x", "\\- x"), ("+ x", "\\+ x"), ("=== x", "\\=== x")],
 )
 def test_markdown_line_starts(text: str, escaped: str) -> None:
-    assert markdown.escape_line(text) == escaped
+    assert escape_line(text) == escaped
 
 
 @pytest.mark.parametrize("renderer", [r for r in page_renderers() if r.name != "json"], ids=lambda r: r.name)

@@ -10,7 +10,7 @@ from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal import Journal
 from chaos.core.store.run_directory import RESULT
 from chaos.core.store.run_history import read_runs
-from chaos.reports.run.runs_table import run_row, runs_table
+from chaos.reports.run.summary import run_row, runs_table
 from tests.kit.stored_runs import DAY, NOW, result_of, store, within
 
 

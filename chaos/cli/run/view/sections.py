@@ -15,7 +15,7 @@ from chaos.cli.run.view.node_rows import DELETED, NodeRow
 from chaos.cli.run.view.workload_rows import WorkloadRow
 from chaos.core.text import escape_for_encoding, printable
 from chaos.core.verdict import SYMBOLS, Status, Verdict
-from chaos.reports.history.sparkline import sparkline
+from chaos.reports.history.statistics import sparkline
 
 T = TypeVar("T")
 STYLES = {Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSIVE: "yellow", Status.PENDING: "dim"}

@@ -1,6 +1,6 @@
 """The data of a page of a run that goes on: whole once, then what has changed.
 
-A message is one JSON object; ``live_data.js`` makes of all of them together what
+A message is one JSON object; ``live.js`` makes of all of them together what
 :func:`chaos.reports.run.page.page_data.page_data` would return. Times and *S* are as there, but texts are in place::
 
     whole         whether everything from before is to be forgotten
@@ -11,7 +11,7 @@ A message is one JSON object; ``live_data.js`` makes of all of them together wha
     lanes         [[after, lane]]: ``after`` is the key of the lane before it, "" for none, null for a lane that stays
                   where it is; a lane is [key, kind, name, short, owner, node, flags, [[start, end, state, text, seq]],
                   [[start, end, text, seq]], [[at, kind, text, seq]]]: its spans, taints and marks
-    rows          rows of the table of observations (:mod:`chaos.reports.run.page.live_rows`)
+    rows          rows of the table of observations (:mod:`chaos.reports.run.page.live_parts`)
     gone          sequence numbers of rows that are no more in it
     charts        all charts in their order, null if no value or bound has changed; of at and value only what follows
                   the first ``from`` points, which are those of the chart that had the index ``of``, -1 for none
@@ -28,11 +28,8 @@ from chaos.core.text import printable
 from chaos.core.timeline import Entry, Timeline
 from chaos.core.value_limit import ValueLimit
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
-from chaos.reports.run.page.affected import affected_lanes
-from chaos.reports.run.page.lane_names import own_namespace, short_names
-from chaos.reports.run.page.live_lanes import LiveLanes
-from chaos.reports.run.page.live_rows import LiveRows
-from chaos.reports.run.page.own_names import without_namespace
+from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of, own_namespace, short_names, without_namespace
+from chaos.reports.run.page.live_parts import LiveLanes, LiveRows
 from chaos.reports.run.page.page_data import (
     STATES,
     VERSION,
@@ -44,8 +41,7 @@ from chaos.reports.run.page.page_data import (
     verdict_objects,
     window,
 )
-from chaos.reports.run.page.step_groups import step_groups
-from chaos.reports.run.page.timeline_lanes import Lane, lane_of
+from chaos.reports.run.steps import step_groups
 
 _LASTS = float("inf")
 _CHARTED = frozenset({"nodes", "deployments", "statefulsets", "daemonsets", "endpointslices", "probe", "prometheus"})

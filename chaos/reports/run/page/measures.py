@@ -10,8 +10,7 @@ from chaos.core.kube import Node, Pod, Workload, controller_of, is_finished, is_
 from chaos.core.result import RunResult
 from chaos.core.timeline import History, Timeline, Version
 from chaos.core.verdict import Status, Verdict
-from chaos.reports.run.durations import operator_of
-from chaos.reports.run.outline import origin, verdicts
+from chaos.reports.run.outline import operator_of, origin, verdicts
 
 
 @dataclass(frozen=True, slots=True)

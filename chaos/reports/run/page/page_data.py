@@ -1,6 +1,6 @@
 """The data contract between the report and its script, version 2.
 
-The page holds one JSON object, packed by :func:`chaos.reports.run.page.columns.pack`. Times are whole milliseconds
+The page holds one JSON object, packed by :func:`chaos.reports.run.page.page_data.pack`. Times are whole milliseconds
 after the first step (after the start of a run without steps). *S* is an index into ``strings``, *seq* the number of an
 entry, *lane* an index into the lanes, -1 for none. A table is an object of equally long columns::
 
@@ -22,8 +22,8 @@ entry, *lane* an index into the lanes, -1 for none. A table is an object of equa
     steps         objects: name, action, count, proven, begin, end, items [{node, status, text, command, delivery,
                   evidence [seq]}]: equal steps of one moment are one
     undo          objects: step, node, begin, end
-    verdicts      objects, worst first: id, name, part, status, symbol, because, expected, observed, start, deadline,
-                  at, evidence [seq], decided (seq or null)
+    verdicts      objects, worst first: id, status, symbol, start, deadline, at, evidence [seq], decided (seq or null),
+                  and the columns of chaos/reports/run/verdicts.py that the script shows: name, part, because, ...
     blinds        objects: kind, node, start, end, text
     charts        objects: name, unit, step (bool), at [], value [], bounds [[label, value]]
 
@@ -32,7 +32,10 @@ entry, *lane* an index into the lanes, -1 for none. A table is an object of equa
 
 from __future__ import annotations
 
+import base64
+import json
 import math
+import zlib
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,16 +48,63 @@ from chaos.core.value_limit import ValueLimit
 from chaos.core.verdict import SYMBOLS
 from chaos.reports.run.describe import describe
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
-from chaos.reports.run.page.affected import affected_lanes
+from chaos.reports.run.page.changes import object_diff, observations
 from chaos.reports.run.page.charts import charts
-from chaos.reports.run.page.columns import Columns, StringTable
-from chaos.reports.run.page.lane_names import own_namespace, short_names
-from chaos.reports.run.page.object_diff import object_diff
-from chaos.reports.run.page.observations import observations
-from chaos.reports.run.page.own_names import without_namespace
-from chaos.reports.run.page.ranking import deciding_entry, ranked
-from chaos.reports.run.page.step_groups import step_groups
-from chaos.reports.run.page.timeline_lanes import Lane, lane_of
+from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of, own_namespace, short_names, without_namespace
+from chaos.reports.run.steps import step_groups
+from chaos.reports.run.verdicts import VERDICTS, deciding_entry, plain_rows, ranked
+from chaos.reports.tables import View, shown
+
+
+class StringTable:
+    """Strings by index, each stored once; all are printable."""
+
+    def __init__(self) -> None:
+        self.strings: list[str] = []
+        self._indexes: dict[str, int] = {}
+        self._of_raw: dict[str, int] = {}
+
+    def add(self, text: str) -> int:
+        """Index of ``text``, after escaping."""
+        found = self._of_raw.get(text)
+        if found is None:
+            shown = printable(text)
+            found = self._indexes.setdefault(shown, len(self.strings))
+            if found == len(self.strings):
+                self.strings.append(shown)
+            self._of_raw[text] = found
+        return found
+
+
+class ColumnTable(dict[str, list[Any]]):
+    """Rows stored by column, which compresses better than objects and is read faster."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__((name, []) for name in names)
+
+    def append(self, *row: Any) -> None:
+        """Add one row, in the order of the names."""
+        for column, value in zip(self.values(), row, strict=True):
+            column.append(value)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values())))
+
+
+def pack(value: Any) -> str:
+    """JSON, compressed (zlib), in base64: what the script unpacks with DecompressionStream("deflate")."""
+    return pack_text(json.dumps(value, separators=(",", ":"), sort_keys=True))
+
+
+def pack_text(text: str) -> str:
+    """The same of JSON that is text already."""
+    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+
+
+def unpack(text: str) -> Any:
+    """The value that :func:`pack` was given."""
+    return json.loads(zlib.decompress(base64.b64decode(text)))
+
 
 VERSION = 2
 STATES = ("ready", "running", "pending", "notready", "unknown", "terminating", "succeeded", "failed")
@@ -111,13 +161,13 @@ def _lane_tables(
     short: Sequence[str],
     clock: PageClock,
     strings: StringTable,
-) -> dict[str, Columns]:
+) -> dict[str, ColumnTable]:
     targets = {node for nodes in result.targets.values() for node in nodes}
     affected = affected_lanes(lanes, targets, cited_lanes(cited_seqs(result), timeline), clock.origin)
     node_index = {lane.key: index for index, lane in enumerate(lanes) if lane.kind == "node"}
-    table = Columns("kind", "name", "short", "owner", "node", "flags", "spans", "taints", "marks")
-    spans, taints = Columns("start", "end", "state", "text", "seq"), Columns("start", "end", "text", "seq")
-    marks = Columns("at", "kind", "text", "seq")
+    table = ColumnTable("kind", "name", "short", "owner", "node", "flags", "spans", "taints", "marks")
+    spans, taints = ColumnTable("start", "end", "state", "text", "seq"), ColumnTable("start", "end", "text", "seq")
+    marks = ColumnTable("at", "kind", "text", "seq")
     for lane, name, is_affected in zip(lanes, short, affected, strict=True):
         is_node = lane.kind == "node"
         flags = lane_flags(lane, targets, is_affected=is_affected)
@@ -150,8 +200,8 @@ def _observation_tables(
     """Observed changes, with every cited entry, every action, and the differences to the version before."""
     rows, omitted = observations(timeline, set(cited_seqs(result)), MAX_OBSERVATIONS)
     lane_index = {lane.key: index for index, lane in enumerate(lanes)}
-    table = Columns("seq", "at", "kind", "lane", "text", "isFirst", "changes")
-    changes = Columns("path", "before", "after")
+    table = ColumnTable("seq", "at", "kind", "lane", "text", "isFirst", "changes")
+    changes = ColumnTable("path", "before", "after")
     for entry, before in rows:
         found = [] if before is None else object_diff(before, entry.object)
         lane = lane_index.get(lane_of(entry, timeline), -1)
@@ -178,25 +228,22 @@ def undo_objects(timeline: Timeline, clock: PageClock, until: float) -> list[dic
 
 
 def verdict_objects(result: RunResult, timeline: Timeline, clock: PageClock) -> list[dict[str, Any]]:
-    """All verdicts, worst first."""
+    """All verdicts, worst first, with the columns that the script shows."""
     times = {entry.seq: entry.t for entry in timeline.entries.select(cited_seqs(result))}
+    columns = shown(VERDICTS, View.SCRIPT)
     return [
-        {
+        {column.key: printable(column.cell(row)) for column in columns}
+        | {
             "id": row.key,
-            "part": row.part,
-            "name": printable(row.label),
             "status": str(row.verdict.status),
             "symbol": SYMBOLS[row.verdict.status],
-            "because": printable(row.verdict.because),
-            "expected": printable(row.verdict.expected),
-            "observed": printable(row.verdict.observed),
             "start": clock.or_none(row.verdict.start),
             "deadline": clock.or_none(row.verdict.deadline),
             "at": clock.or_none(row.verdict.at),
             "evidence": list(row.verdict.evidence),
             "decided": deciding_entry(row.verdict, times),
         }
-        for row in ranked(result)
+        for row in ranked(plain_rows(result))
     ]
 
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-CSS = (files("chaos.reports.run") / "assets" / "palette.css").read_text(encoding="utf-8")
+CSS = (files("chaos.reports") / "assets" / "base.css").read_text(encoding="utf-8")
 SCHEMES = dict(zip(("light", "dark"), re.findall(r":root \{([^}]*)\}", CSS), strict=True))
 TEXTS = ("ink", "quiet", "link", "held", "violated", "inconclusive", "pending", "lab", "step")
 STATES = ("ready", "running", "pending", "notready", "unknown", "terminating", "succeeded", "failed")

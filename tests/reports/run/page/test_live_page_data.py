@@ -18,10 +18,10 @@ from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Entry, Timeline
 from chaos.core.value_limit import ValueLimit
 from chaos.core.verdict import Status, Verdict
-from chaos.reports.run.page import live_page, live_rows
+from chaos.reports.run.page import live_page, live_parts
+from chaos.reports.run.page.lanes import lanes
 from chaos.reports.run.page.live_page import LivePage
 from chaos.reports.run.page.page_data import page_data
-from chaos.reports.run.page.timeline_lanes import lanes
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from tests.kit.live_client import LiveClient, report_shown
@@ -136,7 +136,7 @@ def test_a_limit_that_comes_later_is_sent_without_the_points() -> None:
 
 
 def test_a_row_that_late_evidence_pushes_out_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_rows, "MAX_OBSERVATIONS", 3)
+    monkeypatch.setattr(live_parts, "MAX_OBSERVATIONS", 3)
     monkeypatch.setattr("chaos.reports.run.page.page_data.MAX_OBSERVATIONS", 3)
     entries = entries_of("01")
     check(entries, range(1, len(entries), len(entries) // 6), "graceful-poweroff", {})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.core.kube import Condition, Metadata, Node, NodeMetadata, NodeSpec, NodeStatus, Pod, PodStatus, Taint
-from chaos.reports.run.page.object_diff import object_diff
+from chaos.reports.run.page.changes import object_diff
 
 
 def node(status: str, *taints: str, heartbeat: str = "") -> Node:

@@ -1,4 +1,4 @@
-"""The data contract of the page, and what of a run counts as affected."""
+"""The data of a page, its interned strings and columns, and their packing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chaos.core import redaction
 from chaos.core.action import ProofStatus
@@ -17,10 +19,51 @@ from chaos.core.timeline import Timeline
 from chaos.core.value_limit import ValueLimit
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.run.page import page_data as contract
-from chaos.reports.run.page.page_data import STATES, VERSION, page_data
-from chaos.reports.run.page.step_groups import step_groups
-from chaos.reports.run.page.timeline_lanes import lanes
+from chaos.reports.run.page.lanes import lanes
+from chaos.reports.run.page.page_data import STATES, VERSION, ColumnTable, StringTable, pack, page_data, unpack
+from chaos.reports.run.steps import step_groups
 from tests.kit.small_timelines import node, pod, timeline_of
+
+
+@given(st.lists(st.text(max_size=20)))
+def test_strings_are_found_by_their_index_and_stored_once(texts: list[str]) -> None:
+    table = StringTable()
+    indexes = [table.add(text) for text in texts]
+    assert [table.add(text) for text in texts] == indexes
+    assert len(set(table.strings)) == len(table.strings)
+    assert all(text.isprintable() for text in table.strings)
+
+
+def test_texts_that_are_shown_alike_are_one_string() -> None:
+    table = StringTable()
+    assert table.add("a\nb") == table.add("a b")
+    assert table.strings == ["a b"]
+
+
+def test_rows_are_stored_by_column() -> None:
+    table = ColumnTable("a", "b")
+    assert len(table) == 0
+    table.append(1, "x")
+    table.append(2, "y")
+    assert table == {"a": [1, 2], "b": ["x", "y"]}
+    assert len(table) == 2
+    with pytest.raises(ValueError, match="zip"):
+        table.append(3)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+)
+
+
+@given(JSON)
+def test_packed_value_is_unpacked_and_is_harmless_in_html(value: Any) -> None:
+    packed = pack(value)
+    assert unpack(packed) == value
+    assert not set(packed) & set("<>&'\"\\\n")
+    assert pack(value) == packed
+
 
 Made = tuple[RunResult, Timeline]
 RS = "ReplicaSet/web-1"

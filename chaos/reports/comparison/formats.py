@@ -1,0 +1,236 @@
+"""Comparisons as text, Markdown, one offline page without scripts, and for programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from chaos.core.errors import Exit
+from chaos.core.text import printable
+from chaos.reports.comparison.comparison import Comparison, ExpectationRow
+from chaos.reports.comparison.phrases import (
+    SIMULATED_SIDE,
+    accepted_text,
+    band_text,
+    counts,
+    duration_text,
+    followers_text,
+    headline,
+    predicted_text,
+    row_sentence,
+    seconds_text,
+    verdict_sentence,
+    why_text,
+)
+from chaos.reports.markup import render_page
+from chaos.reports.tables import Column, View, markdown_table, page_table, text_table
+from chaos.verdicts.outcome.acceptance import Row, Standing
+from chaos.verdicts.outcome.bands import Band
+from chaos.verdicts.outcome.measure import Kind, Measure
+from chaos.verdicts.outcome.mechanisms import mechanism_of
+
+FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
+_SHOWN = 20  # rows of a list on a terminal; the reports have all
+_TITLES = {
+    Kind.WORKLOAD: "Workloads",
+    Kind.NODE: "Nodes",
+    Kind.ZONE: "Zones",
+    Kind.VOLUME: "Volumes",
+    Kind.REPLACEMENT: "Replacements",
+    Kind.POD: "Pods",
+}
+_PAGE = ("base.css", "paper.css", "compare.css")
+
+
+def _measures(comparison: Comparison, views: View = View.ANY) -> tuple[Column[Row], ...]:
+    """The columns of measures; ``views``: where the mechanism is shown, of those that left their bands."""
+
+    def why(row: Row) -> str:
+        return why_text(comparison, row) if row.standing.is_outside else ""
+
+    return (
+        Column("", lambda _: "", views=View.TEXT),
+        Column("Measure", lambda row: str(row.measure)),
+        Column("Happened", lambda row: seconds_text(row.seconds)),
+        Column("Predicted", band_text),
+        Column("Accepted", accepted_text, views=View.MARKDOWN | View.HTML),
+        Column("", lambda row: "" if row.standing is Standing.INSIDE else row.standing, views=View.TEXT),
+        Column("", lambda row: f"**{row.standing}**" if row.standing.is_outside else row.standing, views=View.MARKDOWN),
+        Column("", lambda row: str(row.standing), views=View.HTML),
+        Column("Mechanism", why, views=views & ~View.TEXT),
+    )
+
+
+def _expectations(comparison: Comparison) -> tuple[Column[ExpectationRow], ...]:
+    return (
+        Column("Expectation", lambda row: row.name),
+        Column("Verdict", lambda row: row.status),
+        Column("Predicted", predicted_text),
+        Column("After", lambda row: seconds_text(row.seconds) if row.seconds is not None else ""),
+        Column("Predicted after", duration_text),
+        Column("", lambda row: "**differs**" if row in comparison.changed else "", views=View.MARKDOWN),
+    )
+
+
+def comparison_text(comparisons: Sequence[Comparison]) -> list[str]:
+    """Lines: of each comparison what surprises most, all that differs, then times of nodes and workloads."""
+    lines = [line for comparison in comparisons for line in _text_lines(comparison)]
+    if any(comparison.simulated for comparison in comparisons):
+        lines.append(SIMULATED_SIDE)
+    return lines
+
+
+def _text_lines(comparison: Comparison) -> Iterator[str]:
+    yield headline(comparison)
+    yield f"  {printable(comparison.side.name)} beside {printable(comparison.expected.name)}: {counts(comparison)}"
+    for changed in comparison.changed:
+        yield f"  {verdict_sentence(changed)}"
+    first = comparison.first
+    for row in first[:_SHOWN]:
+        yield f"  {row_sentence(row)}"
+        yield f"    {why_text(comparison, row)}"
+        if followers := followers_text(comparison, row):
+            yield f"    {followers}"
+    if len(first) > _SHOWN:
+        yield f"  and {len(first) - _SHOWN} more: see the reports of --out"
+    yield from (f"  note: {printable(note)}" for note in comparison.notes)
+    table = [row for row in comparison.rows if row.measure.kind in ("node", "workload", "volume", "zone")]
+    if table:
+        yield from ("", *text_table(_measures(comparison), table[: 2 * _SHOWN]), "")
+
+
+def comparison_markdown(comparisons: Sequence[Comparison]) -> str:
+    """The whole document for a pull request or a summary of CI, ending in a newline."""
+    lines = [line for comparison in comparisons for line in _markdown_lines(comparison)]
+    if any(comparison.simulated for comparison in comparisons):
+        lines.append(f"**{SIMULATED_SIDE}**")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _markdown_lines(comparison: Comparison) -> Iterator[str]:
+    yield from (f"# {_escape(headline(comparison))}", "")
+    about = f"{_escape(comparison.side.name)} beside {_escape(comparison.expected.name)}"
+    yield from (f"{about}: {counts(comparison)}.", "")
+    if comparison.expectations:
+        yield from markdown_table(_expectations(comparison), comparison.expectations, "|---", _escape)
+        yield ""
+    yield from markdown_table(_measures(comparison), comparison.rows, "|---", _escape)
+    yield from ("", *(f"- {_escape(note)}" for note in comparison.notes), "")
+
+
+def _escape(text: str) -> str:
+    return printable(text).replace("|", "\\|").replace("<", "&lt;")
+
+
+def comparison_page(comparisons: Sequence[Comparison]) -> str:
+    """The whole document, ending in a newline."""
+    simulated = any(each.simulated for each in comparisons)
+    title = ("SIMULATED: " if simulated else "") + "predicted and real: " + printable(comparisons[-1].side.name)
+    mark, found = SIMULATED_SIDE if simulated else "", [_on_page(each) for each in comparisons]
+    return render_page("comparison.html", _PAGE, title=title, simulated=mark, comparisons=found)
+
+
+def _on_page(comparison: Comparison) -> dict[str, Any]:
+    side, expected, plain = comparison.side, comparison.expected, _measures(comparison, View.MARKDOWN)
+    verdict, word = ("violated", "differs") if comparison.exit_code else ("held", "as predicted")
+    by_kind = {kind: [row for row in comparison.rows if row.measure.kind is kind] for kind in _TITLES}
+    return {
+        "verdict": verdict,
+        "word": word,
+        "headline": headline(comparison),
+        "about": f"{printable(side.name)} beside {printable(expected.name)}: {counts(comparison)}",
+        "expectations": page_table(
+            _expectations(comparison),
+            comparison.expectations,
+            "Verdicts beside the predicted ones",
+            attributes=lambda row: _outside(row in comparison.changed),
+        ),
+        "surprises": page_table(_measures(comparison), comparison.outside, "What left its band"),
+        "kinds": [
+            (
+                title,
+                page_table(
+                    plain,
+                    by_kind[kind],
+                    f"{title}: what happened, and what was predicted",
+                    attributes=lambda row: _outside(row.standing.is_outside),
+                ),
+            )
+            for kind, title in _TITLES.items()
+        ],
+        "notes": comparison.notes,
+    }
+
+
+def _outside(is_outside: bool) -> dict[str, str]:
+    return {"class": "outside" if is_outside else "inside"}
+
+
+def comparison_document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """All comparisons as JSON types."""
+    return {
+        "format": FORMAT,
+        "exit_code": int(max((each.exit_code for each in comparisons), default=Exit.HELD)),
+        "simulated": any(each.simulated for each in comparisons),
+        "comparisons": [_comparison(each) for each in comparisons],
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    side, expected = comparison.side, comparison.expected
+    return {
+        "headline": headline(comparison),
+        "exit_code": int(comparison.exit_code),
+        "experiment": side.experiment,
+        "targets": {target: list(nodes) for target, nodes in side.targets.items()},
+        "real": {"name": side.name, "simulated": side.simulated, "observed": round(side.outcome.observed, 3)},
+        "predicted": {
+            "name": expected.name,
+            "simulated": expected.simulated,
+            "outcomes": expected.outcomes,
+            "horizon": round(expected.horizon, 3),
+        },
+        "expectations": [_expectation(row) for row in comparison.expectations],
+        "measures": [_row(row, comparison.follows.get(row.measure)) for row in comparison.rows],
+        "notes": list(comparison.notes),
+    }
+
+
+def _row(row: Row, follows: Measure | None) -> dict[str, Any]:
+    return {
+        "kind": str(row.measure.kind),
+        "subject": row.measure.subject,
+        "what": row.measure.what,
+        "seconds": row.seconds,
+        "band": _band(row.band) if row.band else None,
+        "accepted": [row.low, row.high] if row.band else None,
+        "standing": row.standing.name.lower(),
+        "outside": row.standing.is_outside,
+        "follows": str(follows) if follows else None,
+        "mechanism": {"text": mechanism_of(row.measure).text, "facts": mechanism_of(row.measure).facts},
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    return {
+        "happened": band.happened,
+        "outcomes": band.outcomes,
+        "low": band.low,
+        "p5": band.p5,
+        "p50": band.p50,
+        "p95": band.p95,
+        "high": band.high,
+    }
+
+
+def _expectation(row: ExpectationRow) -> dict[str, Any]:
+    return {
+        "section": row.section,
+        "name": row.name,
+        "status": row.status,
+        "predicted": row.predicted.verdicts if row.predicted else None,
+        "changed": row.changed,
+        "seconds": row.seconds,
+        "accepted": [row.low, row.high] if row.low is not None else None,
+        "standing": row.standing.name.lower(),
+    }
