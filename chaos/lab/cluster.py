@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.events import EventTtl
 from chaos.lab.apiserver.eviction import Evictions
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.event_ttl import EventTtl
-from chaos.lab.apiserver.store.store import Store
+from chaos.lab.apiserver.store import Store
 from chaos.lab.controllers import Controllers
 from chaos.lab.node.etcd import CONTAINER, EtcdCluster
 from chaos.lab.node.machine import Machine

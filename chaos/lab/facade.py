@@ -12,7 +12,7 @@ from chaos.lab.private_dir import LOCK, remove_directory
 
 if TYPE_CHECKING:
     from chaos.lab.apiserver.http.errors import ApiError
-    from chaos.lab.apiserver.store.store import Change
+    from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
     from chaos.lab.direct.host import DirectHost, DirectProgram
     from chaos.lab.direct.lab import DirectLab
@@ -68,7 +68,7 @@ _MODULES = {
     "Answer": "chaos.lab.direct.requests",
     "ApiError": "chaos.lab.apiserver.http.errors",
     "BREAKAGES": "chaos.lab.breakages",
-    "Change": "chaos.lab.apiserver.store.store",
+    "Change": "chaos.lab.apiserver.store",
     "CRASH_TOOL": "chaos.lab.direct.windows_host",
     "Copy": "chaos.lab.snapshot.copy",
     "DirectLab": "chaos.lab.direct.lab",

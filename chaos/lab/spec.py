@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from chaos.lab import breakages, versions
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import parse_quantity
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})

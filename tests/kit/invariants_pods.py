@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
+from chaos.lab.apiserver.volumes import unique_name, volumes_of
 from chaos.lab.controllers.scheduler.filters import node_refusal
-from chaos.lab.controllers.scheduler.resources import requests_of
 from chaos.lab.controllers.scheduler.scores import count_intolerable_taints
 from chaos.lab.objects.accessors import (
     MEMORY_PRESSURE,
@@ -27,7 +27,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.volumes import unique_name, volumes_of
+from chaos.lab.objects.scheduling import requests_of
 from chaos.lab.sim.clock import seconds_of
 from tests.kit.invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import name_of, namespace_of
 from chaos.lab.spec import LabSpec, NodeSpec

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from chaos.lab.__main__ import main
-from chaos.lab.apiserver.store.store import Change, Store
+from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.sim.clock import SimClock
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.apiserver.eviction import EvictionRefused
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, clone
+from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine

@@ -21,8 +21,8 @@ from chaos.core.command import HostCommand
 from chaos.core.fact import HostFact, find_fact
 from chaos.lab.bmc.redfish import RedfishServer
 from chaos.lab.hostshell.ssh import SshServer
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
-from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec, SharedIdentity
 from chaos.machines.transports.script import command_line
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry, check_preconditions
-from chaos.lab.apiserver.store.store import NotFoundError, clone
+from chaos.lab.apiserver.store import NotFoundError, clone
 from chaos.lab.objects.accessors import (
     Object,
     condition_status,

@@ -8,18 +8,19 @@ from typing import Any
 
 from chaos.lab.apiserver.admission.defaults import InvalidError, PodAdmission, admit, check_budget
 from chaos.lab.apiserver.admission.deployment import STORED, admit_stored
-from chaos.lab.apiserver.admission.jobs import admit_job, check_job_update
 from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
-from chaos.lab.apiserver.admission.pod_security import violation
-from chaos.lab.apiserver.admission.pods import check_pod_update
-from chaos.lab.apiserver.admission.secrets import admit_secret
-from chaos.lab.apiserver.admission.services import admit_service
-from chaos.lab.apiserver.admission.sleep import check_sleep
-from chaos.lab.apiserver.admission.storage import STORAGE, admit_storage
-from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_workload_update, new_status
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, Store, clone
+from chaos.lab.apiserver.admission.pods import add_topology_labels, check_pod_update, check_sleep, violation
+from chaos.lab.apiserver.admission.stored import STORAGE, admit_secret, admit_service, admit_storage
+from chaos.lab.apiserver.admission.workloads import (
+    WORKLOADS,
+    admit_job,
+    admit_workload,
+    check_job_update,
+    check_workload_update,
+    new_status,
+)
+from chaos.lab.apiserver.store import ConflictError, NotFoundError, Store, clone
 from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
-from chaos.lab.objects.topology import add_topology_labels
 from chaos.lab.sim.clock import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from chaos.lab.apiserver.http.messages import Handle, Handler, Request, json_response
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 ROOT = "/redfish/v1"
 RESET = "#ComputerSystem.Reset"

@@ -19,8 +19,7 @@ from chaos.lab.controllers.scheduler.scheduler import Scheduler
 from chaos.lab.controllers.stale_disruption import StaleDisruption
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.polls import Polls
+from chaos.lab.sim.clock import Polls, SimClock
 from chaos.lab.spec import LabSpec
 
 _POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconciler of volumes

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
+from chaos.lab.apiserver.volumes import (
+    attachment_name,
+    driver_of,
+    is_attachable,
+    may_attach_to_many,
+    needs_volumes,
+    unique_name,
+    volumes_of,
+)
 from chaos.lab.objects.accessors import (
     OUT_OF_SERVICE,
     Object,
@@ -21,11 +31,7 @@ from chaos.lab.objects.accessors import (
     node_of,
     taints_of,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.storage import is_attachable, may_attach_to_many
-from chaos.lab.objects.volumes import attachment_name, driver_of, needs_volumes, unique_name, volumes_of
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.polls import Polls
+from chaos.lab.sim.clock import Polls, SimClock
 from chaos.lab.spec import ControllerSpec
 
 _MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable

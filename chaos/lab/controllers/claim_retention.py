@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from chaos.lab.apiserver.store.store import Store
+from chaos.lab.apiserver.store import Store
 from chaos.lab.objects.accessors import Object, name_of, namespace_of, uid_of
 
 

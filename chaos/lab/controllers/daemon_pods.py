@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chaos.lab.apiserver.store.index import Key
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.index import Key
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.controllers.scheduler.node_affinity import named_nodes
 from chaos.lab.objects.accessors import Object, name_of, namespace_of, node_of
+from chaos.lab.objects.scheduling import named_nodes
 
 
 class NodeCounts(NamedTuple):

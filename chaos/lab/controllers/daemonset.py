@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.daemon_pods import DaemonPods, NodeCounts
 from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
 from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import (
     NOT_READY,
@@ -25,6 +24,7 @@ from chaos.lab.objects.accessors import (
     taints_of,
     uid_of,
 )
+from chaos.lab.objects.scheduling import matches_node
 from chaos.lab.sim.clock import SimClock
 
 _BACKOFF, _BACKOFF_MAX = 1.0, 900.0

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
@@ -19,7 +20,6 @@ from chaos.lab.objects.accessors import (
     set_condition,
     uid_of,
 )
-from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock, seconds_of
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}

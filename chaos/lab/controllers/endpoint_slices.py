@@ -6,9 +6,9 @@ Facts 1.6.
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.index import Key
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,

@@ -7,7 +7,7 @@ their owner, otherwise in the background.
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import FINALIZERS, Registry, WriteOptions
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of, uid_of
 from chaos.lab.sim.clock import SimClock

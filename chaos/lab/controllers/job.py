@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.job_failures import (
     BackoffRecord,
     finish_time,

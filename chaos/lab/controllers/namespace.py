@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import CLUSTER_WIDE, Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import is_deleting, name_of, namespace_of
 from chaos.lab.sim.clock import SimClock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.objects.accessors import Object, name_of, taints_of, untolerated
+from chaos.lab.objects.scheduling import matches_node
 
 
 class Eligibility(NamedTuple):

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.node_pass import CONDITIONS, Health, View, Zone, view_of
 from chaos.lab.controllers.node_taints import NodeTaints, desired_no_schedule
 from chaos.lab.controllers.workqueue import WorkQueue
@@ -24,9 +25,7 @@ from chaos.lab.objects.accessors import (
     namespace_of,
     set_condition,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.polls import Polls
+from chaos.lab.sim.clock import Polls, SimClock
 from chaos.lab.spec import ControllerSpec
 
 _PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass

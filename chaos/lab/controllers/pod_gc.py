@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.lab.apiserver.admission.pods import observed_generation
+from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.index import Key
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.objects.accessors import (
     OUT_OF_SERVICE,
     Object,
@@ -23,7 +24,6 @@ from chaos.lab.objects.accessors import (
     taints_of,
     uid_of,
 )
-from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import ControllerSpec
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
+from chaos.lab.apiserver.volumes import (
+    DRIVER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    class_of,
+    matches_terms,
+    matching_volumes,
+    terms_of,
+    waits_for_consumer,
+)
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
@@ -15,16 +25,6 @@ from chaos.lab.objects.accessors import (
     namespace_of,
     uid_of,
 )
-from chaos.lab.objects.storage import (
-    NO_PROVISIONER,
-    SELECTED_NODE,
-    class_of,
-    matches_terms,
-    matching_volumes,
-    terms_of,
-    waits_for_consumer,
-)
-from chaos.lab.objects.volumes import DRIVER
 from chaos.lab.sim.clock import SimClock
 
 _PROVISION = (0.2, 0.8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.owner_index import OwnerIndex
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import Object, is_active, is_deleting, is_ready, is_terminal, node_of, uid_of

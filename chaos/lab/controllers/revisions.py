@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import clone
-from chaos.lab.objects.accessors import (
-    Object,
-    labels_of,
-    name_of,
-    namespace_of,
-    owner_reference,
-    template_hash,
-    uid_of,
-)
+from chaos.lab.apiserver.store import clone
+from chaos.lab.objects.accessors import Object, labels_of, name_of, namespace_of, owner_reference, template_hash, uid_of
 
 LABEL = "controller-revision-hash"  # on pods
 _PLURAL = "controllerrevisions"

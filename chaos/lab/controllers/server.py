@@ -15,7 +15,7 @@ from chaos.lab.apiserver.http.errors import ApiError
 from chaos.lab.apiserver.http.messages import Handle, Handler, Request, json_response
 from chaos.lab.controllers import Controllers
 from chaos.lab.controllers.metrics import format_metrics
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 
 class ControllerManagerServer:

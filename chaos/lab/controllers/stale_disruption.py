@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.admission.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
@@ -14,7 +15,6 @@ from chaos.lab.objects.accessors import (
     namespace_of,
     set_condition,
 )
-from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import SimClock, seconds_of
 
 _TIMEOUT = 120.0

@@ -6,7 +6,7 @@ pkg/controller/statefulset/stateful_set_control.go
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.controllers.claim_retention import claim_name, sync_claim_owners
 from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of, template_of
 from chaos.lab.controllers.workload import WorkloadController

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from chaos.lab.apiserver.admission.pods import observed_generation
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
@@ -18,8 +20,6 @@ from chaos.lab.objects.accessors import (
     tolerates,
     uid_of,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import SimClock, Timer
 
 _MESSAGE = "Taint manager: deleting due to NoExecute taint"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError, clone
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError, clone
 from chaos.lab.controllers.workqueue import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
@@ -17,7 +18,6 @@ from chaos.lab.objects.accessors import (
     owner_reference,
     uid_of,
 )
-from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock, seconds_of
 
 Key = tuple[str, str]

@@ -9,7 +9,7 @@ from chaos.lab.apiserver.http.access import Access, Attributes
 from chaos.lab.apiserver.http.api import ApiServer
 from chaos.lab.apiserver.http.errors import not_found
 from chaos.lab.apiserver.http.resources import RESOURCES
-from chaos.lab.apiserver.store.store import Listener
+from chaos.lab.apiserver.store import Listener
 from chaos.lab.bmc.redfish import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.server import ControllerManagerServer

@@ -14,7 +14,7 @@ from chaos.lab.hostshell.process import HostSystem, Process
 from chaos.lab.hostshell.shell import execute
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects.accessors import Object, node_of, uid_of
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 KUBELET_PORT = 10250  # in messages
 _NO_ROUTE_TIMEOUT = 3.0  # seconds in which Linux tries to resolve the hardware address of a host that is off

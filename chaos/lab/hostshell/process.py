@@ -13,7 +13,7 @@ from chaos.lab.hostshell.traffic import Traffic
 from chaos.lab.node.kubelet.machine_view import Resource
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.sim.waits import Job, Waits
+from chaos.lab.sim.lockstep import Job, Waits
 
 
 def _start_task(program: Coroutine[Any, Any, int]) -> Job:

@@ -24,8 +24,7 @@ from chaos.lab.node.kubelet.shutdown import ShutdownManager
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
 from chaos.lab.node.logind import Kind, Logind
 from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network, addresses_of
-from chaos.lab.objects.accessors import set_condition
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import parse_quantity, set_condition
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import LabSpec, OperatingSystem, SharedIdentity
 

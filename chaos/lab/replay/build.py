@@ -9,7 +9,7 @@ import msgspec
 
 from chaos.lab import versions
 from chaos.lab.apiserver.admission.defaults import PREFIX, InvalidError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.revisions import new_revision, revision_of
 from chaos.lab.node.kubelet.static_pods import is_mirror

@@ -5,8 +5,7 @@ Older recordings of nodefall have no requests; which pods a critical pod displac
 
 from __future__ import annotations
 
-from chaos.lab.objects.accessors import Object, condition, node_of, uid_of
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import Object, condition, node_of, parse_quantity, uid_of
 from chaos.lab.replay.recording import Observation, Recording
 
 _PREEMPTED = "Pod was preempted by Kubelet to accommodate a critical pod."

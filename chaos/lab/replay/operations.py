@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Literal
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.drain import Drain
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.network import FAMILIES
 from chaos.lab.objects.accessors import name_of, namespace_of
 from chaos.lab.replay import locks
+from chaos.lab.replay.drain import Drain
 from chaos.lab.replay.recorded_choices import eviction_times, rejections_after
 from chaos.lab.replay.recorded_pressure import condition_time, first_round, last_short
 from chaos.lab.replay.recording import NotReplayedError, Operation, Recording

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.replay import build, locks, operations, recorded_choices
-from chaos.lab.replay.controller_writes import controller_writes
 from chaos.lab.replay.recorded_containers import follow_containers
 from chaos.lab.replay.recorded_registrations import follow_registrations
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.session import ReplaySession, StallingCluster
-from chaos.lab.replay.stalls import still_times
+from chaos.lab.replay.stalls import controller_writes, still_times
 from chaos.lab.replay.user_operations import apply_user_fields
 from chaos.lab.replay.volumes import VOLUME_KINDS
 

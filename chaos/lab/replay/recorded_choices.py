@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.objects.accessors import (
     NOT_READY,
     OUT_OF_SERVICE,
@@ -27,6 +26,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
     untolerated,
 )
+from chaos.lab.objects.scheduling import matches_node
 from chaos.lab.replay.recorded_pressure import eviction_ranks
 from chaos.lab.replay.recording import Observation, Operation, Recording
 from chaos.lab.replay.states import owner_of

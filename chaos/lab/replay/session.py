@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.replay.recording import Operation, Recording, Stall
+from chaos.lab.replay.stalls import StallingClock
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.stalling import StallingClock
 from chaos.lab.spec import LabSpec
 
 

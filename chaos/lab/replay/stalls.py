@@ -1,4 +1,10 @@
-"""Stalls that a recording shows: API server and controllers stood still, and what had waited came in one batch.
+"""Stalls of a recorded cluster.
+
+A view of the simulated clock whose timers can stand still together.
+
+When recorded controllers wrote: what shows that they worked in a stall, one request at a time. Pure.
+
+Stalls that a recording shows: API server and controllers stood still, and what had waited came in one batch.
 
 Renewals of Leases have their own times, and every node renews each 10 s: if those of most nodes come seconds late, it
 is not a node that is cut off. How long each request waited is chance that a batch does not show, so the replay lets
@@ -8,15 +14,93 @@ and their order are compared as always. Pure.
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects.accessors import name_of, uid_of
-from chaos.lab.replay.controller_writes import controller_writes
+from chaos.lab.objects.accessors import Object, condition, controller_of, is_deleting, name_of, uid_of
+from chaos.lab.replay.moments import changes
 from chaos.lab.replay.recording import Observation, Recording, Stall, to_epoch
+from chaos.lab.sim.clock import SimClock, Timer
+
+
+class StallingClock(SimClock):
+    """Sets its timers on ``base``. Those that are due while it is stalled run, in this order, when the stall ends."""
+
+    def __init__(self, base: SimClock) -> None:
+        self._base = base
+        self._is_stalled = False
+        self._due: list[Timer] = []
+
+    @property
+    def now(self) -> float:  # type: ignore[override]
+        """Time of ``base``, which goes on."""
+        return self._base.now
+
+    @property
+    def rng(self) -> random.Random:  # type: ignore[override]
+        """Random numbers of ``base``."""
+        return self._base.rng
+
+    def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
+        """Call at ``due``, or when the stall ends."""
+        timer = self._base.at(due, call, *args)
+        timer.guard = self._may_run
+        return timer
+
+    def stall(self) -> None:
+        """Run no timer from now on."""
+        self._is_stalled = True
+
+    def resume(self) -> None:
+        """Run what was due, and the rest in time."""
+        self._is_stalled = False
+        due, self._due = self._due, []
+        for timer in due:
+            self._base.at(self._base.now, timer.run)
+
+    def step(self) -> None:
+        """Run what was due; what that leads to waits for the next step, or for the end of the stall."""
+        if self._is_stalled:
+            self.resume()
+            self._base.at(self._base.now, self.stall)
+
+    def _may_run(self, timer: Timer) -> bool:
+        if self._is_stalled:
+            self._due.append(timer)
+        return not self._is_stalled and not timer.cancelled
+
+
+_REACTION = 0.05  # seconds; a controller writes after what it reacts to, which may have the same time
+_USERS = ("user-delete", "user-force-delete", "user-evict")
+
+
+def controller_writes(recording: Recording) -> list[float]:
+    """Times at which controllers of workloads created or deleted a pod, in order."""
+    operations = [item for item in recording.operations if item.action in _USERS and item.params["plural"] == "pods"]
+    by_users = {uid_of(item.params["object"]) for item in operations}
+    return sorted(
+        {
+            item.t + _REACTION
+            for item, before in changes(recording.observations["pods"])
+            if item.type not in ("LIST", "DELETED")
+            and controller_of(item.object) is not None
+            and _is_write(item.object, before)
+            and not (before is not None and uid_of(item.object) in by_users)
+        }
+    )
+
+
+def _is_write(pod: Object, before: Object | None) -> bool:
+    """Whether a controller of a workload made this change: a new pod, or a deletion without a reason."""
+    if before is None:
+        return True
+    target = condition(pod, "DisruptionTarget") or {}
+    return is_deleting(pod) and not is_deleting(before) and target.get("status") != "True"
+
 
 _LATE = 5.0  # seconds; a renewal comes within a second, on a busy machine within three
 _IN_TIME = 1.0

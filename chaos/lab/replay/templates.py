@@ -6,9 +6,8 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from chaos.lab.apiserver.admission.jobs import check_job
-from chaos.lab.apiserver.admission.workloads import admit_workload
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.admission.workloads import admit_workload, check_job
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, claims_of, controller_of, labels_of, name_of, namespace_of, uid_of
 from chaos.lab.replay.pod_specs import adapt_template

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
 from chaos.lab.apiserver.registry import CLUSTER_WIDE
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.objects.accessors import Object, is_active, labels_of, name_of, namespace_of, node_of
 from chaos.lab.replay.build import add_behaviour
 from chaos.lab.replay.external_writes import user_taints

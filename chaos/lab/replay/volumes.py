@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
+from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import (
     Object,
@@ -18,7 +19,6 @@ from chaos.lab.objects.accessors import (
     node_of,
     uid_of,
 )
-from chaos.lab.objects.storage import mounted_names
 from chaos.lab.replay.recording import Observation, Recording
 from chaos.lab.replay.states import AttachmentState, StateHistory, VolumeState
 

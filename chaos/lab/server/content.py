@@ -1,7 +1,15 @@
-"""What a lab has in it when it starts: machines without workloads, or the copy of a cluster."""
+"""What a lab serves, and how.
+
+Options of a lab's servers; its content is in the LabSpec.
+
+What a lab has in it when it starts: machines without workloads, or the copy of a cluster.
+
+Tuning of Python's garbage collector: objects of the store are long-lived and have no reference cycles.
+"""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +17,28 @@ from typing import Any
 
 import msgspec
 
+from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Options of a lab's servers.
+
+    ``speed``: maximum of simulated seconds per wall second; with ``free``, time runs at that speed without lockstep;
+    ``careful``: as of Lockstep. ``linger``: wall seconds without a client after which a lab without owner ends.
+    ``watch_cache_size``: maximum number of changes per resource from which a watch can continue. ``name``: context of
+    the kubeconfig. ``port`` of the API server, 0 for any free port.
+    """
+
+    speed: float = 20.0
+    free: bool = False
+    linger: float = 120.0
+    watch_cache_size: int = 10_000
+    name: str = "nodefall-lab"
+    port: int = 0
+    careful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +73,25 @@ def content_of(text: bytes, snapshot: Path | None) -> Content:
         facts["snapshot"] = {"kubernetes": spec.kubernetes, "workers": workers, "notModelled": copy.not_modelled}
 
     return Content(spec, start, facts)
+
+
+_GROWTH = 500  # objects
+_GENERATIONS = (50_000, 20, 100)
+
+
+class GcTuner:
+    """Excludes live objects from collection each time the store has grown by 500 objects beyond its largest size."""
+
+    def __init__(self, store: Store) -> None:
+        self._size, self._largest = 0, 0
+        gc.set_threshold(*_GENERATIONS)
+        store.subscribe(self._on_change)
+
+    def _on_change(self, change: Change) -> None:
+        if change.type == "ADDED":
+            self._size += 1
+            if self._size > self._largest + _GROWTH:
+                self._largest = self._size
+                gc.freeze()
+        elif change.type == "DELETED":
+            self._size -= 1

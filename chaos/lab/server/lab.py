@@ -24,10 +24,10 @@ from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.kubelet.server import KubeletServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
-from chaos.lab.server.options import ServeOptions
-from chaos.lab.server.port_reservation import LOOPBACK, PortReservation
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.tls import LabAuthority, write_private
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.ports import LOOPBACK, PortReservation
 from chaos.lab.sim.time_source import TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeAddress, NodeSpec
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from chaos.lab.node.machine import Machine
-from chaos.lab.server.port_reservation import PortReservation
 from chaos.lab.server.tls import write_private
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.ports import PortReservation
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winrm.authentication import Account
 from chaos.lab.winrm.server import WinRmServer

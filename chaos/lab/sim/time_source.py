@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 
-from chaos.lab.sim.client_process import ProcessGoneError
+from chaos.lab.sim.clients import ProcessGoneError
 from chaos.lab.sim.lockstep import Lockstep, Sleeper
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.admission.jobs import check_job
-from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload
+from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_job
 from chaos.lab.apiserver.registry import CLUSTER_WIDE
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
+from chaos.lab.apiserver.volumes import attachment_name, unique_name
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.static_pods import is_mirror
 from chaos.lab.objects.accessors import (
@@ -21,7 +21,6 @@ from chaos.lab.objects.accessors import (
     node_of,
     uid_of,
 )
-from chaos.lab.objects.volumes import attachment_name, unique_name
 from chaos.lab.replay.build import add_behaviour
 from chaos.lab.replay.recording import to_epoch
 from chaos.lab.replay.volumes import mount_volumes

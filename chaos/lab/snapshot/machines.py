@@ -9,11 +9,18 @@ import msgspec
 
 from chaos.lab import versions
 from chaos.lab.apiserver.admission.defaults import PREFIX
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, is_mirror
-from chaos.lab.objects.accessors import Object, condition_status, labels_of, name_of, namespace_of, node_of
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import (
+    Object,
+    condition_status,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_of,
+    parse_quantity,
+)
 from chaos.lab.replay.settings import control_plane, is_control_plane, set_grace, zone_of
 from chaos.lab.snapshot.reader import Snapshot, SnapshotError
 from chaos.lab.snapshot.unmodelled import Simplifier

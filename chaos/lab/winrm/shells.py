@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
 from chaos.lab.sim.clock import Timer
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 from chaos.lab.winrm.namespaces import SHELL
 
 MAX_CMD_LINE = 8191

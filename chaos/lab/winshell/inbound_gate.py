@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from chaos.lab.server.port_reservation import PortReservation
+from chaos.lab.sim.ports import PortReservation
 from chaos.lab.windows.machine import WindowsMachine
 
 PEER = "127.0.0.1"  # every client of a lab

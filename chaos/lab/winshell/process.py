@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.command_line import split_arguments, split_program
 

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import name_of
 from chaos.lab.spec import LabSpec, NodeSpec, Taint

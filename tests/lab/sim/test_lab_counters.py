@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.metrics import format_metrics
 from chaos.lab.spec import ControllerSpec

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chaos.lab.apiserver.store.store import Change, Store
+from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.objects.accessors import Object
-from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock
 
 

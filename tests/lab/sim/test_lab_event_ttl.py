@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.lab.apiserver.store.event_ttl import EventTtl
-from chaos.lab.apiserver.store.store import Store
+from chaos.lab.apiserver.events import EventTtl
+from chaos.lab.apiserver.store import Store
 from chaos.lab.sim.clock import SimClock
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from chaos.lab.apiserver.eviction import EvictionRefused
-from chaos.lab.apiserver.store.store import Change, NotFoundError
+from chaos.lab.apiserver.store import Change, NotFoundError
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.logind import LogindError
 from tests.kit.simkit import Object, disruption, run, spec, started

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
 from chaos.lab.controllers.revisions import template_of

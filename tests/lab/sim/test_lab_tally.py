@@ -6,11 +6,11 @@ import uuid
 from collections import Counter
 from functools import partial
 
-from chaos.lab.apiserver.store.store import Change, Store
+from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.controllers.node_eligibility import EligibilityCache
 from chaos.lab.controllers.owner_index import OwnerIndex, PodCounts
 from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.objects.accessors import (
     condition,
     is_active,
@@ -22,7 +22,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.events import Recorder
+from chaos.lab.objects.scheduling import matches_node
 from chaos.lab.sim.clock import SimClock, seconds_of
 from tests.kit.simkit import VICTIM, Object, run, spec, started, workload
 

@@ -14,8 +14,7 @@ from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
 from chaos.lab.node.kubelet.pod_shutdown import Bucket, buckets_of, grace_override, group_by_priority
 from chaos.lab.node.kubelet.pod_worker import CRITICAL
 from chaos.lab.node.kubelet.runtime import MINIMUM_GRACE
-from chaos.lab.objects.accessors import Object, selector_matches, template_hash, tolerates
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import Object, parse_quantity, selector_matches, template_hash, tolerates
 from chaos.lab.spec import ControllerSpec, NodeSpec, PriorityGrace
 
 _TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
-from chaos.lab.controllers.scheduler.resources import requests_of
+from chaos.lab.apiserver.store import clone
+from chaos.lab.objects.scheduling import requests_of
 from chaos.lab.snapshot.requests import fold_requests
 from chaos.lab.snapshot.unmodelled import Simplifier
 

@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 
 from chaos.lab.apiserver.admission.metadata import check_new
-from chaos.lab.apiserver.store.store import Store, clone
-from chaos.lab.objects.accessors import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.apiserver.store import Store, clone
+from chaos.lab.objects.accessors import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec
 

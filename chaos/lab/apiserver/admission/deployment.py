@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.admission.jobs import check_job
+from chaos.lab.apiserver.admission.workloads import check_job
 from chaos.lab.objects.accessors import Object, name_of
 
 _MAX_CRON_JOB_NAME = 52

@@ -1,10 +1,28 @@
-"""Validation of pod updates. pkg/apis/core/validation ValidatePodUpdate and ValidateTolerationUpdate."""
+"""Validation of pods, and what they take over from elsewhere.
+
+Validation of pod updates. pkg/apis/core/validation ValidatePodUpdate and ValidateTolerationUpdate.
+
+The seconds of preStop hooks of the kind sleep. pkg/apis/core/validation validateSleepAction; KEP-4818.
+
+Pod Security admission in mode enforce: the checks of the baseline level that a pod for a host's own work breaks.
+
+k8s.io/pod-security-admission policy: check_hostNamespaces.go, check_privileged.go; messages of admission.go. The other
+checks, and those that only the restricted level has, are not simulated.
+
+Labels that pods take over from their nodes. plugin/pkg/admission/podtopologylabels, on by default since v1.35.
+
+Which generation of a pod a writer of its status has seen.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.objects.accessors import Object, labels_of
+from chaos.lab.spec import LabSpec
 
 _MUTABLE = {"activeDeadlineSeconds", "schedulingGates", "tolerations"}
 _FORBIDDEN = (
@@ -33,3 +51,77 @@ def _without_images(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _without_seconds(toleration: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+_TEMPLATED = frozenset({"deployments", "replicasets", "statefulsets", "daemonsets", "jobs"})
+_HINT = "Please enable PodLifecycleSleepActionAllowZero feature gate if you need a sleep of zero duration."
+
+
+def check_sleep(plural: str, obj: Object, spec: LabSpec) -> None:
+    """Check an admitted pod, or the pod template of an object. Raises InvalidError."""
+    if plural == "pods":
+        _check(obj["spec"], spec)
+    elif plural in _TEMPLATED:
+        _check(obj["spec"]["template"]["spec"], spec)
+
+
+def _check(body: dict[str, Any], spec: LabSpec) -> None:
+    grace, least = body["terminationGracePeriodSeconds"], 0 if spec.has_feature("sleep-zero") else 1
+    bound = f"less than terminationGracePeriodSeconds ({grace})"
+    message = f"must be greater than 0 and {bound}. {_HINT}" if least else f"must be non-negative and {bound}"
+    for index, container in enumerate(body["containers"]):
+        sleep = ((container.get("lifecycle") or {}).get("preStop") or {}).get("sleep")
+        if sleep is not None and not least <= sleep.get("seconds", 0) <= grace:
+            where = f"spec.containers[{index}].lifecycle.preStop.sleep"
+            raise InvalidError(f"{where}: Invalid value: {sleep.get('seconds', 0)}: {message}")
+
+
+LABEL, VERSION = "pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/enforce-version"
+_LEVELS = ("baseline", "restricted")
+_HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
+
+
+def violation(namespace: dict[str, Any], spec: dict[str, Any]) -> str:
+    """Why the labels of ``namespace`` forbid a pod with this spec; "" if they do not."""
+    labels = namespace["metadata"].get("labels") or {}
+    if (level := labels.get(LABEL)) not in _LEVELS:
+        return ""
+    broken = ", ".join(_broken_rules(spec))
+    return f'violates PodSecurity "{level}:{labels.get(VERSION, "latest")}": {broken}' if broken else ""
+
+
+def _broken_rules(spec: dict[str, Any]) -> Iterator[str]:
+    if used := [f"{name}=true" for name in _HOST_NAMESPACES if spec.get(name)]:
+        yield f"host namespaces ({', '.join(used)})"
+    containers = [c["name"] for c in spec["containers"] if (c.get("securityContext") or {}).get("privileged")]
+    if containers:
+        names = ", ".join(f'"{name}"' for name in containers)
+        plural = "s" if len(containers) > 1 else ""
+        yield f"privileged (container{plural} {names} must not set securityContext.privileged=true)"
+
+
+_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+_Items = tuple[tuple[str, str], ...]
+
+
+def add_topology_labels(pod: Object, node: Object | None, spec: LabSpec, *, is_binding: bool) -> None:
+    """Add region and zone of its node to a pod that is bound, or created with a node, whose own labels then stay."""
+    labels = labels_of(node) if node else {}
+    found = tuple((key, labels[key]) for key in _LABELS if key in labels)
+    if found and spec.has_feature("topology-labels"):
+        own = tuple(labels_of(pod).items())
+        merged = _merge(own, found) if is_binding else _merge(found, own)
+        pod["metadata"] = {**pod["metadata"], "labels": merged}
+
+
+@lru_cache(maxsize=4096)
+def _merge(first: _Items, second: _Items) -> dict[str, str]:
+    """Labels shared by all pods with equal ones; never changed in place."""
+    return {**dict(first), **dict(second)}
+
+
+def observed_generation(pod: Object, spec: LabSpec) -> dict[str, int]:
+    """The field ``observedGeneration`` of the pod's status or of one of its conditions; empty in older versions."""
+    if not spec.has_feature("pod-observed-generation"):
+        return {}
+    return {"observedGeneration": pod["metadata"].get("generation", 1)}

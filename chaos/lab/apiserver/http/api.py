@@ -32,7 +32,7 @@ from chaos.lab.apiserver.http.watches import WatchServer
 from chaos.lab.apiserver.http.writes import WriteHandlers
 from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.process import HostSystem
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 _PUBLIC_PATHS = ("/version", "/healthz", "/livez", "/readyz")
 _ETCD_TIMEOUT = 7.0  # etcd: ServerConfig.ReqTimeout, 5 s and two election timeouts

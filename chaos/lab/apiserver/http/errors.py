@@ -9,7 +9,7 @@ from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.apiserver.eviction import EvictionRefused
 from chaos.lab.apiserver.http.resources import RESOURCES, RequestInfo, Resource
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import ConflictError, ExistsError, NotFoundError
+from chaos.lab.apiserver.store import ConflictError, ExistsError, NotFoundError
 
 _REASONS = {
     400: "BadRequest",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

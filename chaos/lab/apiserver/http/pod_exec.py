@@ -20,7 +20,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.pod_exec import ExecError, ExecTarget, PodExec, Streams
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255

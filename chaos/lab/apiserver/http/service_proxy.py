@@ -12,7 +12,7 @@ from chaos.lab.apiserver.http.messages import Request, get_object
 from chaos.lab.apiserver.http.resources import RequestInfo
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, uid_of
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 _NO_ROUTE_TIMEOUT = 3.0  # seconds in which Linux tries to resolve the hardware address of a host that is off
 _DIAL_TIMEOUT = 30.0  # the proxy transport's dialer, k8s.io/apimachinery/pkg/util/net

@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.lab.apiserver.http.errors import ApiError
 from chaos.lab.apiserver.http.patch_meta import PatchMeta
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.objects.accessors import Object
 
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"

@@ -13,10 +13,10 @@ from chaos.lab.apiserver.http.patch_meta import PatchMeta
 from chaos.lab.apiserver.http.resources import RequestInfo
 from chaos.lab.apiserver.http.write_options import is_dry_run, parse_delete_options
 from chaos.lab.apiserver.http.writes import WriteHandlers, patch_object, read_patch
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, is_deleting, node_of, set_condition
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 

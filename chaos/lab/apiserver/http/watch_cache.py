@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.objects.accessors import Object
 
 _EVENT_FRESH_DURATION = 75.0  # simulated seconds; DefaultEventFreshDuration of k8s.io/apiserver/pkg/storage/cacher

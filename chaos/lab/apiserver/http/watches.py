@@ -19,10 +19,10 @@ from chaos.lab.apiserver.http.selectors import Predicate
 from chaos.lab.apiserver.http.watch_cache import WatchCache, WatchRepresentation, change_frame, event_frame
 from chaos.lab.apiserver.http.watch_options import WatchOptions
 from chaos.lab.apiserver.http.watch_stream import EventStream, open_stream
-from chaos.lab.apiserver.store.index import Key
-from chaos.lab.apiserver.store.store import Change, Store
+from chaos.lab.apiserver.index import Key
+from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.objects.accessors import Object, name_of, namespace_of
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim.lockstep import Waits
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
 FINAL_BOOKMARK_LEAD = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)

@@ -26,7 +26,7 @@ from chaos.lab.apiserver.http.write_options import (
     read_delete_options,
 )
 from chaos.lab.apiserver.registry import Record, WriteOptions
-from chaos.lab.apiserver.store.store import ConflictError
+from chaos.lab.apiserver.store import ConflictError
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, generated_name
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
-from chaos.lab.controllers.scheduler.resources import allocatable_amount, allocatable_pods, requests_of
 from chaos.lab.controllers.scheduler.snapshot import Snapshot
 from chaos.lab.controllers.scheduler.topology_spread import Spread, domains_of
 from chaos.lab.objects.accessors import UNSCHEDULABLE, Object, name_of, taints_of, tolerates, untolerated
+from chaos.lab.objects.scheduling import allocatable_amount, allocatable_pods, matches_node, requests_of
 
 _UNSCHEDULABLE = "node(s) were unschedulable"
 _TAINTS = "node(s) had untolerated taint(s)"

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from chaos.lab.controllers.scheduler.filters import UNRESOLVABLE, refusal
 from chaos.lab.controllers.scheduler.snapshot import Key, Snapshot
-from chaos.lab.objects.accessors import (
-    Object,
-    is_deleting,
-    labels_of,
-    name_of,
-    namespace_of,
-    selector_matches,
-    uid_of,
-)
+from chaos.lab.objects.accessors import Object, is_deleting, labels_of, name_of, namespace_of, selector_matches, uid_of
 
 Rank = tuple[int, int, int, int, str]
 

@@ -8,11 +8,11 @@ from collections import defaultdict
 import msgspec
 
 from chaos.lab.controllers.scheduler.filters import node_refusal, resource_refusal
-from chaos.lab.controllers.scheduler.resources import requests_of
 from chaos.lab.controllers.scheduler.scores import count_intolerable_taints
 from chaos.lab.controllers.scheduler.snapshot import Snapshot
 from chaos.lab.controllers.scheduler.topology_spread import Domains, Spread, domains_of
 from chaos.lab.objects.accessors import Object
+from chaos.lab.objects.scheduling import requests_of
 
 _Level = tuple[int, int]  # score without the spread: PreferNoSchedule taints, pods
 _MAX_CACHED = 512  # rankings in the cache

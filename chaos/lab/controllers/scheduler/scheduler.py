@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.lab.apiserver.admission.pods import add_topology_labels, observed_generation
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.scheduler.filters import feasible_nodes, fit_error_message, refusal
-from chaos.lab.controllers.scheduler.node_affinity import named_nodes
 from chaos.lab.controllers.scheduler.preemption import select_candidate
 from chaos.lab.controllers.scheduler.ranking import RankingCache
 from chaos.lab.controllers.scheduler.scores import score
@@ -26,9 +27,7 @@ from chaos.lab.objects.accessors import (
     taints_of,
     uid_of,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.generation import observed_generation
-from chaos.lab.objects.topology import add_topology_labels
+from chaos.lab.objects.scheduling import named_nodes
 from chaos.lab.sim.clock import SimClock
 
 _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints

@@ -7,8 +7,6 @@ from typing import Protocol
 
 import msgspec
 
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
-from chaos.lab.controllers.scheduler.resources import requests_of
 from chaos.lab.objects.accessors import (
     Object,
     is_deleting,
@@ -19,6 +17,7 @@ from chaos.lab.objects.accessors import (
     selector_matches,
     taints_of,
 )
+from chaos.lab.objects.scheduling import matches_node, requests_of
 
 Key = tuple[str, str]  # namespace, name
 _Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels

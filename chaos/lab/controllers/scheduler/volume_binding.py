@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from chaos.lab.apiserver.store.store import Store
+from chaos.lab.apiserver.store import Store
+from chaos.lab.apiserver.volumes import (
+    SELECTED_NODE,
+    claims_used_by,
+    lacks_volume,
+    unbound_reason,
+    with_volume_affinity,
+)
 from chaos.lab.objects.accessors import Object, is_terminal, name_of, namespace_of, node_of, uid_of
-from chaos.lab.objects.storage import SELECTED_NODE, claims_used_by, lacks_volume, unbound_reason, with_volume_affinity
 
 _CONFLICT = "node(s) didn't match PersistentVolume's node affinity"  # binder.go ErrReasonNodeConflict, since #129887
 _NO_VOLUME = "node(s) didn't find available persistent volumes to bind"  # ErrReasonBindConflict

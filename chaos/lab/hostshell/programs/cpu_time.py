@@ -6,7 +6,7 @@ import re
 
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.node.kubelet.node_status import CAPACITY
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import parse_quantity
 
 TICKS = 100  # of the kernel's clock, per second
 CPU_STAT = "/sys/fs/cgroup/system.slice/nodefall-cpu-filler.service/cpu.stat"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientService
 from chaos.lab.node.kubelet.machine_view import Resource
 from chaos.lab.node.kubelet.node_status import CAPACITY
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import parse_quantity
 
 _KIB = 1024
 PID_MAX, _THREADS_MAX, _THREADS = 16384, 63000, 400

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
 from chaos.lab.node.kubelet.node_status import CAPACITY
 from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
 from chaos.lab.node.kubelet.preemption import NoVictimsError, victims, worker_requests
 from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.status import REJECTED
-from chaos.lab.objects.accessors import taints_of, untolerated
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects.accessors import parse_quantity, taints_of, untolerated
+from chaos.lab.objects.scheduling import matches_node
 
 _RESOURCES = ("pods", "cpu", "memory")
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"

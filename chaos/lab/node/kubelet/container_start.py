@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from chaos.lab.apiserver.volumes import can_mount
 from chaos.lab.node.kubelet.pod_status import PodStatuses
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
@@ -15,7 +16,6 @@ from chaos.lab.node.kubelet.runtime import should_restart
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
-from chaos.lab.objects.storage import can_mount
 
 SETTLE = (0.05, 0.6)  # exit of the containers to the kubelet's reaction
 _SANDBOX = (0.3, 0.7)

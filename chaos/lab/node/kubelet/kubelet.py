@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.node.kubelet import metrics
 from chaos.lab.node.kubelet.cpu import KubeletCpu
 from chaos.lab.node.kubelet.machine_view import MachineView
@@ -21,7 +22,6 @@ from chaos.lab.node.kubelet.registration import Registration
 from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import Family
 from chaos.lab.objects.accessors import Object
-from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.node.kubelet.admission import Admission
 from chaos.lab.node.kubelet.container_start import RETRY, SETTLE, ContainerStarter
 from chaos.lab.node.kubelet.manifest_check import ManifestCheck

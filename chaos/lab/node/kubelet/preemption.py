@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chaos.lab.apiserver.admission.defaults import qos_class
-from chaos.lab.controllers.scheduler.resources import requests_of
 from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
+from chaos.lab.objects.scheduling import requests_of
 
 
 class NoVictimsError(RuntimeError):

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.kubelet.apiserver_link import ApiServerLink
 from chaos.lab.node.kubelet.cpu import KubeletCpu
 from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.metrics import Metrics
 from chaos.lab.objects.accessors import Object
-from chaos.lab.objects.events import Recorder
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import LabSpec
 

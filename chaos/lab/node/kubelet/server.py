@@ -13,8 +13,8 @@ from chaos.lab.apiserver.http.access import Access
 from chaos.lab.apiserver.http.messages import Handler
 from chaos.lab.node.kubelet.endpoints import KubeletEndpoints
 from chaos.lab.node.machine import Machine
-from chaos.lab.server.port_reservation import Listener, PortReservation
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.ports import Listener, PortReservation
 
 
 class KubeletServer:

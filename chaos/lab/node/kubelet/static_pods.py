@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from chaos.lab.apiserver.admission.defaults import PREFIX
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of
 from chaos.lab.spec import StaticPod

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from chaos.lab.apiserver.admission.pods import observed_generation
 from chaos.lab.node.kubelet.pod_worker import Cause
 from chaos.lab.node.kubelet.runtime import Container, should_restart
 from chaos.lab.objects.accessors import Object, is_terminal
-from chaos.lab.objects.generation import observed_generation
 from chaos.lab.sim.clock import rfc3339
 from chaos.lab.spec import LabSpec
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects.accessors import Object, uid_of
-from chaos.lab.objects.storage import mounted_names
 
 _UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers; of volumes that need no driver
 _UNPUBLISH = (0.2, 0.5)  # NodeUnpublishVolume and NodeUnstageVolume, each after a loop of the reconciler (100 ms)

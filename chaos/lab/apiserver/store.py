@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
-from chaos.lab.apiserver.store.deferred import Deferred, Stub, StubbedObjects, uuid4
-from chaos.lab.apiserver.store.index import Indexer, Key, Objects, Value, owner_values, pod_values, service_values
-from chaos.lab.objects.accessors import (
-    Object,
-    controller_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    selector_matches,
+from chaos.lab.apiserver.index import (
+    Deferred,
+    Indexer,
+    Key,
+    Objects,
+    Stub,
+    StubbedObjects,
+    Value,
+    owner_values,
+    pod_values,
+    service_values,
+    uuid4,
 )
+from chaos.lab.objects.accessors import Object, controller_of, labels_of, name_of, namespace_of, selector_matches
 from chaos.lab.sim.clock import SimClock
 
 _CONTAINERS = (dict, list)

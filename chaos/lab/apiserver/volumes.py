@@ -1,16 +1,68 @@
-"""StorageClasses, CSIDrivers, access modes and topology of volumes: lookups.
+"""Lookups of claims, volumes and classes.
+
+Claims and volumes of pods: lookups for controllers, scheduler and kubelets. Facts 7.
+
+Access modes, classes and topology: module storage.
+
+StorageClasses, CSIDrivers, access modes and topology of volumes: lookups.
 
 Claims of a class that does not exist are provisioned at once, as those without a class.
 """
 
 from __future__ import annotations
 
+import hashlib
 from itertools import product
 
-from chaos.lab.apiserver.store.store import Store
-from chaos.lab.objects.accessors import Object, claims_of, expression_matches, is_deleting, labels_of, namespace_of
-from chaos.lab.objects.quantity import parse_quantity
-from chaos.lab.objects.volumes import driver_of, unique_name, volumes_of
+from chaos.lab.apiserver.store import Store
+from chaos.lab.objects.accessors import (
+    Object,
+    claims_of,
+    expression_matches,
+    is_deleting,
+    is_terminal,
+    labels_of,
+    namespace_of,
+    parse_quantity,
+)
+
+DRIVER = "csi.lab.nodefall.dev"
+
+
+def volumes_of(store: Store, pod: Object) -> list[str]:
+    """Names of the PersistentVolumes that the pod's claims are bound to."""
+    found = [store.get("persistentvolumeclaims", namespace_of(pod), name) for name in claims_of(pod)]
+    return [claim["spec"]["volumeName"] for claim in found if claim is not None and claim["spec"].get("volumeName")]
+
+
+def driver_of(store: Store, volume: str) -> tuple[str, str]:
+    """CSI driver and volume handle of a PersistentVolume."""
+    found = store.get("persistentvolumes", "", volume)
+    csi = found["spec"].get("csi") if found is not None else None
+    return (csi["driver"], csi["volumeHandle"]) if csi else (DRIVER, volume)
+
+
+def unique_name(store: Store, volume: str) -> str:
+    """Name of the volume in volumesInUse and volumesAttached of a Node."""
+    return "kubernetes.io/csi/{}^{}".format(*driver_of(store, volume))
+
+
+def attachment_name(store: Store, volume: str, node: str) -> str:
+    """Name of the VolumeAttachment. pkg/volume/csi/csi_attacher.go getAttachmentName."""
+    driver, handle = driver_of(store, volume)
+    return f"csi-{hashlib.sha256(f'{handle}{driver}{node}'.encode()).hexdigest()}"
+
+
+def needs_volumes(pod: Object) -> bool:
+    """Whether the pod keeps its volumes attached, until it is terminated (volume/util IsPodTerminated).
+
+    A terminating pod does while its containers run by its last status, even if its node is dead.
+    """
+    if is_terminal(pod):
+        return False
+    statuses = pod.get("status", {}).get("containerStatuses") or []
+    return not is_deleting(pod) or any("running" in item["state"] for item in statuses)
+
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

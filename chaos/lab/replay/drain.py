@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
-from chaos.lab.apiserver.store.store import NotFoundError, clone
+from chaos.lab.apiserver.store import NotFoundError, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import (
-    Object,
-    controller_of,
-    is_terminal,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from chaos.lab.objects.accessors import Object, controller_of, is_terminal, name_of, namespace_of, uid_of
 
 _START = (0.06, 0.1)  # start of the program, cordon, list
 _RETRY = 5.0  # after a 429
