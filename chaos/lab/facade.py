@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from chaos.lab.private_dir import LOCK, remove_directory
 
 if TYPE_CHECKING:
-    from chaos.lab.apiserver.http.errors import ApiError
     from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
     from chaos.lab.direct.host import DirectHost, DirectProgram
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from chaos.lab.direct.requests import Answer
     from chaos.lab.direct.tasks import Task
     from chaos.lab.direct.windows_host import CRASH_TOOL
-    from chaos.lab.hostshell.pod_exec import ExecError
+    from chaos.lab.http.errors import ApiError
+    from chaos.lab.http.pod_exec import ExecError
     from chaos.lab.node.machine import Machine
     from chaos.lab.replay.compare import Difference, Result, count_states
     from chaos.lab.replay.forecast import forecast
@@ -66,14 +66,14 @@ __all__ = [
 ]
 _MODULES = {
     "Answer": "chaos.lab.direct.requests",
-    "ApiError": "chaos.lab.apiserver.http.errors",
+    "ApiError": "chaos.lab.http.errors",
     "BREAKAGES": "chaos.lab.breakages",
     "Change": "chaos.lab.apiserver.store",
     "CRASH_TOOL": "chaos.lab.direct.windows_host",
     "Copy": "chaos.lab.snapshot.copy",
     "DirectLab": "chaos.lab.direct.lab",
     **dict.fromkeys(("DirectHost", "DirectProgram"), "chaos.lab.direct.host"),
-    "ExecError": "chaos.lab.hostshell.pod_exec",
+    "ExecError": "chaos.lab.http.pod_exec",
     **dict.fromkeys(("LabSpec", "SpecError"), "chaos.lab.spec"),
     "Machine": "chaos.lab.node.machine",
     "SimClock": "chaos.lab.sim.clock",

@@ -158,7 +158,7 @@ class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see apiserver/http/fault_injection.py.
+    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see http/fault_injection.py.
 
     ``kubernetes``: a version such as v1.33 or v1.33.4; what it changes is in versions.py.
     ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from chaos.lab.apiserver.http.messages import Handle, Handler, Request, json_response
+from chaos.lab.http.messages import Handle, Handler, Request, json_response
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.lockstep import Waits

@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from multidict import MultiDict
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.messages import Handle, PiecedResponse, Request
-from chaos.lab.apiserver.http.watch_stream import StreamFaults
 from chaos.lab.direct.watches import DirectStream, Watcher
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.messages import Handle, PiecedResponse, Request
+from chaos.lab.http.watch_stream import StreamFaults
 
 _PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 _Found = tuple[Callable[[Request], Awaitable[web.StreamResponse]], dict[str, str]]

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from aiohttp import web
 
-from chaos.lab.apiserver.http.watch_stream import StreamFaults
 from chaos.lab.direct.tasks import Suspend
+from chaos.lab.http.watch_stream import StreamFaults
 
 
 class Watcher(Protocol):

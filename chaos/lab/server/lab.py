@@ -15,13 +15,12 @@ import asyncssh
 import msgspec
 from aiohttp import web
 
-from chaos.lab.apiserver.http.access import Access, User
-from chaos.lab.apiserver.http.api import ApiServer
 from chaos.lab.bmc.redfish import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.server import ControllerManagerServer
 from chaos.lab.hostshell.ssh import SshServer
-from chaos.lab.node.kubelet.server import KubeletServer
+from chaos.lab.http.access import Access, User
+from chaos.lab.http.api import ApiServer
+from chaos.lab.http.component_ports import ControllerManagerServer, KubeletServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
 from chaos.lab.server.content import ServeOptions

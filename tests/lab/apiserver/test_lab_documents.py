@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.http import discovery, openapi
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.negotiation import negotiate
-from chaos.lab.apiserver.http.resources import RESOURCES
+from chaos.lab.http import discovery, openapi
+from chaos.lab.http.errors import ApiError, negotiate
+from chaos.lab.http.resources import RESOURCES
 from tools import lab_schemas
 
 ROOT = Path(__file__).parents[3]
@@ -110,7 +109,7 @@ def _kinds() -> list[dict[str, str]]:
 
 
 def test_the_schemas_are_those_of_the_tool() -> None:
-    assert (ROOT / "chaos/lab/apiserver/http/schemas.json").read_text() == lab_schemas.generate()
+    assert (ROOT / "chaos/lab/http/schemas.json").read_text() == lab_schemas.generate()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.http.printers import printer_of
-from chaos.lab.apiserver.http.printers.columns import first_three, human_duration, labels_text, selector_text
-from chaos.lab.apiserver.http.representations import PartialObjectMetadata, Table
-from chaos.lab.apiserver.http.resources import RESOURCES
+from chaos.lab.http.printer_table import printer_of
+from chaos.lab.http.printers import first_three, human_duration, labels_text, selector_text
+from chaos.lab.http.reads import PartialObjectMetadata, Table
+from chaos.lab.http.resources import RESOURCES
 from chaos.lab.sim.clock import SimClock
 
 NOW = 1_795_000_600.0

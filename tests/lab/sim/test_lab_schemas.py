@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 import referencing
 
-from chaos.lab.apiserver.http import discovery
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.resources import RESOURCES
 from chaos.lab.cluster import Cluster
+from chaos.lab.http import discovery
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.resources import RESOURCES
 from chaos.lab.node.machine import Machine
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.simkit import STORED_OBJECTS, VICTIM, apply_recorded_workload, workload

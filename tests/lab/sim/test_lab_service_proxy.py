@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.resources import RESOURCES, RequestInfo, parse_request_info
-from chaos.lab.apiserver.http.service_proxy import ServiceProxy
 from chaos.lab.cluster import Cluster
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.resources import RESOURCES, RequestInfo, parse_request_info
+from chaos.lab.http.subresources import ServiceProxy
 from chaos.lab.sim.lockstep import Lockstep
 from tests.kit.simkit import VICTIM, run, spec, started, workload
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.watch_options import parse_watch_options
 from chaos.lab.cluster import Cluster
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.options import parse_watch_options
 from chaos.lab.node.journal import KUBELET
 from chaos.lab.objects.accessors import labels_of
 from chaos.lab.sim.clock import seconds_of
