@@ -6,8 +6,7 @@ from typing import Any
 
 from chaos.lab.apiserver.store import Change
 from chaos.lab.apiserver.volumes import unique_name, volumes_of
-from chaos.lab.controllers.scheduler.filters import node_refusal
-from chaos.lab.controllers.scheduler.scores import count_intolerable_taints
+from chaos.lab.controllers.scheduler_plugins import count_intolerable_taints, node_refusal
 from chaos.lab.objects.accessors import (
     MEMORY_PRESSURE,
     Object,

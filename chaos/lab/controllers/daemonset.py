@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Change, clone
-from chaos.lab.controllers.daemon_pods import DaemonPods, NodeCounts
-from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
-from chaos.lab.controllers.node_eligibility import EligibilityCache
-from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
-from chaos.lab.controllers.workload import WorkloadController
+from chaos.lab.controllers.daemon_pods import DaemonPods, EligibilityCache, NodeCounts, max_unavailable, pods_to_replace
+from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of
 from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,

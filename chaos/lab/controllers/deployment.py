@@ -11,7 +11,7 @@ from typing import Any
 
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import Change, clone
-from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
+from chaos.lab.controllers.replicaset import limits_of, new_replicas, old_replicas
 from chaos.lab.controllers.workload import WorkloadController
 from chaos.lab.objects.accessors import (
     Object,

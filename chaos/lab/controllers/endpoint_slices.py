@@ -9,7 +9,7 @@ from __future__ import annotations
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Change
-from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
     is_deleting,

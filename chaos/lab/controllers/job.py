@@ -19,8 +19,7 @@ from chaos.lab.controllers.job_failures import (
     replaces_only_failed,
 )
 from chaos.lab.controllers.replicaset import deletion_rank
-from chaos.lab.controllers.workload import Key, WorkloadController
-from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.controllers.workload import Key, WorkloadController, WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
     condition,

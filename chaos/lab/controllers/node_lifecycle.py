@@ -9,10 +9,20 @@ from datetime import datetime
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
-from chaos.lab.controllers.node_pass import CONDITIONS, Health, View, Zone, view_of
-from chaos.lab.controllers.node_taints import NodeTaints, desired_no_schedule
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.controllers.zones import Limiter, zone_of, zone_rate, zone_state
+from chaos.lab.controllers.node_state import (
+    CONDITIONS,
+    Health,
+    Limiter,
+    NodeTaints,
+    View,
+    Zone,
+    desired_no_schedule,
+    view_of,
+    zone_of,
+    zone_rate,
+    zone_state,
+)
+from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,

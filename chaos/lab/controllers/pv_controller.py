@@ -14,7 +14,7 @@ from chaos.lab.apiserver.volumes import (
     terms_of,
     waits_for_consumer,
 )
-from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
     claims_of,

@@ -9,7 +9,7 @@ from chaos.lab.apiserver.admission.pods import observed_generation
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
-from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
     name_of,

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.process import HostSystem
+from chaos.lab.http import openapi
 from chaos.lab.http.access import Access, Attributes, User, attributes_of, review
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.fault_injection import FaultInjector

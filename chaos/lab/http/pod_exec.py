@@ -1,7 +1,6 @@
 """pods/exec: programs in containers, through the kubelet of their node; of programs the lab has nsenter alone.
 
-Over WebSocket, in the subprotocols v5.channel.k8s.io and v4.channel.k8s.io.
-pkg/registry/core/pod/strategy.go ExecLocation, pkg/kubelet/server/server.go getExec, util-linux nsenter(1).
+pkg/registry/core/pod/strategy.go ExecLocation, pkg/kubelet/server/server.go getExec, util-linux nsenter(1),
 k8s.io/apimachinery/pkg/util/remotecommand (protocols), k8s.io/streaming (channels 0 to 3, 255 closes one in v5),
 k8s.io/apimachinery/pkg/util/proxy streamtranslator.go (an error of the kubelet arrives in channel 3).
 """

@@ -11,7 +11,7 @@ from chaos.lab import versions
 from chaos.lab.apiserver.admission.defaults import PREFIX, InvalidError
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.revisions import new_revision, revision_of
+from chaos.lab.controllers.workload import new_revision, revision_of
 from chaos.lab.node.kubelet.static_pods import is_mirror
 from chaos.lab.objects.accessors import (
     Object,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from chaos.lab.apiserver.store import Store, clone
-from chaos.lab.controllers.revisions import new_revision, revision_of
+from chaos.lab.controllers.workload import new_revision, revision_of
 from chaos.lab.objects.accessors import Object, controller_of, name_of, namespace_of, uid_of
 
 _REVISION = "deployment.kubernetes.io/revision"

@@ -8,9 +8,8 @@ from functools import partial
 
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.store import Change, Store
-from chaos.lab.controllers.node_eligibility import EligibilityCache
-from chaos.lab.controllers.owner_index import OwnerIndex, PodCounts
-from chaos.lab.controllers.revisions import revision_of
+from chaos.lab.controllers.daemon_pods import EligibilityCache
+from chaos.lab.controllers.workload import OwnerIndex, PodCounts, revision_of
 from chaos.lab.objects.accessors import (
     condition,
     is_active,

@@ -8,13 +8,10 @@ from chaos.lab.apiserver.admission.pods import add_topology_labels, observed_gen
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
-from chaos.lab.controllers.scheduler.filters import feasible_nodes, fit_error_message, refusal
-from chaos.lab.controllers.scheduler.preemption import select_candidate
-from chaos.lab.controllers.scheduler.ranking import RankingCache
-from chaos.lab.controllers.scheduler.scores import score
-from chaos.lab.controllers.scheduler.snapshot import Key, Snapshot
-from chaos.lab.controllers.scheduler.volume_binding import VolumeBinding
-from chaos.lab.controllers.workqueue import WorkQueue
+from chaos.lab.controllers.scheduler_plugins import VolumeBinding, feasible_nodes, fit_error_message, refusal, score
+from chaos.lab.controllers.scheduler_ranking import RankingCache, select_candidate
+from chaos.lab.controllers.scheduler_snapshot import Key, Snapshot
+from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects.accessors import (
     Object,
     is_deleting,
