@@ -15,9 +15,8 @@ from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.versions import DEFAULT
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.windows.services import StartType
-from chaos.lab.winshell.process import WinHost, WinProcess, launch
+from chaos.lab.winshell.process import WinHost, WinProcess, launch, run_line
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.shell import run_line
 from chaos.lab.winshell.task_runner import TaskRunner
 
 ShellLine = Callable[[WinProcess, str], Coroutine[Any, Any, int]]

@@ -10,10 +10,9 @@ from functools import partial
 from typing import Any
 
 from chaos.lab.direct.tasks import Cancelled, SimWaits, Task
-from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.process import HostSystem, Process, discard, no_input
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell, execute
-from chaos.lab.hostshell.streams import discard, no_input
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from chaos.lab.apiserver.store import Listener
-from chaos.lab.bmc.redfish import ROOT, RedfishServer
+from chaos.lab.bmc import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
 from chaos.lab.direct.host import DirectHost, DirectProgram, LinuxHost, line_reader
 from chaos.lab.direct.requests import Answer, DirectServer

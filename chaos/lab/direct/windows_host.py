@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 from chaos.lab.direct.host import DirectHost, DirectProgram, line_reader
 from chaos.lab.direct.tasks import Cancelled, SimWaits, Task
-from chaos.lab.hostshell.streams import discard, no_input
+from chaos.lab.hostshell.process import discard, no_input
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
-from chaos.lab.winshell.process import TOOLS, ProgramNotFoundError, WinHost, WinProcess, launch
+from chaos.lab.winshell.process import TOOLS, ProgramNotFoundError, WinHost, WinProcess, launch, run_line
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.shell import run_line
 from chaos.lab.winshell.task_runner import FILE_NOT_FOUND, SYSTEM
 
 CRASH_TOOL = TOOLS + "notmyfault64.exe"

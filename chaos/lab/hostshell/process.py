@@ -1,4 +1,7 @@
-"""Processes of a simulated host: host system, user, standard streams."""
+"""Processes of a simulated host: host system, user, standard streams.
+
+Streams that lead nowhere: of programs without a client, and of redirections.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 from chaos.lab.hostshell.packet_filter import Chains
 from chaos.lab.hostshell.traffic import Traffic
-from chaos.lab.node.kubelet.machine_view import Resource
+from chaos.lab.node.kubelet.process import Resource
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.sim.lockstep import Job, Waits
@@ -125,3 +128,12 @@ class Process:
 
 
 Program = Callable[[Process, list[str]], Awaitable[int]]
+
+
+def discard(_: str) -> None:
+    """Take output, and forget it."""
+
+
+async def no_input() -> str:
+    """A line of an empty stdin: "" is its end."""
+    return ""

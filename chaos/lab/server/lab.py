@@ -15,7 +15,7 @@ import asyncssh
 import msgspec
 from aiohttp import web
 
-from chaos.lab.bmc.redfish import ROOT, RedfishServer
+from chaos.lab.bmc import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.http.access import Access, User

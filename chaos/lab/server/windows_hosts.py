@@ -14,8 +14,7 @@ from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.sim.ports import PortReservation
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.winrm.authentication import Account
-from chaos.lab.winrm.server import WinRmServer
+from chaos.lab.winrm.server import Account, WinRmServer
 from chaos.lab.winshell.process import TOOLS
 from chaos.lab.winshell.programs import PROGRAMS
 from chaos.lab.winshell.task_runner import TaskRunner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.lab.spec import NodeSpec
-from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, PREFETCH, WindowsRegistry
+from chaos.lab.windows.disk import CONTROL, CRASH_CONTROL, PREFETCH, WindowsRegistry
 from chaos.lab.windows.services import Service
 
 _SVCHOST = r"C:\Windows\System32\svchost.exe -k"

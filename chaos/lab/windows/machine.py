@@ -6,13 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.node.kubelet.client_certificate import FILE as CLIENT_CERTIFICATE
-from chaos.lab.node.kubelet.client_certificate import client_certificate
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.windows_shutdown import WindowsShutdownManager
+from chaos.lab.node.kubelet.registration import FILE as CLIENT_CERTIFICATE
+from chaos.lab.node.kubelet.registration import client_certificate
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import Addresses
@@ -20,10 +19,9 @@ from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, OperatingSystem
 from chaos.lab.windows.builtin import TIME_SERVICES, builtin_services, fill_registry
 from chaos.lab.windows.clock import MachineClock, TimeSync
-from chaos.lab.windows.event_log import EventLog
+from chaos.lab.windows.disk import CRASH_CONTROL, PREFETCH, EventLog, WindowsRegistry
 from chaos.lab.windows.firewall import Firewall, write_rules
-from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
-from chaos.lab.windows.registry import CRASH_CONTROL, PREFETCH, WindowsRegistry
+from chaos.lab.windows.power import Power, PowerError, ShutdownRequest, WindowsShutdownManager
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
 from chaos.lab.windows.tasks import TaskScheduler
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.windows.registry import CONTROL, SERVICES, WindowsRegistry
+from chaos.lab.windows.disk import CONTROL, SERVICES, WindowsRegistry
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
 STATE_NAMES = {1: "STOPPED", 2: "START_PENDING", 3: "STOP_PENDING", 4: "RUNNING"}

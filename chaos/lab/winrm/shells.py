@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from chaos.lab.sim.clock import Timer
 from chaos.lab.sim.lockstep import Waits
-from chaos.lab.winrm.namespaces import SHELL
+from chaos.lab.winrm.faults import SHELL
 
 MAX_CMD_LINE = 8191
 

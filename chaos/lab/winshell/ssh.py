@@ -11,10 +11,9 @@ import asyncssh
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
-from chaos.lab.winshell.inbound_gate import InboundGate
-from chaos.lab.winshell.process import WinHost, WinProcess
+from chaos.lab.winshell.connections import InboundGate
+from chaos.lab.winshell.process import WinHost, WinProcess, run_line
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.shell import run_line
 
 
 class WindowsSshServer(SshServer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from chaos.lab.hostshell.streams import discard, no_input
+from chaos.lab.hostshell.process import discard, no_input
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.windows.machine import WindowsMachine

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.admission import NoVictimsError, victims, worker_requests
 from chaos.lab.node.kubelet.pod_worker import Worker
-from chaos.lab.node.kubelet.preemption import NoVictimsError, victims, worker_requests
 from chaos.lab.node.kubelet.static_pods import MANIFESTS
 from tests.kit.simkit import VICTIM, Object, disruption, events, run, spec, started
 

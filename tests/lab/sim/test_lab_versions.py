@@ -13,7 +13,7 @@ from chaos.lab.apiserver.admission.defaults import InvalidError
 from chaos.lab.cluster import Cluster
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.options import parse_watch_options
-from chaos.lab.node.journal import KUBELET
+from chaos.lab.node.logind import KUBELET
 from chaos.lab.objects.accessors import labels_of
 from chaos.lab.sim.clock import seconds_of
 from chaos.lab.spec import LabSpec, NodeSpec, SpecError

@@ -13,8 +13,8 @@ import pytest
 
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, SpecError
+from chaos.lab.windows.disk import CONTROL, CRASH_CONTROL, SERVICES, KeyPathError, WindowsRegistry
 from chaos.lab.windows.machine import WINRM
-from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, SERVICES, KeyPathError, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceError, ServiceManager
 from tests.kit.win_host import WindowsHost
 from tests.kit.winrm_exchanges import read

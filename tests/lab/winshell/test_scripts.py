@@ -17,10 +17,9 @@ from chaos.app.registry import load_windows_facts
 from chaos.core.encoded_script import SCRIPTS as PACKAGE
 from chaos.core.encoded_script import decode_script, read_script
 from chaos.core.windows import powershell
-from chaos.lab.winshell.powershell import digest
+from chaos.lab.winshell.powershell import SCRIPTS, digest
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.scripts import SCRIPTS
-from chaos.lab.winshell.scripts.script import Script
+from chaos.lab.winshell.service_scripts import Script
 from tests.kit.actionkit import WINDOWS_ACTIONS
 from tests.kit.win_host import WindowsHost, script_line
 from tests.kit.winrm_exchanges import read

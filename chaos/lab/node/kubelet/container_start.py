@@ -9,11 +9,10 @@ import math
 from collections.abc import Callable
 
 from chaos.lab.apiserver.volumes import can_mount
-from chaos.lab.node.kubelet.pod_status import PodStatuses
-from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.node.kubelet.pod_worker import VolumeMounts, Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import should_restart
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
+from chaos.lab.node.kubelet.status import PodStatuses
 from chaos.lab.node.network import pod_address
 from chaos.lab.objects.accessors import Object, claims_of, is_deleting
 

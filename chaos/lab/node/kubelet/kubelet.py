@@ -10,16 +10,13 @@ import msgspec
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
-from chaos.lab.node.kubelet import metrics
-from chaos.lab.node.kubelet.cpu import KubeletCpu
-from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
+from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
-from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.process import STATE_FILE, KubeletCpu, MachineView, Metrics, Process, format_metrics
 from chaos.lab.node.kubelet.registration import Registration
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.node.network import Family
 from chaos.lab.objects.accessors import Object
 from chaos.lab.sim.clock import SimClock
@@ -83,12 +80,12 @@ class Kubelet:
             self._sim.after(_RESTART_SEC, self._start_if_needed)
             return
         self._pids += 1
-        gauges = metrics.Metrics(process_start=round(self._sim.now, 2))
+        gauges = Metrics(process_start=round(self._sim.now, 2))
         process = Process(
             self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
             self.cpu, start_time=self._sim.now,
         )  # fmt: skip
-        was_shut_down = metrics.STATE_FILE in self._machine.files
+        was_shut_down = STATE_FILE in self._machine.files
         process.is_shutting_down = was_shut_down and self._spec.has_breakage("shutdown-flag-survives")
         pressure = self._pressure = Pressure(process, self.eviction_rank)
         volumes = VolumeMounts(process)
@@ -186,7 +183,7 @@ class Kubelet:
             any(item.state == "running" for item in self._machine.runtime.containers(uid))
             for uid in self._machine.runtime.pods()
         )
-        return metrics.format_metrics(process.metrics, self._machine.name, self._spec, running)
+        return format_metrics(process.metrics, self._machine.name, self._spec, running)
 
     def configz(self) -> dict[str, Any]:
         """Response to ``/configz``. Raises RuntimeError without a process."""

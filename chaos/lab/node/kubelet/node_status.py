@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.registration import RUNTIME_UNCHECKED, Registration
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
 from chaos.lab.objects.accessors import Object, condition_status
 from chaos.lab.sim.clock import Timer
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file, state_file
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_worker import CRITICAL, Worker
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.process import STATE_FILE, Process, read_state_file, state_file
 from chaos.lab.spec import NodeSpec, parse_duration
 
 _POLL = 0.3  # WaitForAllPodsUnmount

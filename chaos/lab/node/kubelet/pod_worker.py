@@ -1,4 +1,14 @@
-"""State of one pod in the kubelet."""
+"""State of one pod in the kubelet, and its volumes.
+
+Volumes of the kubelet's pods: mounted, in use, unmounted. The CSI driver must be registered with the kubelet first.
+
+Mounts outlive the process and a loss of power: a new process reconstructs them from the pods' directories
+(pkg/kubelet/volumemanager/reconciler/reconstruct.go). Until the driver's node plugin has registered, volumes are
+neither mounted nor unmounted (pkg/volume/csi/csi_client.go: not found in the list of registered CSI drivers), and the
+object of a pod is not deleted before its volumes are unmounted (KL SyncTerminatedPod, SM canBeDeleted).
+
+State of one pod in the kubelet.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,79 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from chaos.lab.objects.accessors import Object
+from chaos.lab.apiserver.volumes import mounted_names
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.objects.accessors import Object, uid_of
+
+_UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers; of volumes that need no driver
+_UNPUBLISH = (0.2, 0.5)  # NodeUnpublishVolume and NodeUnstageVolume, each after a loop of the reconciler (100 ms)
+_AFTER_BOOT = (3.0, 7.0)  # from the kubelet's start to the registration: the plugin's pod restarts (recordings 31, 33)
+_AFTER_RESTART = (0.2, 1.2)  # the plugin still runs: pluginmanager's reconciler, loopSleepDuration 1 s
+
+
+class VolumeMounts:
+    """The volumes on one machine, for one process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process, self._store, self._runtime = process, process.registry.store, process.machine.runtime
+        self._reconstructed = set(self._runtime.mounts)
+        self._registration = _AFTER_BOOT if self._runtime.plugins_lost else _AFTER_RESTART
+        self._runtime.plugins_lost = False
+        self._waiters: dict[str, list[Callable[[], object]]] = {}
+        self._registered_at: float | None = None
+
+    def mount(self, pod: Object) -> None:
+        """Begin to mount the pod's volumes: they are in use from now on."""
+        self._reconstructed.discard(uid_of(pod))
+        self._runtime.mounts[uid_of(pod)] = mounted_names(self._store, pod)
+
+    def keep(self, uid: str) -> None:
+        """Adopt the volumes of a pod whose containers run on."""
+        self._reconstructed.discard(uid)
+
+    def in_use(self, node: Object) -> list[str]:
+        """Names for volumesInUse: of mounts that another process made only if ``node`` has the volume attached.
+
+        reconstruct.go updateReconstructedFromNodeStatus makes those not attachable that the Node does not list, and
+        volume_manager.go GetVolumesInUse leaves these out.
+        """
+        attached = {item["name"] for item in node["status"].get("volumesAttached") or []}
+        return sorted(
+            {
+                name
+                for uid, names in self._runtime.mounts.items()
+                for name in names
+                if uid not in self._reconstructed or name in attached
+            }
+        )
+
+    def wait_for_driver(self) -> float:
+        """Seconds until the CSI driver has registered."""
+        if self._registered_at is None:
+            self._registered_at = self._process.start_time + self._process.sim.rng.uniform(*self._registration)
+        return max(0.0, self._registered_at - self._process.sim.now)
+
+    def release(self, uid: str, done: Callable[[], object] = lambda: None) -> None:
+        """Unmount the volumes of a pod whose containers have ended, then call ``done``."""
+        is_pending = uid in self._waiters
+        self._waiters.setdefault(uid, []).append(done)
+        if not is_pending:
+            has_claims = uid in self._runtime.mounts
+            wait, (low, high) = (self.wait_for_driver(), _UNPUBLISH) if has_claims else (0.0, _UNMOUNT)
+            self._process.after_jitter(wait + low, wait + high, self._unmount, uid)
+
+    def when_released(self, uid: str, call: Callable[[], object]) -> None:
+        """Call ``call`` once no volume of the ended pod is mounted."""
+        if uid in self._runtime.mounts:
+            self.release(uid, call)
+        else:
+            call()
+
+    def _unmount(self, uid: str) -> None:
+        self._runtime.mounts.pop(uid, None)
+        for waiter in self._waiters.pop(uid):
+            waiter()
+
 
 State = Literal["starting", "running", "stopping", "ended"]
 ResourceRequests = dict[str, int]  # by resource: milli-CPUs, bytes, pods

@@ -8,14 +8,11 @@ from functools import partial
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.node.kubelet.admission import Admission
 from chaos.lab.node.kubelet.container_start import RETRY, SETTLE, ContainerStarter
-from chaos.lab.node.kubelet.manifest_check import ManifestCheck
-from chaos.lab.node.kubelet.pod_status import PodStatuses
-from chaos.lab.node.kubelet.pod_worker import Cause, State, Worker
+from chaos.lab.node.kubelet.pod_worker import Cause, State, VolumeMounts, Worker
 from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.static_pods import MirrorPods, is_mirror
-from chaos.lab.node.kubelet.status import PREEMPTED, SHUTDOWN, disruption_target
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
+from chaos.lab.node.kubelet.static_pods import ManifestCheck, MirrorPods, is_mirror
+from chaos.lab.node.kubelet.status import PREEMPTED, SHUTDOWN, PodStatuses, disruption_target
 from chaos.lab.objects.accessors import (
     Object,
     condition,

@@ -1,24 +1,37 @@
 """One kubelet process: the state that its parts share, and timers that end with the process.
 
 A stopped process (SIGSTOP) defers its due timers until SIGCONT.
+
+The machine as its kubelet sees it. A port: the machine imports the kubelet, not the other way round.
+
+CPU time of the kubelet: with a quota its work waits in a queue, and is done at the quota's rate.
+
+The costs are assumptions of the order of a small node; what follows from them is only that work is late, and that a
+loop begins again when its work is done, so that the queue is bounded.
+
+Shutdown metrics of the kubelet, their state file, and the Prometheus text format. Facts 4.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+import msgspec
 
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.kubelet.apiserver_link import ApiServerLink
-from chaos.lab.node.kubelet.cpu import KubeletCpu
-from chaos.lab.node.kubelet.machine_view import MachineView
-from chaos.lab.node.kubelet.metrics import Metrics
+from chaos.lab.node.kubelet.runtime import Runtime
+from chaos.lab.node.logind import Journal, Logind
+from chaos.lab.node.network import Network
 from chaos.lab.objects.accessors import Object
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.spec import LabSpec
+from chaos.lab.spec import LabSpec, NodeSpec, OperatingSystem
 
 _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 
@@ -127,3 +140,170 @@ class Process:
             self._deferred_timers.append(timer)
             return
         timer.call(*timer.args)
+
+
+Resource = Literal["cpu", "memory", "disk", "pid"]
+
+
+class MachineView(Protocol):
+    """``index``: position in the LabSpec. ``files``: contents by path, ``hidden_files``: those
+    over which /dev/null is mounted. ``swap``: active swap in bytes.
+
+    ``is_stopping``: PID 1 stops the units and starts none.
+    ``pressure``: resources that are short for a reason outside Kubernetes.
+    """
+
+    os: OperatingSystem
+    index: int
+    spec: NodeSpec
+    name: str
+    address: str
+    kubelet_port: int
+    machine_id: str
+    container_id: str
+    system_uuid: str
+    boot_id: str
+    swap: int
+    state: Literal["on", "off"]
+    is_stopping: bool
+    files: dict[str, str]
+    hidden_files: set[str]
+    pressure: set[Resource]
+    network: Network
+    logind: Logind
+    runtime: Runtime
+    journal: Journal
+
+    @property
+    def kubelet_may_start(self) -> bool:
+        """Whether a kubelet that starts goes on to run."""
+
+    def notify(self) -> None:
+        """Report that the kubelet's process has started, stopped, or ended."""
+
+
+_IDLE = 0.03  # CPU seconds a second for housekeeping and the relist of containers
+_TASK = 0.02  # CPU seconds for one piece of work: a request, a sync
+_FAIR = 0.5  # of a quota that housekeeping alone would use up: left for work besides it
+
+
+class KubeletCpu:
+    """``share`` of one CPU, None without a quota."""
+
+    def __init__(self, sim: SimClock) -> None:
+        self._sim = sim
+        self.share: float | None = None
+        self.on_limit: Callable[[], object] = lambda: None
+        self._since = self._last_done = sim.now
+        self._used = self._throttled = 0.0
+        self._waiting: list[Timer] = []
+
+    def limit(self, share: float | None) -> None:
+        """Set or remove the quota. Without a quota the work that waits is done now."""
+        self.on_limit()
+        self._used, self._throttled = self.usage()
+        self._since, self.share = self._sim.now, share
+        if share is None:
+            self._last_done, waiting, self._waiting = self._sim.now, self._waiting, []
+            for timer in waiting:
+                if not timer.cancelled and timer.due > self._sim.now:
+                    timer.cancel()
+                    self._sim.after(0.0, timer.call, *timer.args)
+
+    def defer(self, call: Callable[..., Any], *args: Any) -> bool:
+        """Call when the quota allows it; False, without a call, if there is no quota."""
+        if self.share is None:
+            return False
+        rate = max(self.share - _IDLE, self.share * _FAIR)
+        self._last_done = max(self._last_done, self._sim.now) + _TASK / rate
+        self._waiting = [timer for timer in self._waiting if timer.due > self._sim.now]
+        self._waiting.append(self._sim.at(self._last_done, call, *args))
+        return True
+
+    def usage(self) -> tuple[float, float]:
+        """CPU seconds used and throttled seconds since the lab started."""
+        passed = self._sim.now - self._since
+        if self.share is None:
+            return self._used + passed * _IDLE, self._throttled
+        # housekeeping comes in bursts that use up a period's quota; the rest of the period is throttled
+        busy = min(1.0, _IDLE / self.share)
+        return self._used + passed * busy * self.share, self._throttled + passed * busy * (1 - self.share)
+
+
+STATE_FILE = "/var/lib/kubelet/graceful_node_shutdown_state"
+_ZERO = "0001-01-01T00:00:00Z"
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Metrics of one kubelet process. Times in whole Unix seconds, 0 for none."""
+
+    shutdown_start: int = 0
+    shutdown_end: int = 0
+    rejections: dict[str, int] = field(default_factory=dict)
+    process_start: float = 0.0
+
+    def reject(self, reason: str) -> None:
+        self.rejections[reason] = self.rejections.get(reason, 0) + 1
+
+
+def state_file(start: float, end: float | None) -> str:
+    """Format the only line of the state file, as STO does."""
+    return msgspec.json.encode({"startTime": _nanos(start), "endTime": _ZERO if end is None else _nanos(end)}).decode()
+
+
+def read_state_file(text: str) -> tuple[int, int]:
+    """Parse start and end; zero times give 0. Raises msgspec.DecodeError, KeyError, ValueError."""
+    data = msgspec.json.decode(text, type=dict[str, str])
+    return _seconds(data["startTime"]), _seconds(data["endTime"])
+
+
+def go_float(value: float) -> str:
+    """Format a float as Go's strconv.FormatFloat(v, 'g', -1, 64), which the Prometheus text format uses."""
+    digits = Decimal(repr(float(value))).normalize()
+    exponent = digits.adjusted()
+    if value == 0:
+        return "0"
+    if -4 <= exponent < 6:  # strconv: precision 6 decides for the shortest format
+        return f"{digits:f}"
+    return _scientific(digits, exponent)
+
+
+def family(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
+    """Format the lines of a metric. ``values`` by labels; no lines without values."""
+    lines = [f"{name}{labels} {go_float(value)}" for labels, value in values.items()]
+    return [f"# TYPE {name} {kind}", *lines] if lines else []
+
+
+def format_metrics(metrics: Metrics, node: str, spec: LabSpec, running_pods: int) -> str:
+    """Format the response to ``/metrics``."""
+    has_rejections = spec.has_feature("admission-rejections")
+    by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items()) if has_rejections}
+    lines = [
+        *family("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),
+        *family("kubelet_graceful_shutdown_start_time_seconds", "gauge", {"": metrics.shutdown_start}),
+        *family("kubelet_node_name", "gauge", {f'{{node="{node}"}}': 1}),
+        *family("kubelet_running_pods", "gauge", {"": running_pods}),
+        *family("kubernetes_build_info", "gauge", {f'{{git_version="{spec.git_version}"}}': 1}),
+        *family("process_start_time_seconds", "gauge", {"": metrics.process_start}),
+        *family("kubelet_admission_rejections_total", "counter", by_reason),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _scientific(digits: Decimal, exponent: int) -> str:
+    mantissa = digits.scaleb(-exponent)
+    return f"{mantissa:f}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def _nanos(when: float) -> str:
+    moment = datetime.fromtimestamp(when, UTC)
+    fraction = f"{moment.microsecond:06d}".rstrip("0")
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{fraction}" if fraction else "") + "Z"
+
+
+def _seconds(stamp: str) -> int:
+    if stamp == _ZERO:
+        return 0
+    whole = stamp.removesuffix("Z").split(".")[0]
+    return int(datetime.strptime(whole, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp())
