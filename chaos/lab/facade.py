@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from chaos.lab.http.pod_exec import ExecError
     from chaos.lab.node.machine import Machine
     from chaos.lab.replay.compare import Difference, Result, count_states
-    from chaos.lab.replay.forecast import forecast
     from chaos.lab.replay.parser import parse
+    from chaos.lab.replay.play import forecast, replay
     from chaos.lab.replay.recording import Observation, Recording, ReplayError
-    from chaos.lab.replay.verify import replay
     from chaos.lab.sim.clock import SimClock
-    from chaos.lab.snapshot.copy import Copy
+    from chaos.lab.snapshot.load import Copy
     from chaos.lab.snapshot.reader import Snapshot, SnapshotError, read_snapshot
     from chaos.lab.spec import LabSpec, SpecError
     from chaos.lab.versions import nearest_version
@@ -70,7 +69,7 @@ _MODULES = {
     "BREAKAGES": "chaos.lab.breakages",
     "Change": "chaos.lab.apiserver.store",
     "CRASH_TOOL": "chaos.lab.direct.windows_host",
-    "Copy": "chaos.lab.snapshot.copy",
+    "Copy": "chaos.lab.snapshot.load",
     "DirectLab": "chaos.lab.direct.lab",
     **dict.fromkeys(("DirectHost", "DirectProgram"), "chaos.lab.direct.host"),
     "ExecError": "chaos.lab.http.pod_exec",
@@ -82,9 +81,9 @@ _MODULES = {
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
     "parse": "chaos.lab.replay.parser",
-    "forecast": "chaos.lab.replay.forecast",
+    "forecast": "chaos.lab.replay.play",
     **dict.fromkeys(("Observation", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
-    "replay": "chaos.lab.replay.verify",
+    "replay": "chaos.lab.replay.play",
 }
 
 

@@ -1,18 +1,76 @@
-"""Containers of the lab that start and end as those of the recorded pods that they stand for."""
+"""Static pods of a recording: their manifests on the machines, so that the lab's kubelets run them.
+
+Kubelets of the lab that register nodes as slowly as recorded ones: what was ready last, and when, was chance.
+Containers of the lab that start and end as those of the recorded pods that they stand for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.registration import MESSAGES, Registration
 from chaos.lab.node.kubelet.runtime import Behaviour, Runtime, behaviour_of
-from chaos.lab.node.kubelet.static_pods import is_mirror
-from chaos.lab.objects.accessors import Object, claims_of, controller_of, name_of, namespace_of, node_of, uid_of
-from chaos.lab.replay.behaviour import INFERRED, longest_sleep
-from chaos.lab.replay.pod_lives import PodLife, pod_lives
-from chaos.lab.replay.recording import Recording
-from chaos.lab.replay.states import owner_of
+from chaos.lab.node.kubelet.static_pods import MANIFESTS, is_mirror, read_manifests
+from chaos.lab.objects.accessors import (
+    Object,
+    claims_of,
+    condition,
+    condition_status,
+    controller_of,
+    name_of,
+    namespace_of,
+    node_of,
+    uid_of,
+)
+from chaos.lab.replay.pod_lives import INFERRED, PodLife, longest_sleep, pod_lives
+from chaos.lab.replay.recording import Observation, Recording
+from chaos.lab.replay.states import MERGE_WINDOW
+from chaos.lab.snapshot.restored import owner_of
+
+_MIRROR = "kubernetes.io/config.mirror"
+_FIELDS = ("containers", "priority", "priorityClassName", "terminationGracePeriodSeconds", "hostNetwork")
+
+
+def restore_static_pod(cluster: Cluster, mirror: Object) -> None:
+    """Write the manifest of a restored mirror pod that is Ready; the mirror names it. Others stay as they are."""
+    machine = cluster.machines.get(node_of(mirror))
+    if machine is None or not is_mirror(mirror) or condition_status(mirror, "Ready") != "True":
+        return
+    name = name_of(mirror).removesuffix(f"-{machine.name}")
+    spec: dict[str, Any] = {key: mirror["spec"][key] for key in _FIELDS if mirror["spec"].get(key) is not None}
+    notes = {key: value for key, value in mirror["metadata"]["annotations"].items() if not key.startswith("kubernetes")}
+    metadata = {"name": name, "namespace": namespace_of(mirror), "annotations": notes}
+    text = msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}).decode()
+    path = f"{MANIFESTS}{name}.yaml"
+    machine.files[path] = text
+    mirror["metadata"]["annotations"][_MIRROR] = read_manifests({path: text}, machine.name)[0]["metadata"]["uid"]
+
+
+def follow_registrations(cluster: Cluster, recording: Recording) -> None:
+    """Let registrations of nodes from now on take as long as the recorded ones."""
+    for name, machine in cluster.machines.items():
+        machine.kubelet.registrations += registrations(recording, name)
+
+
+def registrations(recording: Recording, node: str) -> list[Registration | None]:
+    """Registrations of the node in order; None for one too short to be a state."""
+    items = [item for item in recording.observations["nodes"] if name_of(item.object) == node]
+    return [_registration(items[index:]) for index, item in enumerate(items) if item.type == "ADDED"]
+
+
+def _registration(items: list[Observation]) -> Registration | None:
+    first = condition(items[0].object, "Ready") or {}
+    if first.get("status") != "False" or first.get("message") not in MESSAGES:
+        return None
+    changed = (item for item in items[1:] if (condition(item.object, "Ready") or {}).get("status") != "False")
+    seconds = next((item.t - items[0].t for item in changed), 0.0)
+    return Registration(first["message"], seconds) if seconds > MERGE_WINDOW else None
+
 
 _START = 0.6  # mean seconds that the lab's kubelet takes to start containers
 _SLOW = 1.5  # seconds; a start that takes longer is repeated

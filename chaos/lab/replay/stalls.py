@@ -14,9 +14,8 @@ and their order are compared as always. Pure.
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -24,55 +23,6 @@ from typing import Any
 from chaos.lab.objects.accessors import Object, condition, controller_of, is_deleting, name_of, uid_of
 from chaos.lab.replay.moments import changes
 from chaos.lab.replay.recording import Observation, Recording, Stall, to_epoch
-from chaos.lab.sim.clock import SimClock, Timer
-
-
-class StallingClock(SimClock):
-    """Sets its timers on ``base``. Those that are due while it is stalled run, in this order, when the stall ends."""
-
-    def __init__(self, base: SimClock) -> None:
-        self._base = base
-        self._is_stalled = False
-        self._due: list[Timer] = []
-
-    @property
-    def now(self) -> float:  # type: ignore[override]
-        """Time of ``base``, which goes on."""
-        return self._base.now
-
-    @property
-    def rng(self) -> random.Random:  # type: ignore[override]
-        """Random numbers of ``base``."""
-        return self._base.rng
-
-    def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
-        """Call at ``due``, or when the stall ends."""
-        timer = self._base.at(due, call, *args)
-        timer.guard = self._may_run
-        return timer
-
-    def stall(self) -> None:
-        """Run no timer from now on."""
-        self._is_stalled = True
-
-    def resume(self) -> None:
-        """Run what was due, and the rest in time."""
-        self._is_stalled = False
-        due, self._due = self._due, []
-        for timer in due:
-            self._base.at(self._base.now, timer.run)
-
-    def step(self) -> None:
-        """Run what was due; what that leads to waits for the next step, or for the end of the stall."""
-        if self._is_stalled:
-            self.resume()
-            self._base.at(self._base.now, self.stall)
-
-    def _may_run(self, timer: Timer) -> bool:
-        if self._is_stalled:
-            self._due.append(timer)
-        return not self._is_stalled and not timer.cancelled
-
 
 _REACTION = 0.05  # seconds; a controller writes after what it reacts to, which may have the same time
 _USERS = ("user-delete", "user-force-delete", "user-evict")

@@ -10,9 +10,8 @@ from chaos.lab.apiserver.admission.workloads import admit_workload, check_job
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import Object, claims_of, controller_of, labels_of, name_of, namespace_of, uid_of
-from chaos.lab.replay.pod_specs import adapt_template
 from chaos.lab.replay.recording import Recording
-from chaos.lab.replay.states import owner_of
+from chaos.lab.snapshot.restored import adapt_template, owner_of
 
 TEMPLATE_KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs")
 _EDITS = "replay/edits"  # annotation of a template

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from chaos.lab.apiserver.store import clone
-from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import (
     Object,
@@ -38,12 +37,6 @@ def load_volumes(cluster: Cluster, recording: Recording) -> None:
     for node in recording.initial_objects("nodes"):
         status = {key: clone(node["status"][key]) for key in _STATUS_FIELDS if node["status"].get(key)}
         cluster.store.patch("nodes", "", name_of(node), partial(_set_status, status))
-
-
-def mount_volumes(cluster: Cluster, pod: Object) -> None:
-    """Mount the volumes of a pod that is restored with running containers."""
-    if claims_of(pod):
-        cluster.machines[node_of(pod)].runtime.mounts[uid_of(pod)] = mounted_names(cluster.store, pod)
 
 
 def disables_forced_detach(recording: Recording) -> bool:

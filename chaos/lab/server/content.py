@@ -54,7 +54,7 @@ def content_of(text: bytes, snapshot: Path | None) -> Content:
     """Content by a LabSpec in JSON, which has no nodes if there is a snapshot. Raises SpecError."""
     if snapshot is None:
         return Content(LabSpec.from_json(text))
-    from chaos.lab.snapshot.copy import Copy  # noqa: PLC0415 - few labs need it
+    from chaos.lab.snapshot.load import Copy  # noqa: PLC0415 - few labs need it
     from chaos.lab.snapshot.reader import SnapshotError, read_snapshot  # noqa: PLC0415
 
     facts: dict[str, Any] = {}

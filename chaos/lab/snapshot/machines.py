@@ -21,8 +21,8 @@ from chaos.lab.objects.accessors import (
     node_of,
     parse_quantity,
 )
-from chaos.lab.replay.settings import control_plane, is_control_plane, set_grace, zone_of
 from chaos.lab.snapshot.reader import Snapshot, SnapshotError
+from chaos.lab.snapshot.restored import control_plane, is_control_plane, set_grace, zone_of
 from chaos.lab.snapshot.unmodelled import Simplifier
 from chaos.lab.spec import (
     DEFAULT_NAMESPACES,
@@ -38,7 +38,7 @@ _OF_KUBELET = ("nodeName", "tolerations", "priority", "preemptionPolicy")  # set
 
 def lab_spec(snapshot: Snapshot, settings: Mapping[str, Any], simplifier: Simplifier) -> LabSpec:
     """The LabSpec with the snapshot's nodes; ``settings``: the other keys of a LabSpec. Raises SnapshotError."""
-    namespaced = {namespace_of(obj) for plural in snapshot.recording.observations for obj in snapshot.objects(plural)}
+    namespaced = {namespace_of(obj) for plural in snapshot.lists for obj in snapshot.objects(plural)}
     names = {name_of(obj) for obj in snapshot.objects("namespaces")}
     recorded = str(snapshot.header.get("kubernetes") or "")
     version = versions.nearest_version(recorded)
@@ -62,7 +62,7 @@ def lab_spec(snapshot: Snapshot, settings: Mapping[str, Any], simplifier: Simpli
 
 def _node(node: Object, hosts: _HostFacts, snapshot: Snapshot, simplifier: Simplifier) -> NodeSpec:
     name, status = name_of(node), node.get("status") or {}
-    info, config = status.get("nodeInfo") or {}, snapshot.recording.configs.get(name)
+    info, config = status.get("nodeInfo") or {}, snapshot.configs.get(name)
     if config is None:
         simplifier.note("kubelets without configuration")
     config = config or {}

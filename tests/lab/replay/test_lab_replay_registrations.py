@@ -10,7 +10,7 @@ import pytest
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.registration import MESSAGES, Registration
 from chaos.lab.objects.accessors import condition
-from chaos.lab.replay.recorded_registrations import follow_registrations, registrations
+from chaos.lab.replay.recorded_containers import follow_registrations, registrations
 from chaos.lab.replay.recording import Observation, Operation, Recording
 from tests.kit.labtrace import spec
 from tests.kit.simkit import VICTIM

@@ -9,7 +9,8 @@ import pytest
 
 from chaos.lab.replay.parser import parse
 from chaos.lab.replay.recording import Observation, Operation, Recording, Stall
-from chaos.lab.replay.stalls import StalledClock, StallingClock, controller_writes, find_stalls, find_wakes, still_times
+from chaos.lab.replay.session import StallingClock
+from chaos.lab.replay.stalls import StalledClock, controller_writes, find_stalls, find_wakes, still_times
 from chaos.lab.sim.clock import SimClock
 
 BASE = datetime(2026, 11, 21, tzinfo=UTC).timestamp()

@@ -11,8 +11,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.objects.accessors import name_of, namespace_of
 from chaos.lab.replay.compare import compare
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import play
-from chaos.lab.replay.verify import replay
+from chaos.lab.replay.play import play, replay
 from chaos.lab.replay.volumes import volume_histories
 from chaos.lab.spec import ControllerSpec
 from tests.kit.labtrace import Lines, Step, pod_of, record, spec

@@ -8,8 +8,7 @@ import pytest
 
 from chaos.lab.apiserver.store import clone
 from chaos.lab.objects.scheduling import requests_of
-from chaos.lab.snapshot.requests import fold_requests
-from chaos.lab.snapshot.unmodelled import Simplifier
+from chaos.lab.snapshot.unmodelled import Simplifier, fold_requests
 
 Object = dict[str, Any]
 
