@@ -27,8 +27,9 @@ class Cluster:
         self.spec = spec
         self.sim = SimClock(spec.start, spec.seed)
         self.store = Store(self.sim)
-        self.registry = Registry(self.sim, self.store, spec)
-        self._event_ttl = EventTtl(self.sim, self.store)
+        rules = spec.rules()
+        self.registry = Registry(self.sim, self.store, spec, rules)
+        self._event_ttl = EventTtl(self.sim, self.store, rules.api_server.event_ttl)
         self._evictions = Evictions(self.sim, self.registry)
         addresses = {node.name: addresses_of(index) for index, node in enumerate(spec.nodes)}
         self.machines = {
@@ -36,7 +37,7 @@ class Cluster:
             for index, node in enumerate(spec.nodes)
         }
         self.etcd = self._make_etcd()
-        self.controllers = Controllers(self._controllers_clock(), self.registry, spec)
+        self.controllers = Controllers(self._controllers_clock(), self.registry)
 
     def _make_etcd(self) -> EtcdCluster:
         """The members of etcd, which notice at once when a machine goes down."""

@@ -124,7 +124,7 @@ class Recorder:
         return self._store.patch("events", namespace, name, change) is not None
 
 
-_TTL, _REUSE, _MAX_ATTACHED = 3600.0, 60.0, 1000
+_REUSE, _MAX_ATTACHED = 60.0, 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -138,8 +138,8 @@ class _Lease:
 class EventTtl:
     """Removes expired events."""
 
-    def __init__(self, sim: SimClock, store: Store) -> None:
-        self._sim, self._store = sim, store
+    def __init__(self, sim: SimClock, store: Store, event_ttl: float = 3600.0) -> None:
+        self._sim, self._store, self._ttl = sim, store, event_ttl
         self._leases: deque[_Lease] = deque()
         self._lease_by_key: dict[Key, _Lease] = {}
 
@@ -156,8 +156,8 @@ class EventTtl:
 
     def _current_lease(self) -> _Lease:
         last = self._leases[-1] if self._leases else None
-        if last is None or self._sim.now + _TTL >= last.expires or len(last.attached) >= _MAX_ATTACHED:
-            last = _Lease(self._sim.now + _TTL + _REUSE)
+        if last is None or self._sim.now + self._ttl >= last.expires or len(last.attached) >= _MAX_ATTACHED:
+            last = _Lease(self._sim.now + self._ttl + _REUSE)
             self._leases.append(last)
             self._sim.at(last.expires, self._expire)
         return last

@@ -21,6 +21,7 @@ from chaos.lab.apiserver.admission.workloads import (
 )
 from chaos.lab.apiserver.store import ConflictError, NotFoundError, Store, clone
 from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
+from chaos.lab.rules import Rules
 from chaos.lab.sim.clock import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 
@@ -31,7 +32,6 @@ CLUSTER_WIDE = frozenset(
         *("clusterroles", "clusterrolebindings"),
     }
 )
-_DEFAULT_GRACE = 30
 _WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
     | {"cronjobs", "networkpolicies"}
@@ -70,9 +70,9 @@ _DEFAULT_OPTIONS = WriteOptions()
 class Registry:
     """All writes of simulated components and of API clients."""
 
-    def __init__(self, sim: SimClock, store: Store, spec: LabSpec) -> None:
-        self.sim, self.store, self.spec = sim, store, spec
-        self._pods = PodAdmission(store, spec)
+    def __init__(self, sim: SimClock, store: Store, spec: LabSpec, rules: Rules) -> None:
+        self.sim, self.store, self.spec, self.rules = sim, store, spec, rules
+        self._pods = PodAdmission(store, rules.api_server)
 
     def create(self, plural: str, obj: Object, options: WriteOptions = _DEFAULT_OPTIONS) -> Object:
         """Admit and store an object. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
@@ -99,8 +99,9 @@ class Registry:
         return self.store.create(plural, new, options.dry_run)
 
     def _admit_kind(self, plural: str, new: Object) -> None:
+        grace = self.rules.api_server.default_termination_grace_period_seconds
         if plural == "jobs":
-            admit_job(new, self.sim)
+            admit_job(new, self.sim, grace)
         elif plural == "services":
             admit_service(new, self.store)
         elif plural == "secrets":
@@ -110,7 +111,7 @@ class Registry:
         elif plural in STORAGE:
             admit_storage(plural, new)
         elif plural in WORKLOADS:
-            admit_workload(plural, new)
+            admit_workload(plural, new, grace)
             new["status"] = new_status(plural)
 
     def update(
@@ -171,21 +172,23 @@ class Registry:
         return obj if is_deleting(obj) else self.store.remove(plural, namespace, name)
 
     def _delete_pod(self, pod: Object, grace: int | None) -> Object:
-        seconds = grace if grace is not None else pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
+        rules = self.rules.api_server
+        default = pod["spec"].get("terminationGracePeriodSeconds", rules.default_termination_grace_period_seconds)
+        seconds = default if grace is None else grace
         if is_terminal(pod) or not node_of(pod):
             seconds = 0
         current = pod["metadata"].get("deletionGracePeriodSeconds")
         if current is not None and seconds >= current > 0:
             return pod
         marked = pod if current == seconds else self._set_deletion_timestamp("pods", pod, seconds)
-        if self.spec.has_breakage("delete-removes-running-pod"):
+        if rules.delete_removes_running_pods:
             return self._remove_at_once(marked)
-        if self.spec.has_breakage("terminating-pod-expires"):
+        if rules.terminating_pods_expire:
             self.sim.after(seconds, self._remove_at_once, marked)
         return self._finish("pods", marked) if seconds == 0 else marked
 
     def _remove_at_once(self, pod: Object) -> Object:
-        """Remove the pod although its containers run: a breakage."""
+        """Remove the pod although its containers may run."""
         found = self.store.get("pods", namespace_of(pod), name_of(pod))
         if found is not None and uid_of(found) == uid_of(pod):
             self.store.remove("pods", namespace_of(pod), name_of(pod))
@@ -225,12 +228,13 @@ class Registry:
                 new["metadata"][key] = old[key]
         if plural != "namespaces" and "status" in before:
             new["status"] = clone(before["status"])
+        grace = self.rules.api_server.default_termination_grace_period_seconds
         if plural in WORKLOADS:
-            admit_workload(plural, new)
+            admit_workload(plural, new, grace)
         elif plural == "poddisruptionbudgets":
             check_budget(new)
         elif plural == "jobs":
-            check_job_update(new["spec"], before["spec"])
+            check_job_update(new["spec"], before["spec"], grace)
         elif plural == "secrets":
             admit_secret(new, before)
         elif plural in STORED:

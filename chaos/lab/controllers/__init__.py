@@ -18,7 +18,6 @@ from chaos.lab.controllers.scheduler import Scheduler
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
 from chaos.lab.sim.clock import Polls, SimClock
-from chaos.lab.spec import LabSpec
 
 _POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconciler of volumes
 
@@ -26,14 +25,14 @@ _POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconci
 class Controllers:
     """All controllers, started together."""
 
-    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         polls = Polls(sim, _POLL)
-        self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers, polls)
+        self.node_lifecycle = NodeLifecycle(sim, registry, polls)
         self.taint_eviction = TaintEviction(sim, registry)
-        self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
+        self.pod_gc = PodGarbageCollector(sim, registry)
         self.daemon_sets = DaemonSets(sim, registry)
         self.jobs = Jobs(sim, registry)
-        self.attach_detach = AttachDetach(sim, registry, spec.controllers, polls)
+        self.attach_detach = AttachDetach(sim, registry, polls)
         self.scheduler = Scheduler(sim, registry)
         self._others = (
             self.scheduler,

@@ -29,7 +29,6 @@ from chaos.lab.objects.accessors import (
 from chaos.lab.sim.clock import SimClock, seconds_of
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
-_DELETION_TIMEOUT = 120.0
 _UNMANAGED = (
     "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of "
     "the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please "
@@ -45,7 +44,7 @@ class Disruption:
     """Recomputes a budget's status when the budget or one of its pods changes."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
-        self._sim, self._store, self._spec = sim, registry.store, registry.spec
+        self._sim, self._store, self._rules = sim, registry.store, registry.rules.disruption
         self._recorder = Recorder(sim, registry.store, "controllermanager")
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
 
@@ -53,7 +52,7 @@ class Disruption:
         self._store.subscribe(self._on_change, "poddisruptionbudgets", "pods")
 
     def _on_change(self, change: Change) -> None:
-        obj, late = change.object, self._spec.shift("pdb-recompute")
+        obj, late = change.object, self._rules.recompute_delay
         if change.plural == "poddisruptionbudgets" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)), late)
         elif change.plural == "pods":
@@ -89,8 +88,8 @@ class Disruption:
         self._write(budget, status, reason, "")
 
     def _is_healthy(self, pod: Object) -> bool:
-        ready = is_ready(pod) or self._spec.has_breakage("pdb-counts-unready")
-        return ready and (not is_deleting(pod) or self._spec.has_breakage("pdb-counts-terminating"))
+        ready = is_ready(pod) or self._rules.counts_unready
+        return ready and (not is_deleting(pod) or self._rules.counts_terminating)
 
     def _fail(self, budget: Object, cause: str) -> None:
         """Fail safe: allow no disruption, and leave the rest of the status."""
@@ -118,7 +117,7 @@ class Disruption:
         for pod in pods:
             if is_deleting(pod) or name_of(pod) not in granted:
                 continue
-            remaining = seconds_of(granted[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
+            remaining = seconds_of(granted[name_of(pod)]) + self._rules.deletion_timeout - self._sim.now
             if remaining < 0:
                 text = f"Pod was expected by PDB {key[0]}/{key[1]} to be deleted but it wasn't"
                 self._recorder.emit("Pod", pod, "NotDeleted", text, type_="Warning")
@@ -173,14 +172,12 @@ def _number(value: int | str, total: int) -> int:
     return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * total / 100)
 
 
-_TIMEOUT = 120.0
-
-
 class StaleDisruption:
     """Resets a condition 2 min after it became True, except those of the kubelet."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store, self._spec = sim, registry.store, registry.spec
+        self._rules = registry.rules.disruption
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
 
     def start(self) -> None:
@@ -197,7 +194,7 @@ class StaleDisruption:
             self._queue.add_after((namespace_of(pod), name_of(pod)), max(remaining, 0.01))
 
     def _due_time(self, target: Object) -> float:
-        return seconds_of(target["lastTransitionTime"]) + _TIMEOUT + self._spec.shift("stale-disruption")
+        return seconds_of(target["lastTransitionTime"]) + self._rules.stale_pod_disruption_timeout
 
     def _sync(self, key: tuple[str, str]) -> None:
         pod = self._store.get("pods", *key)

@@ -168,7 +168,11 @@ class Jobs(WorkloadController):
             return active - len(surplus)
         terminating = context.status["terminating"] if replaces_only_failed(job) else 0
         missing = max(0, desired - terminating - active)
-        remaining = context.backoff.remaining_delay(self._sim.now) if missing else 0.0
+        remaining = (
+            context.backoff.remaining_delay(self._sim.now, self._registry.rules.workloads.job_backoff)
+            if missing
+            else 0.0
+        )
         if remaining > 0:
             self._queue.add_after((namespace_of(job), name_of(job)), remaining)
             return 0  # as in manageJob, even if pods are running

@@ -14,7 +14,6 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.objects.accessors import (
     NOT_READY,
     UNREACHABLE,
-    UNSCHEDULABLE,
     Object,
     condition,
     condition_status,
@@ -22,10 +21,8 @@ from chaos.lab.objects.accessors import (
     labels_of,
     taints_of,
 )
+from chaos.lab.rules.control_plane import NodeLifecycleRules
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.spec import ControllerSpec
-
-CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 @dataclass(slots=True)
@@ -72,11 +69,11 @@ class View:
     is_settled: bool
 
 
-def view_of(node: Object) -> View:
+def view_of(node: Object, rules: NodeLifecycleRules) -> View:
     """View of a Node."""
     ready = condition(node, "Ready")
     heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # missing in a new Node object of that name
-    unknown = all(condition_status(node, type_) == "Unknown" for type_ in CONDITIONS)
+    unknown = all(condition_status(node, type_) == "Unknown" for type_ in rules.node_conditions)
     status = str(ready["status"]) if ready else ""
     may_untaint = may_remove_no_execute(node)
     is_settled = status == "True" and not may_untaint
@@ -101,20 +98,21 @@ def is_counted(node: Object) -> bool:
     return _EXCLUDED not in labels_of(node)
 
 
-def zone_state(ready: int, not_ready: int, threshold: float) -> ZoneState:
+def zone_state(ready: int, not_ready: int, rules: NodeLifecycleRules) -> ZoneState:
     """State of a zone; partial disruption needs more than two unready nodes. NLC ComputeZoneState."""
     if ready == 0 and not_ready > 0:
         return "FullDisruption"
-    if not_ready > 2 and not_ready / (ready + not_ready) >= threshold:
-        return "PartialDisruption"
+    is_large = not_ready > rules.partial_disruption_above
+    if is_large and not_ready / (ready + not_ready) >= rules.unhealthy_zone_threshold:
+        return "PartialDisruption" if rules.slows_in_partial_disruption else "Normal"
     return "Normal"
 
 
-def zone_rate(state: ZoneState, size: int, settings: ControllerSpec) -> float:
+def zone_rate(state: ZoneState, size: int, rules: NodeLifecycleRules) -> float:
     """Nodes per second that may be tainted NoExecute in a zone of this size."""
     if state != "PartialDisruption":
-        return settings.node_eviction_rate
-    return settings.secondary_node_eviction_rate if size > settings.large_cluster_size_threshold else 0.0
+        return rules.node_eviction_rate
+    return rules.secondary_node_eviction_rate if size > rules.large_cluster_size_threshold else 0.0
 
 
 class Limiter:
@@ -143,23 +141,13 @@ class Limiter:
         self._at = now
 
 
-_PRESSURE = {
-    "MemoryPressure": "node.kubernetes.io/memory-pressure",
-    "DiskPressure": "node.kubernetes.io/disk-pressure",
-    "PIDPressure": "node.kubernetes.io/pid-pressure",
-    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
-}
-_OWNED_KEYS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURE.values()}
-_READY = {"False": NOT_READY, "Unknown": UNREACHABLE}
-
-
-def desired_no_schedule(node: Object) -> set[str]:
+def desired_no_schedule(node: Object, rules: NodeLifecycleRules) -> set[str]:
     """Keys of the NoSchedule taints for the node's conditions and spec."""
-    keys = {key for type_, key in _PRESSURE.items() if condition_status(node, type_) == "True"}
-    if (ready := condition_status(node, "Ready")) in _READY:
-        keys.add(_READY[ready])
+    keys = {key for type_, key in rules.pressure_taints.items() if condition_status(node, type_) == "True"}
+    if (ready := condition_status(node, "Ready")) in rules.ready_taints:
+        keys.add(rules.ready_taints[ready])
     if node["spec"].get("unschedulable"):
-        keys.add(UNSCHEDULABLE)
+        keys.add(rules.unschedulable_taint)
     return keys
 
 
@@ -175,16 +163,17 @@ class NodeTaints:
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store = sim, registry.store
-        self._adds_no_schedule = not registry.spec.has_breakage("no-schedule-taint-missing")
+        self._rules = rules = registry.rules.node_lifecycle
+        self._owned_keys = {*rules.ready_taints.values(), rules.unschedulable_taint, *rules.pressure_taints.values()}
 
     def sync_no_schedule(self, name: str, desired: set[str] | None = None) -> None:
         """Sync the NoSchedule taints with the node's conditions, or with ``desired`` from earlier conditions."""
         node = self._store.get("nodes", "", name)
         if node is None:
             return
-        desired = desired_no_schedule(node) if desired is None else desired
-        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & _OWNED_KEYS
-        if self._adds_no_schedule:
+        desired = desired_no_schedule(node, self._rules) if desired is None else desired
+        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & self._owned_keys
+        if self._rules.adds_no_schedule_taints:
             self._add(name, "NoSchedule", sorted(desired - current))
         self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - desired)
 

@@ -12,7 +12,6 @@ from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.objects.accessors import (
-    OUT_OF_SERVICE,
     Object,
     condition_status,
     is_deleting,
@@ -25,17 +24,13 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.spec import ControllerSpec
-
-_PERIOD = 20.0
-_QUARANTINE = 40.0
 
 
 class PodGarbageCollector:
     """``deletions``: attempts by namespace and reason; ``errors``: failed ones. As PGC counts them."""
 
-    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec) -> None:
-        self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
+        self._sim, self._registry, self._store, self._rules = sim, registry, registry.store, registry.rules.pod_gc
         self._quarantine_ends: dict[str, float] = {}
         self._timer = Timer(0.0, self._loop, ())
         self._terminal_keys: set[Key] = set()  # kept current, as a loop over all pods of a large cluster takes long
@@ -47,7 +42,7 @@ class PodGarbageCollector:
         self._store.subscribe(self._on_change, "pods")
         for pod in self._store.list("pods"):
             self._classify((namespace_of(pod), name_of(pod)), pod)
-        self._timer = self._sim.after(self._sim.rng.uniform(0.0, _PERIOD), self._loop)
+        self._timer = self._sim.after(self._sim.rng.uniform(0.0, self._rules.gc_check_period), self._loop)
 
     def _on_change(self, change: Change) -> None:
         if change.type == "DELETED":
@@ -88,7 +83,7 @@ class PodGarbageCollector:
         for pod in deleting:
             if not node_of(pod):
                 self._remove(pod, "unscheduled")
-        self._timer = self._sim.after(_PERIOD + self._sim.rng.uniform(0.001, 0.01), self._loop)
+        self._timer = self._sim.after(self._rules.gc_check_period + self._sim.rng.uniform(0.001, 0.01), self._loop)
 
     def _pods(self, keys: set[Key]) -> list[Object]:
         """Pods with these keys, in order of key."""
@@ -96,7 +91,7 @@ class PodGarbageCollector:
 
     def _collect_terminated(self, finished: list[Object]) -> None:
         """Delete terminated pods beyond the threshold: evicted ones first, then the oldest. 0 disables this."""
-        threshold = self._settings.terminated_pod_gc_threshold
+        threshold = self._rules.terminated_pod_gc_threshold
         if threshold <= 0 or len(finished) <= threshold:
             return
         finished.sort(key=lambda pod: (pod["status"].get("reason") != "Evicted", *_age(pod)))
@@ -108,7 +103,7 @@ class PodGarbageCollector:
             node = self._store.get("nodes", "", node_of(pod)) if node_of(pod) else None
             if node is None or condition_status(node, "Ready") == "True":
                 continue
-            if any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node)):
+            if any(taint["key"] == self._rules.out_of_service_taint for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")
 
     def _collect_orphans(self, absent: set[str], orphans: list[Object]) -> None:
@@ -116,7 +111,7 @@ class PodGarbageCollector:
 
         ``orphans``: pods of the nodes that are missing. PGC gcOrphaned, discoverDeletedNodes.
         """
-        now, quarantine = self._sim.now, _QUARANTINE + self._registry.spec.shift("orphan-removal")
+        now, quarantine = self._sim.now, self._rules.quarantine_time
         for name in absent:
             self._quarantine_ends.setdefault(name, now + quarantine)
         expired = {name for name, end in self._quarantine_ends.items() if end <= now}
@@ -143,13 +138,14 @@ class PodGarbageCollector:
             if reason == "orphaned":
                 new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
                 new |= observed_generation(obj, self._registry.spec)
-                new |= {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists"}
+                reason_text = self._rules.disruption_target_reason
+                new |= {"reason": reason_text, "message": self._rules.disruption_target_message}
                 set_condition(obj, new, now)
 
         current = self._store.get("pods", *key)
         if current is None or uid_of(current) != uid_of(pod):
             return False  # deleted by an earlier step of this loop
-        if not is_terminal(current) and not self._registry.spec.has_breakage("pod-gc-without-failed"):
+        if self._rules.sets_failed and not is_terminal(current):
             self._store.patch_status("pods", *key, fail)
         try:
             self._registry.delete("pods", *key, 0, {"uid": uid_of(pod)})

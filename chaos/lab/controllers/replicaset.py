@@ -21,6 +21,7 @@ from chaos.lab.objects.accessors import (
     node_of,
     uid_of,
 )
+from chaos.lab.rules.control_plane import WorkloadRules
 from chaos.lab.sim.clock import SimClock
 
 
@@ -38,7 +39,7 @@ class ReplicaSets(WorkloadController):
     def sync(self, owner: Object) -> None:
         counts = replace(self._owner_index.of(uid_of(owner)))
         available = counts.ready
-        if owner["spec"].get("minReadySeconds") or self._has_counting_breakage():
+        if owner["spec"].get("minReadySeconds") or not self._counts_only_active():
             active = self._active_pods(owner)
             counts.active, counts.ready = len(active), sum(map(is_ready, active))
             available = sum(self._is_available(owner, pod) for pod in active)
@@ -61,23 +62,21 @@ class ReplicaSets(WorkloadController):
             for pod in sorted(self._active_pods(owner), key=deletion_rank)[:-missing]:
                 self._delete_pod(owner, pod)
 
-    def _has_counting_breakage(self) -> bool:
-        return any(
-            map(self._registry.spec.has_breakage, ("replicaset-waits-for-removal", "replicaset-replaces-unready"))
-        )
+    def _counts_only_active(self) -> bool:
+        rules = self._registry.rules.workloads
+        return rules.unready_replicas_count and not rules.terminating_replicas_count
 
     def _active_pods(self, owner: Object) -> list[Object]:
-        waits = self._registry.spec.has_breakage("replicaset-waits-for-removal")
-        replaces = self._registry.spec.has_breakage("replicaset-replaces-unready")
-        if waits or replaces:
-            return [pod for pod in self._list_owned(owner) if _is_counted(pod, waits, replaces)]
+        if not self._counts_only_active():
+            rules = self._registry.rules.workloads
+            return [pod for pod in self._list_owned(owner) if _is_counted(pod, rules)]
         return [pod for pod in self._list_owned(owner) if is_active(pod)]
 
 
-def _is_counted(pod: Object, waits_for_removal: bool, replaces_unready: bool) -> bool:
-    if waits_for_removal and is_deleting(pod):
+def _is_counted(pod: Object, rules: WorkloadRules) -> bool:
+    if rules.terminating_replicas_count and is_deleting(pod):
         return not is_terminal(pod)
-    unready = replaces_unready and pod["status"]["phase"] == "Running" and not is_ready(pod)
+    unready = not rules.unready_replicas_count and pod["status"]["phase"] == "Running" and not is_ready(pod)
     return is_active(pod) and not unready
 
 

@@ -132,9 +132,8 @@ class Scheduler:
         self._dirty_pods.clear()
 
     def _without_ignored_taints(self, node: Object) -> Object:
-        """The node without the taints that a breakage makes the scheduler ignore."""
-        ignored = {"NoSchedule"} if self._registry.spec.has_breakage("no-schedule-ignored") else set()
-        ignored |= {"PreferNoSchedule"} if self._registry.spec.has_breakage("prefer-no-schedule-ignored") else set()
+        """The node without the taints that the scheduler ignores."""
+        ignored = self._registry.rules.scheduler.ignored_effects
         if not ignored:
             return node
         taints = [

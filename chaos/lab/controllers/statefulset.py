@@ -101,7 +101,7 @@ class StatefulSets(WorkloadController):
         if is_terminal(pod) and not is_deleting(pod):
             self._delete(owner, pod)
             return False
-        if is_deleting(pod) and self._registry.spec.has_breakage("statefulset-replaced-before-removal"):
+        if is_deleting(pod) and self._registry.rules.workloads.stateful_set_force_deletes:
             self._registry.delete("pods", namespace_of(pod), name_of(pod), 0)
         return self._is_available(owner, pod) and not is_deleting(pod)
 

@@ -44,7 +44,7 @@ class WorkQueue(Generic[_Key]):
         self._timers: dict[_Key, Timer] = {}
 
     def add(self, key: _Key, extra_delay: float = 0.0) -> None:
-        """Add a key. ``extra_delay`` in seconds, for a breakage."""
+        """Add a key; ``extra_delay`` in seconds."""
         known, sim, low = self._timers.get(key), self._sim, self._low
         if known is None:
             delay = low + (self._high - low) * sim.rng.random() + extra_delay
@@ -158,7 +158,7 @@ class WorkloadController(ABC):
         """Queue the controller of a dependent."""
         owner = controller_of(change.object)
         if owner is not None and owner["kind"] == self.kind:
-            late = self._registry.spec.shift("replacement") if self.owned == "pods" else 0.0
+            late = self._registry.rules.workloads.replacement_delay if self.owned == "pods" else 0.0
             self._queue.add((change.key[0], owner["name"]), late)
 
     def _run(self, key: Key) -> None:

@@ -90,8 +90,7 @@ class Machine:
             self.files[f"/usr/lib/systemd/logind.conf.d/{name}"] = f"[Login]\nInhibitDelayMaxSec={seconds}\n"
         for pod in node.static_pods:
             self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
-        self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
-        self.logind.announces_schedules = spec.has_breakage("schedule-announced")
+        self.logind = Logind(sim, node.systemd, self.shut_down, registry.rules.logind, self.files, node.logind)
         self.runtime = Runtime(sim)
         self.journal = Journal(sim)
         self.kubelet = Kubelet(sim, registry, spec, self, self.make_shutdown_manager)
@@ -158,7 +157,7 @@ class Machine:
         self.pressure &= {"disk"}
         self.mounted_certificate = ""
         self.hidden_files.clear()
-        if self._registry.spec.has_breakage("state-file-lost"):
+        if not self._registry.rules.node_shutdown.keeps_state_file:
             self.files.pop(STATE_FILE, None)
         self._call_listeners()
 

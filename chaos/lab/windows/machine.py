@@ -42,15 +42,15 @@ class WindowsMachine(Machine):
         self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: dict[str, Addresses]
     ) -> None:
         self.computer = spec.nodes[index].name.upper()[:15]
-        self.registry = WindowsRegistry()
+        self.registry, rules = WindowsRegistry(), registry.rules.windows
         self.clock = MachineClock(sim)
         self.event_log = EventLog(self.clock, self.computer)
-        self.services = ServiceManager(sim, self.registry)
+        self.services = ServiceManager(sim, self.registry, rules)
         self.tasks = TaskScheduler(sim, self.clock)
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
         self.system_uuid = self.system_uuid.upper()  # as winstats has it
-        self.power = Power(sim, self.event_log, self._stop_services, self._complete)
+        self.power = Power(sim, self.event_log, self._stop_services, self._complete, rules)
         self.firewall = Firewall(self.network)
         self.firewall.on_change.append(self._call_listeners)
         fill_registry(self.registry, self.system_uuid, _FIRST_BOOT_ID)
@@ -60,7 +60,10 @@ class WindowsMachine(Machine):
             self.files[CLIENT_CERTIFICATE] = client_certificate(self.name)
         for service in builtin_services(self.spec, self.kubelet_identity):
             self.services.add(service)
-        self._break(registry.spec)
+        if rules.wrapped_services_notified:
+            self.services.get(KUBELET).accepts = frozenset({"STOP", "PRESHUTDOWN"})
+        if rules.countdown_announced:
+            self.power.on_countdown = self._announce_countdown
         self._connect_services()
 
     @property
@@ -76,7 +79,7 @@ class WindowsMachine(Machine):
     @property
     def runs_kubelet_as_service(self) -> bool:
         """Whether the kubelet itself speaks to the service control manager."""
-        return self.spec.kubelet_service == "service" or self._registry.spec.has_breakage("nssm-notified")
+        return self.spec.kubelet_service == "service" or self._registry.rules.windows.wrapped_services_notified
 
     @property
     def is_kubelet_port_open(self) -> bool:
@@ -127,15 +130,6 @@ class WindowsMachine(Machine):
             elif not self.kubelet.is_running and service.state == RUNNING:
                 self.services.kill(service)
         super().notify()
-
-    def _break(self, spec: LabSpec) -> None:
-        """Apply breakages of Windows itself."""
-        if spec.has_breakage("nssm-notified"):
-            self.services.get(KUBELET).accepts = frozenset({"STOP", "PRESHUTDOWN"})
-        self.services.keeps_preshutdown_timeout = not spec.has_breakage("preshutdown-timeout-ignored")
-        self.power.accepts_late_abort = spec.has_breakage("late-abort-accepted")
-        if spec.has_breakage("schedule-announced"):
-            self.power.on_countdown = self._announce_countdown
 
     def _announce_countdown(self) -> None:
         service = self.services.get(KUBELET)

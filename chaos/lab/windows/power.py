@@ -17,6 +17,7 @@ from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.logind import Kind
+from chaos.lab.rules.machine import WindowsRules
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import parse_duration
 from chaos.lab.windows.disk import CONTROL, USER32, EventLog, WindowsRegistry
@@ -56,12 +57,12 @@ class Power:
         log: EventLog,
         stop_services: Callable[[Callable[[], None]], None],
         complete: Callable[[Kind], None],
+        rules: WindowsRules,
     ) -> None:
-        self._sim, self._log = sim, log
+        self._sim, self._log, self._rules = sim, log, rules
         self._stop_services, self._complete = stop_services, complete
         self.scheduled: ShutdownRequest | None = None
         self.is_in_progress = False
-        self.accepts_late_abort = False
         self.on_countdown: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
 
@@ -82,7 +83,7 @@ class Power:
 
     def abort(self) -> None:
         """End the countdown. Raises PowerError: a shutdown whose countdown is over cannot be aborted."""
-        if self.is_in_progress and self.accepts_late_abort:
+        if self.is_in_progress and self._rules.late_abort_accepted:
             return
         if self.scheduled is None or self.is_in_progress:  # invented: 1116 also once the services are being stopped
             raise PowerError(NOT_IN_PROGRESS)
@@ -143,7 +144,7 @@ class WindowsShutdownManager(GracefulShutdown):
 
     def start(self) -> None:
         """Merge PreshutdownOrder and raise the time-out of the service. Any failure leaves the manager off."""
-        if not self._buckets or not self._spec.has_feature("windows-graceful-shutdown"):
+        if not self._buckets or not self._process.spec.has_feature("windows-graceful-shutdown"):
             return
         if self._service is None:
             self._fail("kubelet is NOT running as a Windows service")
@@ -171,7 +172,7 @@ class WindowsShutdownManager(GracefulShutdown):
         self._process.log("kubelet", "Failed to start node shutdown manager", err=error)
 
     def _on_preshutdown(self, done: Callable[[], None]) -> None:
-        if self._spec.has_breakage("preshutdown-ignored"):
+        if not self._rules.heeds_preshutdown:
             done()
             return
         self._done = done

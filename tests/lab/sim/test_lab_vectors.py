@@ -15,7 +15,8 @@ from chaos.lab.node.kubelet.pod_worker import CRITICAL
 from chaos.lab.node.kubelet.process import go_float, read_state_file, state_file
 from chaos.lab.node.kubelet.runtime import MINIMUM_GRACE
 from chaos.lab.objects.accessors import Object, parse_quantity, selector_matches, template_hash, tolerates
-from chaos.lab.spec import ControllerSpec, NodeSpec, PriorityGrace
+from chaos.lab.rules import NodeLifecycleRules
+from chaos.lab.spec import NodeSpec, PriorityGrace
 
 _TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 _OTHER = {"key": "example.com/gone", "value": "yes", "effect": "NoExecute"}
@@ -79,9 +80,9 @@ def test_stop_time_out(bucket: int, pod: int | None, stop: int) -> None:
     ],
 )
 def test_zone_states(total: int, not_ready: int, state: str, rate: float) -> None:
-    settings = ControllerSpec()
-    found = zone_state(total - not_ready, not_ready, settings.unhealthy_zone_threshold)
-    assert (found, zone_rate(found, total, settings)) == (state, rate)
+    rules = NodeLifecycleRules()
+    found = zone_state(total - not_ready, not_ready, rules)
+    assert (found, zone_rate(found, total, rules)) == (state, rate)
 
 
 def test_limiter_gives_one_token_and_then_one_in_ten_seconds() -> None:

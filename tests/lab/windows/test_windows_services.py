@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from chaos.lab.rules import WindowsRules
 from chaos.lab.sim.clock import SimClock
 from chaos.lab.spec import LabSpec, SpecError
 from chaos.lab.windows.disk import CONTROL, CRASH_CONTROL, SERVICES, KeyPathError, WindowsRegistry
@@ -28,7 +29,7 @@ class Manager:
     def __init__(self) -> None:
         self.sim = SimClock(0.0, 1)
         self.registry = WindowsRegistry()
-        self.manager = ServiceManager(self.sim, self.registry)
+        self.manager = ServiceManager(self.sim, self.registry, WindowsRules())
         self.stopped: list[tuple[str, float]] = []
         for name in "abcd":
             self.manager.add(Service(name, name, "x.exe", PRESHUTDOWN))

@@ -14,8 +14,8 @@ import msgspec
 from chaos.lab.apiserver.admission.metadata import check_new
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.objects.accessors import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
+from chaos.lab.rules.api_server import ApiServerRules
 from chaos.lab.sim.clock import SimClock
-from chaos.lab.spec import LabSpec
 
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("starts-after", "ready-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm")
@@ -126,8 +126,8 @@ def _check_behaviour(key: str, value: str) -> None:
 class PodAdmission:
     """Admission of pods. Those with equal specs share what is within their specs, and are checked once."""
 
-    def __init__(self, store: Store, spec: LabSpec) -> None:
-        self._store, self._spec = store, spec
+    def __init__(self, store: Store, rules: ApiServerRules) -> None:
+        self._store, self._rules = store, rules
         self._admitted: dict[tuple[object, ...], tuple[Object, str]] = {}  # spec and QoS class by what they follow from
 
     def admit(self, pod: Object) -> None:
@@ -143,21 +143,20 @@ class PodAdmission:
 
     def _admit(self, body: Object, annotations: dict[str, str], priority: _Priority) -> tuple[Object, str]:
         check_pod_spec(body, annotations)
-        default_pod_spec(body)
+        default_pod_spec(body, self._rules.default_termination_grace_period_seconds)
         if priority is None:
             raise InvalidError(f"no PriorityClass with name {body['priorityClassName']} was found")
         body["priority"], body["preemptionPolicy"] = priority
         tolerations = body.setdefault("tolerations", [])
-        settings = self._spec.controllers
         for key, seconds in (
-            (NOT_READY, settings.default_not_ready_toleration_seconds),
-            (UNREACHABLE, settings.default_unreachable_toleration_seconds),
+            (NOT_READY, self._rules.default_not_ready_toleration_seconds),
+            (UNREACHABLE, self._rules.default_unreachable_toleration_seconds),
         ):
             if not any(_covers(item, key) for item in tolerations):
                 item = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
                 tolerations.append(item)
         quality = qos_class(body["containers"])
-        if quality != "BestEffort" and self._spec.has_breakage("memory-pressure-tolerated"):
+        if quality in self._rules.memory_pressure_qos_classes:
             tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
         return body, quality
 
@@ -167,10 +166,10 @@ def _covers(toleration: Object, key: str) -> bool:
     return toleration.get("key", key) in (key, "") and toleration.get("effect", "NoExecute") in ("NoExecute", "")
 
 
-def default_pod_spec(body: dict[str, Any]) -> None:
+def default_pod_spec(body: dict[str, Any], grace_period_seconds: int = 30) -> None:
     """Set the defaults of the API server in a pod spec."""
     body.setdefault("restartPolicy", "Always")
-    body.setdefault("terminationGracePeriodSeconds", 30)
+    body.setdefault("terminationGracePeriodSeconds", grace_period_seconds)
     body.setdefault("dnsPolicy", "ClusterFirst")
     body.setdefault("schedulerName", "default-scheduler")
     body.setdefault("securityContext", {})

@@ -29,10 +29,13 @@ _STATEFUL_SET_MUTABLE = {
 }  # fmt: skip
 
 
-def admit_workload(plural: str, obj: Object) -> None:
-    """Check and default a workload's spec in place, on create and update. Raises InvalidError."""
+def admit_workload(plural: str, obj: Object, grace: int = 30) -> None:
+    """Check and default a workload's spec in place, on create and update. Raises InvalidError.
+
+    ``grace``: the default of terminationGracePeriodSeconds, also below.
+    """
     spec = obj.setdefault("spec", {})
-    _admit_template(spec)
+    _admit_template(spec, grace)
     if not isinstance(spec.setdefault("minReadySeconds", 0), int) or spec["minReadySeconds"] < 0:
         raise InvalidError(f"spec.minReadySeconds: Invalid value: {spec['minReadySeconds']!r}")
     if not spec["minReadySeconds"]:
@@ -64,7 +67,7 @@ def check_workload_update(plural: str, new: dict[str, Any], old: dict[str, Any])
                 raise InvalidError(f"spec: Forbidden: updates to {key} are forbidden")
 
 
-def _admit_template(spec: dict[str, Any]) -> None:
+def _admit_template(spec: dict[str, Any], grace: int) -> None:
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     match_labels = (spec.get("selector") or {}).get("matchLabels")
@@ -75,7 +78,7 @@ def _admit_template(spec: dict[str, Any]) -> None:
         raise InvalidError(f"spec.template.metadata.labels: {reason}")
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     check_pod_spec(template.setdefault("spec", {}), annotations)
-    default_pod_spec(template["spec"])
+    default_pod_spec(template["spec"], grace)
     if template["spec"]["restartPolicy"] != "Always":
         raise InvalidError('spec.template.spec.restartPolicy: Unsupported value: supported values: "Always"')
 
@@ -146,12 +149,12 @@ _MUTABLE = {"parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsA
 _CONTROLLER = "kubernetes.io/job-controller"
 
 
-def admit_job(job: Object, sim: SimClock) -> None:
+def admit_job(job: Object, sim: SimClock, grace: int = 30) -> None:
     """Check and default a new Job in place; add its unique selector and labels. Raises InvalidError."""
     spec = job.setdefault("spec", {})
     if spec.get("manualSelector") or spec.get("selector"):
         raise InvalidError("spec.selector: Invalid value: `selector` not auto-generated: not simulated by the lab")
-    check_job(spec)
+    check_job(spec, grace)
     uid = str(uuid.UUID(int=sim.rng.getrandbits(128), version=4))
     job["metadata"]["uid"] = uid
     labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
@@ -161,7 +164,7 @@ def admit_job(job: Object, sim: SimClock) -> None:
     job["status"] = {}
 
 
-def check_job(spec: dict[str, Any]) -> None:
+def check_job(spec: dict[str, Any], grace: int = 30) -> None:
     """Check and default a Job's spec in place. Raises InvalidError."""
     if spec.get("completionMode", "NonIndexed") != "NonIndexed" or any(spec.get(key) for key in _INDEXED):
         raise InvalidError(f"the lab simulates no completionMode but NonIndexed, and none of {', '.join(_INDEXED)}")
@@ -171,7 +174,7 @@ def check_job(spec: dict[str, Any]) -> None:
         value = spec.get(key)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
             raise InvalidError(f"spec.{key}: Invalid value: {value!r}: must be a whole number, at least 0")
-    _check_template(spec)
+    _check_template(spec, grace)
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
     policy = spec.get("podFailurePolicy")
@@ -185,21 +188,21 @@ def check_job(spec: dict[str, Any]) -> None:
         raise InvalidError(f"spec.podReplacementPolicy: Unsupported value: {replacement!r}")
 
 
-def check_job_update(new: dict[str, Any], old: dict[str, Any]) -> None:
+def check_job_update(new: dict[str, Any], old: dict[str, Any], grace: int = 30) -> None:
     """Check that only mutable fields of a Job differ. Raises InvalidError."""
-    check_job(new)
+    check_job(new, grace)
     for key in new.keys() | old.keys():
         if key not in _MUTABLE and new.get(key) != old.get(key):
             raise InvalidError(f"spec.{key}: Invalid value: field is immutable")
 
 
-def _check_template(spec: dict[str, Any]) -> None:
+def _check_template(spec: dict[str, Any], grace: int) -> None:
     template = spec.get("template") or {}
     body = template.setdefault("spec", {})
     if body.get("restartPolicy") not in ("OnFailure", "Never"):
         raise InvalidError('spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"')
     check_pod_spec(body, (template.get("metadata") or {}).get("annotations") or {})
-    default_pod_spec(body)
+    default_pod_spec(body, grace)
 
 
 def _check_policy(policy: Object, template: Object) -> None:

@@ -86,7 +86,7 @@ class Kubelet:
             self.cpu, start_time=self._sim.now,
         )  # fmt: skip
         was_shut_down = STATE_FILE in self._machine.files
-        process.is_shutting_down = was_shut_down and self._spec.has_breakage("shutdown-flag-survives")
+        process.is_shutting_down = was_shut_down and process.rules.node_shutdown.survives_restart
         pressure = self._pressure = Pressure(process, self.eviction_rank)
         volumes = VolumeMounts(process)
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
@@ -196,7 +196,7 @@ class Kubelet:
         config: dict[str, Any] = {
             "shutdownGracePeriod": node.shutdown_grace_period,
             "shutdownGracePeriodCriticalPods": node.shutdown_grace_period_critical_pods,
-            "nodeLeaseDurationSeconds": 40,
+            "nodeLeaseDurationSeconds": self._registry.rules.node_status.node_lease_duration_seconds,
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
             "evictionHard": EVICTION_HARD,

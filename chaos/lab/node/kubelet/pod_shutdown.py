@@ -14,7 +14,6 @@ from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import STATE_FILE, Process, read_state_file, state_file
 from chaos.lab.spec import NodeSpec, parse_duration
 
-_POLL = 0.3  # WaitForAllPodsUnmount
 _PODS = "nodeshutdown_manager"  # source file in log entries
 
 _Pod = TypeVar("_Pod")
@@ -69,7 +68,7 @@ class GracefulShutdown:
 
     def __init__(self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers) -> None:
         self._process, self._reporter, self._workers = process, reporter, workers
-        self._spec = process.spec
+        self._rules = process.rules.node_shutdown
         self._buckets = buckets_of(process.machine.spec)
         self._started_at = 0.0
         self.recorded_lock_loss: bool | None = None
@@ -101,23 +100,23 @@ class GracefulShutdown:
         workers = [(worker.priority, worker) for worker in self._workers.active_pods()]
         plan = list(zip(self._buckets, group_by_priority(self._buckets, workers), strict=True))
         self._on_pods_chosen()
-        if self._spec.has_breakage("buckets-reordered"):
+        if self._rules.highest_priority_first:
             plan.reverse()
-        if self._spec.has_breakage("buckets-parallel"):
+        if self._rules.all_groups_at_once:
             for bucket, members in plan:
                 self._kill(bucket, members, set())
         self._run(plan)
 
     def _run(self, remaining: list[tuple[Bucket, list[Worker]]]) -> None:
         """Process the buckets in order, without empty ones."""
-        while remaining and not remaining[0][1] and not self._spec.has_breakage("empty-bucket-waited"):
+        while remaining and not remaining[0][1] and not self._rules.waits_for_empty_groups:
             remaining = remaining[1:]
         if not remaining:
             self._finish()
             return
         (bucket, workers), rest = remaining[0], remaining[1:]
         waiting = set(workers)
-        limit = math.inf if self._spec.has_breakage("bucket-timer-ignored") else bucket.seconds
+        limit = bucket.seconds if self._rules.limits_groups else math.inf
         self._kill(bucket, workers, waiting)
         self._wait(waiting, workers, self._process.sim.now + limit, bucket, rest)
 
@@ -127,8 +126,8 @@ class GracefulShutdown:
             pod, logged_grace = f"{worker.namespace}/{worker.name}", _lesser(bucket.seconds, worker.termination_grace)
             self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=logged_grace)
             done = partial(self._on_pod_end, waiting)
-            if self._spec.has_breakage("bucket-serial"):
-                self._process.after(3.0 * index, self._workers.kill_for_shutdown, worker, grace, done)
+            if apart := self._rules.seconds_between_pods:
+                self._process.after(apart * index, self._workers.kill_for_shutdown, worker, grace, done)
             else:
                 self._workers.kill_for_shutdown(worker, grace, done)
 
@@ -145,9 +144,8 @@ class GracefulShutdown:
         rest: list[tuple[Bucket, list[Worker]]],
     ) -> None:
         """Wait until all pods have ended, since v1.32 for their volumes as well, or the bucket's time is over."""
-        awaits = self._spec.has_feature("volumes-awaited") and not self._spec.has_breakage("volumes-not-waited")
-        done = not waiting and (not awaits or all(worker.is_unmounted for worker in workers))
-        done = done and bool(workers or not self._spec.has_breakage("empty-bucket-waited"))
+        unmounted = not self._rules.waits_for_volumes or all(worker.is_unmounted for worker in workers)
+        done = not waiting and unmounted and bool(workers or not self._rules.waits_for_empty_groups)
         now = self._process.sim.now
         if done or now >= end:
             ended, late = "Done waiting for all pods in group to terminate", "Shutdown manager pod killing time out"
@@ -155,7 +153,9 @@ class GracefulShutdown:
             self._process.log(_PODS, message, gracePeriod=bucket.seconds, priority=bucket.priority)
             self._run(rest)
             return
-        self._process.after(min(_POLL, end - now), self._wait, waiting, workers, end, bucket, rest)
+        self._process.after(
+            min(self._rules.unmount_poll_period, end - now), self._wait, waiting, workers, end, bucket, rest
+        )
 
     def _finish(self) -> None:
         """Finish a shutdown, step 6: write the state file."""

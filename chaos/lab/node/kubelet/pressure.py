@@ -5,7 +5,7 @@ The resource is used outside of Kubernetes (``Machine.pressure``), so evictions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,8 +14,6 @@ from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects.accessors import MEMORY_PRESSURE, Object, condition_status, untolerated
 from chaos.lab.sim.clock import Timer
 
-_ROUND = 10.0  # evictionMonitoringPeriod
-_TRANSITION = 300.0  # evictionPressureTransitionPeriod
 _MEMORY_TAINT = {"key": MEMORY_PRESSURE, "effect": "NoSchedule"}
 
 # Defaults on Linux, and a threshold for process IDs, which has no default.
@@ -80,13 +78,13 @@ class Pressure:
     """The kubelet's eviction manager. ``rank``: pods with a lower one are evicted first, in a replay."""
 
     def __init__(self, process: Process, rank: Callable[[Object], float]) -> None:
-        self._process, self._rank = process, rank
+        self._process, self._rank, self._rules = process, rank, process.rules.node_pressure
         self._last_observed: dict[str, float] = {}
         self._next: Timer | None = None
 
     def start(self, workers: Evictor) -> None:
         """Start the rounds, one every 10 s."""
-        self._next = self._process.after(_ROUND, self._round, workers)
+        self._next = self._process.after(self._rules.eviction_monitoring_period, self._round, workers)
 
     def run_now(self, workers: Evictor) -> None:
         """Make a round now; the next ones follow every 10 s."""
@@ -101,14 +99,15 @@ class Pressure:
         """
         if self._next is not None:
             self._next.cancel()
-        self._next = self._process.after(self._process.sim.rng.uniform(0.0, _ROUND), self._round, workers)
+        self._next = self._process.after(
+            self._process.sim.rng.uniform(0.0, self._rules.eviction_monitoring_period), self._round, workers
+        )
 
     def short_resources(self) -> list[str]:
         """Resources whose condition is True: they were short within the last 5 min."""
         now = self._process.sim.now
-        return [
-            kind for kind in SIGNALS if kind in self._last_observed and now - self._last_observed[kind] < _TRANSITION
-        ]
+        seen, transition = self._last_observed, self._rules.eviction_pressure_transition_period
+        return [kind for kind in SIGNALS if kind in seen and now - seen[kind] < transition]
 
     def refusal(self, worker: Worker) -> str:
         """Message of a rejection, empty for an admitted pod; memory pressure alone rejects only BestEffort pods."""
@@ -124,25 +123,26 @@ class Pressure:
     def _round(self, workers: Evictor) -> None:
         short = [kind for kind in SIGNALS if kind in self._process.machine.pressure]
         self._last_observed |= dict.fromkeys(short, self._process.sim.now)
-        if short and (worker := victim(workers.active_pods(), self._rank)) is not None:
+        if short and (worker := victim(workers.active_pods(), self._rank, self._rules.qos_order)) is not None:
             signal = SIGNALS[short[0]]
             message = (
                 f"The node was low on resource: {signal.resource}. "
                 f"Threshold quantity: {signal.threshold}, available: 0. "
             )
             workers.evict(worker, message)
-        self._next = self._process.after(_ROUND, self._round, workers)
+        self._next = self._process.after(self._rules.eviction_monitoring_period, self._round, workers)
 
 
-def victim(workers: Iterable[Worker], recorded_rank: Callable[[Object], float] = lambda _: 0.0) -> Worker | None:
+def victim(
+    workers: Iterable[Worker], recorded_rank: Callable[[Object], float], qos_order: Mapping[str, int]
+) -> Worker | None:
     """Pod to evict first: without requests, lowest priority; no critical, static or mirror pod."""
     candidates = [worker for worker in workers if worker.state == "running" and not worker.is_critical]
-    rank = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
     return min(
         candidates,
         key=lambda worker: (
             recorded_rank(worker.pod),
-            rank[worker.pod["status"]["qosClass"]],
+            qos_order[worker.pod["status"]["qosClass"]],
             worker.priority,
             worker.namespace,
             worker.name,

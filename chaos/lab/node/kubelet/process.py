@@ -30,6 +30,7 @@ from chaos.lab.node.kubelet.runtime import Runtime
 from chaos.lab.node.logind import Journal, Logind
 from chaos.lab.node.network import Network
 from chaos.lab.objects.accessors import Object
+from chaos.lab.rules import Rules
 from chaos.lab.sim.clock import SimClock, Timer
 from chaos.lab.spec import LabSpec, NodeSpec, OperatingSystem
 
@@ -58,12 +59,14 @@ class Process:
     rejections_left: float = math.inf
     has_pod_changes: bool = True
     start_time: float = field(default=0.0)
+    rules: Rules = field(init=False)
     link: ApiServerLink = field(init=False)
     on_freeze: Callable[[], object] = field(default=lambda: None)
     _deferred_timers: list[Timer] = field(default_factory=list)
     _event_count: int = 0
 
     def __post_init__(self) -> None:
+        self.rules = self.registry.rules
         self.link = ApiServerLink(self.sim, self, self.machine.network)
 
     @property

@@ -11,8 +11,6 @@ from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.logind import Inhibitor, LogindError
 
 _DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet.conf"
-_RELOAD = (0.6, 1.0)  # an earlier scrape still has 0 and 0 (facts 18)
-_RECONNECT = 1.0  # dbusReconnectPeriod
 _LOST_IN_TRIES = 0.8  # "in most tries": probability for inhibitorLostAfterCancel=seeded
 _MANAGER = "nodeshutdown_manager_linux"  # source file in log entries
 
@@ -29,8 +27,8 @@ class ShutdownManager(GracefulShutdown):
 
     def start(self) -> None:
         """Raise logind's limit if needed, take the lock, subscribe. There is no retry after a failure."""
-        if not self._logind.is_running and self._spec.has_breakage("gauges-without-dbus"):
-            self._process.after_jitter(*_RELOAD, self._reload)
+        if not self._logind.is_running and self._rules.gauges_without_logind:
+            self._process.after_jitter(*self._rules.gauges_delay, self._reload)
         if not self._buckets or not self._logind.is_running:
             return
         if self._needs_override():
@@ -41,8 +39,7 @@ class ShutdownManager(GracefulShutdown):
             self._connect()
         except LogindError:
             return
-        late = self._spec.shift("gauges")
-        self._process.after_jitter(_RELOAD[0] + late, _RELOAD[1] + late, self._reload)
+        self._process.after_jitter(*self._rules.gauges_delay, self._reload)
 
     def _needs_override(self) -> bool:
         return sum(bucket.seconds for bucket in self._buckets) > self._logind.inhibit_delay_max
@@ -62,7 +59,7 @@ class ShutdownManager(GracefulShutdown):
         """Handle the disconnect of D-Bus: once idle, the event loop reconnects every second."""
         self._is_disconnected = True
         if not self._is_busy:
-            self._process.after(_RECONNECT, self._reconnect)
+            self._process.after(self._rules.dbus_reconnect_period, self._reconnect)
 
     def _reconnect(self) -> None:
         if not self._is_disconnected:
@@ -70,7 +67,7 @@ class ShutdownManager(GracefulShutdown):
         try:
             self._connect()
         except LogindError:
-            self._process.after(_RECONNECT, self._reconnect)
+            self._process.after(self._rules.dbus_reconnect_period, self._reconnect)
             return
         self._is_disconnected = False
 
@@ -80,7 +77,7 @@ class ShutdownManager(GracefulShutdown):
         self.lose_lock()
 
     def _on_signal(self, active: bool) -> None:
-        if not active and self._is_busy and self._spec.has_breakage("cancellation-at-once"):
+        if not active and self._is_busy and self._rules.cancellation_at_once:
             self._on_cancel()
             return
         self._signals.append(active)
@@ -91,16 +88,15 @@ class ShutdownManager(GracefulShutdown):
         self._is_busy = False
         if self._signals:
             self._is_busy = True
-            reordered = self._spec.has_breakage("signals-reordered")
-            active = self._signals.pop() if reordered else self._signals.popleft()
+            active = self._signals.pop() if self._rules.last_signal_first else self._signals.popleft()
             event = "shutdown" if active else "cancelled"
             self._process.log(_MANAGER, "Shutdown manager detected new shutdown event", event=event)
             if active:
                 self._process.after(0.0, self._begin)
             else:
-                self._process.after(self._spec.shift("cancellation"), self._on_cancel)
+                self._process.after(self._rules.cancellation_delay, self._on_cancel)
         elif self._is_disconnected:
-            self._process.after(_RECONNECT, self._reconnect)
+            self._process.after(self._rules.dbus_reconnect_period, self._reconnect)
 
     def _begin(self) -> None:
         """Start a shutdown: facts 1.4, steps 1 to 5."""
@@ -109,7 +105,7 @@ class ShutdownManager(GracefulShutdown):
         self._end_pods()
 
     def _on_pods_chosen(self) -> None:
-        if self._spec.has_breakage("lock-release-early"):
+        if self._rules.releases_lock_first:
             self.lose_lock()
 
     def _on_pods_ended(self) -> None:
@@ -117,7 +113,7 @@ class ShutdownManager(GracefulShutdown):
         message = "Shutdown manager completed processing shutdown event, node will shutdown shortly"
         self._process.log(_MANAGER, message)
         self._process_next()
-        if late := self._spec.shift("lock-release"):
+        if late := self._rules.lock_release_delay:
             self._process.after(late, self.lose_lock)
         else:
             self.lose_lock()

@@ -16,11 +16,10 @@ from chaos.lab.node.kubelet.pod_worker import Cause, Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import Container, should_restart
 from chaos.lab.objects.accessors import Object, is_terminal, uid_of
+from chaos.lab.rules.node import PodRules
 from chaos.lab.sim.clock import rfc3339
 from chaos.lab.spec import LabSpec
 
-_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
-SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN)
 PREEMPTED = Cause(
     "Preempting",
     "Preempted in order to admit critical pod",
@@ -40,6 +39,7 @@ class View(NamedTuple):
 
     containers: list[Container]
     spec: LabSpec
+    rules: PodRules
     host_ip: str
     pod_ip: str = ""
     has_sandbox: bool = False
@@ -49,9 +49,15 @@ class View(NamedTuple):
     crash_backoff: float = 0.0
 
 
-def disruption_target(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
+def shutdown_cause(rules: PodRules) -> Cause:
+    """Why a pod ends in a node's shutdown."""
+    return Cause(rules.shutdown_reason, rules.shutdown_message, rules.shutdown_message)
+
+
+def disruption_target(rules: PodRules, message: str) -> dict[str, Any]:
     """DisruptionTarget of the kubelet."""
-    return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
+    reason = rules.disruption_target_reason
+    return {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
 
 
 def write_status(pod: Object, view: View, now: float) -> None:
@@ -73,15 +79,13 @@ def write_status(pod: Object, view: View, now: float) -> None:
     ready = bool(view.containers) and all(_is_ready(item, now) for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
     if view.is_final and view.cause is not None:
-        late = view.spec.has_breakage("disruption-target-late") and not has_ended
-        if not late and not view.spec.has_breakage("disruption-target-missing"):
-            extra["DisruptionTarget"] = disruption_target(view.cause.disruption)
-        if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
+        late = bool(view.rules.disruption_target_delay) and not has_ended
+        if view.rules.adds_disruption_target and not late:
+            extra["DisruptionTarget"] = disruption_target(view.rules, view.cause.disruption)
+        if phase == "Failed" or view.rules.reason_on_succeeded:
             status.update(reason=view.cause.reason, message=view.cause.message)
     observed = generation.get("observedGeneration")
-    desired = _conditions(
-        view.has_sandbox, view.spec.has_breakage("failed-pod-stays-ready"), phase, _unready(pod, ready)
-    )
+    desired = _conditions(view.has_sandbox, view.rules.failed_pods_stay_ready, phase, _unready(pod, ready))
     _write_conditions(status, {**desired, **extra} if extra else desired, observed, rfc3339(now))
 
 
@@ -108,7 +112,7 @@ def _phase(pod: Object, view: View) -> str:
         return "Failed"
     if view.is_final:
         codes = [item.exit_code for item in view.containers]
-        return "Succeeded" if codes and (not any(codes) or view.spec.has_breakage("exit-code-ignored")) else "Failed"
+        return "Succeeded" if codes and not (view.rules.exit_codes_count and any(codes)) else "Failed"
     return "Running" if view.containers else "Pending"
 
 
@@ -287,7 +291,7 @@ class PodStatuses:
         if pod is worker.last_written_pod and state == worker.last_written_inputs:
             return  # unchanged
         view = View(
-            containers, self._process.spec, machine.address, worker.ip, worker.has_sandbox,
+            containers, self._process.spec, self._process.rules.pods, machine.address, worker.ip, worker.has_sandbox,
             final, worker.is_static, worker.cause, worker.crash_backoff,
         )  # fmt: skip
         written = self._store.patch_status(

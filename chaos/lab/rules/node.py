@@ -1,0 +1,100 @@
+"""Rules of the kubelet: heartbeats, pods, graceful node shutdown, node-pressure eviction. Times in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeStatusRules:
+    """pkg/kubelet/kubelet_node_status.go, nodestatus/setters.go, component-helpers/apimachinery/lease; facts 1.5, 5.1.
+
+    ``status_offset``: share of the report frequency by which the first report after a change is earlier or later.
+    """
+
+    node_status_update_frequency: float = 10.0
+    node_status_report_frequency: float = 300.0
+    node_lease_duration_seconds: int = 40
+    status_offset: float = 0.5
+    status_update_timeout: float = 50.0  # nodeStatusUpdateRetry: five attempts, each with the update frequency
+    runtime_check_period: float = 5.0
+    runtime_timeout: float = 30.0  # maxWaitForContainerRuntime
+    relist_threshold: float = 180.0  # PLEG
+    ready: tuple[str, str] = ("KubeletReady", "kubelet is posting ready status")
+    not_ready_reason: str = "KubeletNotReady"
+    shutting_down_message: str = "node is shutting down"
+    registers_capacity: bool = True
+    registers_with_taints: bool = True
+    unready_after_reboot: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodRules:
+    """pkg/kubelet/pod_workers.go, kubelet_pods.go, status/; facts 1.6, 5.7 and 10.
+
+    ``removal_delay``: from the terminal status to the kubelet's DELETE; ``removes_while_running``: a deleted pod.
+    ``disruption_target_delay``: from the terminal status of a pod that the kubelet ended; ``..._before_end``: when its
+    stop starts. ``ends_before_stop``: the terminal status is written when the stop starts.
+    """
+
+    sync_period: float = 10.0  # of the status manager
+    removal_delay: tuple[float, float] = (0.3, 0.8)
+    removes_while_running: bool = False
+    default_termination_grace_period_seconds: int = 30
+    removed_grace_period_seconds: int = 1  # of a pod whose object is gone
+    shutdown_reason: str = "Terminated"
+    shutdown_message: str = _SHUTDOWN
+    disruption_target_reason: str = "TerminationByKubelet"
+    adds_disruption_target: bool = True
+    disruption_target_delay: float = 0.0
+    disruption_target_before_end: bool = False
+    ends_before_stop: bool = False
+    exit_codes_count: bool = True
+    reason_on_succeeded: bool = False
+    failed_pods_stay_ready: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeShutdownRules:
+    """pkg/kubelet/nodeshutdown; facts 1, 2 and 4.
+
+    ``highest_priority_first``, ``all_groups_at_once``: order of the groups of pods. ``seconds_between_pods``: of one
+    group. ``waits_for_volumes``: since v1.32. ``gauges_delay``: from the manager's start to the reload of the gauges.
+    ``survives_restart``: a kubelet starts in the shutting-down state if there was ever a shutdown.
+    """
+
+    highest_priority_first: bool = False
+    all_groups_at_once: bool = False
+    seconds_between_pods: float = 0.0
+    waits_for_empty_groups: bool = False
+    limits_groups: bool = True
+    waits_for_volumes: bool = True
+    unmount_poll_period: float = 0.3  # WaitForAllPodsUnmount
+    releases_lock_first: bool = False
+    lock_release_delay: float = 0.0
+    cancellation_at_once: bool = False
+    cancellation_delay: float = 0.0
+    last_signal_first: bool = False
+    dbus_reconnect_period: float = 1.0
+    gauges_delay: tuple[float, float] = (0.6, 1.0)
+    gauges_without_logind: bool = False
+    keeps_state_file: bool = True
+    survives_restart: bool = False
+    heeds_preshutdown: bool = True
+
+
+def _qos_order() -> Mapping[str, int]:
+    return {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePressureRules:
+    """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first."""
+
+    eviction_monitoring_period: float = 10.0
+    eviction_pressure_transition_period: float = 300.0
+    eviction_grace_period: float = 1.0  # of hard thresholds
+    qos_order: Mapping[str, int] = field(default_factory=_qos_order)
