@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.lab.apiserver.store import Store
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
 from chaos.lab.spec import LabSpec, NodeSpec

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from chaos.lab.private_dir import remove_directory
+from chaos.lab.facade import remove_directory
 from chaos.lab.server.content import Content, GcTuner, ServeOptions, content_of
 from chaos.lab.server.lab import Lab, PortError
 from chaos.lab.sim.clients import IdleLoop

@@ -10,8 +10,8 @@ from chaos.lab.controllers import Controllers
 from chaos.lab.node.etcd import CONTAINER, EtcdCluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec, NodeSpec
 
 _WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is used

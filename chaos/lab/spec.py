@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from chaos.lab import breakages, versions
-from chaos.lab.objects.accessors import parse_quantity
+from chaos.lab.objects import parse_quantity
 from chaos.lab.rules import Rules
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]

@@ -7,7 +7,7 @@ from typing import Any
 from chaos.lab.apiserver.store import Change
 from chaos.lab.apiserver.volumes import unique_name, volumes_of
 from chaos.lab.controllers.scheduler_plugins import count_intolerable_taints, node_refusal
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     MEMORY_PRESSURE,
     Object,
     condition,
@@ -27,7 +27,7 @@ from chaos.lab.objects.accessors import (
     untolerated,
 )
 from chaos.lab.objects.scheduling import requests_of
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.sim import seconds_of
 from tests.kit.invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
 _QUEUE = 1.0  # upper limit for the work queues of the control plane

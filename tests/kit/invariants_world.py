@@ -11,7 +11,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.process import STATE_FILE, read_state_file
 from chaos.lab.node.logind import Inhibitor
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import Object, condition_status, is_terminal, node_of, taints_of, uid_of
+from chaos.lab.objects import Object, condition_status, is_terminal, node_of, taints_of, uid_of
 
 NO_EXECUTE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -7,7 +7,7 @@ from typing import Any
 
 from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit import simkit
 

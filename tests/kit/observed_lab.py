@@ -20,7 +20,7 @@ from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.core.clock import RemoteClock
 from chaos.core.recording import RecordingEntry
 from chaos.lab.apiserver.store import Change
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec

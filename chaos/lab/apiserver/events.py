@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.store import Change, Store
-from chaos.lab.objects.accessors import Object, is_deleting
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object, is_deleting
+from chaos.lab.sim import SimClock
 
 _VERSIONS = dict.fromkeys(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"), "apps/v1")
 _VERSIONS |= {"PodDisruptionBudget": "policy/v1", "Job": "batch/v1"}

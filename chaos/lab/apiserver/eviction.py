@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry, check_preconditions
 from chaos.lab.apiserver.store import NotFoundError, clone
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition_status,
     is_deleting,
@@ -16,8 +16,8 @@ from chaos.lab.objects.accessors import (
     set_condition,
     uid_of,
 )
-from chaos.lab.rules.api_server import EvictionApiRules
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.rules.control_plane import EvictionApiRules
+from chaos.lab.sim import SimClock
 
 ATTEMPTS = 20
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from chaos.lab.objects.accessors import Object, claims_of, labels_of, namespace_of, node_of
+from chaos.lab.objects import Object, claims_of, labels_of, namespace_of, node_of
 
 Key = tuple[str, str]  # namespace ("" for cluster-wide), name
 Keys = list[Key]

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError, PodAdmission, admit, check_budget
-from chaos.lab.apiserver.admission.deployment import STORED, admit_stored
-from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
-from chaos.lab.apiserver.admission.pods import add_topology_labels, check_pod_update, check_sleep, violation
-from chaos.lab.apiserver.admission.stored import STORAGE, admit_secret, admit_service, admit_storage
-from chaos.lab.apiserver.admission.workloads import (
+from chaos.lab.apiserver.admission import InvalidError, PodAdmission, admit, check_budget
+from chaos.lab.apiserver.admission_metadata import check_update, drop_empty_maps
+from chaos.lab.apiserver.admission_others import (
+    STORAGE,
+    STORED,
+    admit_secret,
+    admit_service,
+    admit_storage,
+    admit_stored,
+)
+from chaos.lab.apiserver.admission_workloads import (
     WORKLOADS,
     admit_job,
     admit_workload,
@@ -19,10 +24,11 @@ from chaos.lab.apiserver.admission.workloads import (
     check_workload_update,
     new_status,
 )
+from chaos.lab.apiserver.pods import add_topology_labels, check_pod_update, check_sleep, violation
 from chaos.lab.apiserver.store import ConflictError, NotFoundError, Store, clone
-from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
+from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.rules import Rules
-from chaos.lab.sim.clock import SimClock, rfc3339
+from chaos.lab.sim import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 
 CLUSTER_WIDE = frozenset(

@@ -22,8 +22,8 @@ from chaos.lab.apiserver.index import (
     service_values,
     uuid4,
 )
-from chaos.lab.objects.accessors import Object, controller_of, labels_of, name_of, namespace_of, selector_matches
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object, controller_of, labels_of, name_of, namespace_of, selector_matches
+from chaos.lab.sim import SimClock
 
 _CONTAINERS = (dict, list)
 _INDEXES = {"pods": pod_values, "services": service_values}

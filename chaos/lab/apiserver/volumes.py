@@ -15,7 +15,7 @@ import hashlib
 from itertools import product
 
 from chaos.lab.apiserver.store import Store
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     claims_of,
     expression_matches,

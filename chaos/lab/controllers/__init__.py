@@ -8,16 +8,15 @@ from chaos.lab.controllers.daemonset import DaemonSets
 from chaos.lab.controllers.deployment import Deployments
 from chaos.lab.controllers.disruption import Disruption, StaleDisruption
 from chaos.lab.controllers.endpoint_slices import EndpointSlices
-from chaos.lab.controllers.garbage_collector import GarbageCollector, Namespaces
+from chaos.lab.controllers.garbage_collection import GarbageCollector, Namespaces, PodGarbageCollector
 from chaos.lab.controllers.job import Jobs
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
-from chaos.lab.controllers.pod_gc import PodGarbageCollector
 from chaos.lab.controllers.pv_controller import PersistentVolumeController
 from chaos.lab.controllers.replicaset import ReplicaSets
 from chaos.lab.controllers.scheduler import Scheduler
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
-from chaos.lab.sim.clock import Polls, SimClock
+from chaos.lab.sim import Polls, SimClock
 
 _POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconciler of volumes
 

@@ -20,7 +20,7 @@ from chaos.lab.apiserver.volumes import (
     unique_name,
     volumes_of,
 )
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     claims_of,
     condition_status,
@@ -30,7 +30,7 @@ from chaos.lab.objects.accessors import (
     node_of,
     taints_of,
 )
-from chaos.lab.sim.clock import Polls, SimClock
+from chaos.lab.sim import Polls, SimClock
 
 _CSI = (0.02, 0.3)  # seconds that the external attacher and the driver take (recordings 31 and 33)
 _CHECK = (0.5, 0.55)  # until it first looks: initBackoff, jitter 0.1 (csi_attacher.go waitForVolumeAttachDetachStatus)

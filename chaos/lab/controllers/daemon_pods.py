@@ -15,7 +15,7 @@ from typing import NamedTuple
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workload import revision_of
-from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of, node_of, taints_of, untolerated
+from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, node_of, taints_of, untolerated
 from chaos.lab.objects.scheduling import matches_node, named_nodes
 
 

@@ -6,7 +6,7 @@ from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.daemon_pods import DaemonPods, EligibilityCache, NodeCounts, max_unavailable, pods_to_replace
 from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     controller_of,
     is_deleting,
@@ -19,7 +19,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.objects.scheduling import matches_node
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 _NETWORK = "node.kubernetes.io/network-unavailable"
 

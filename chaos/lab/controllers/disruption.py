@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from chaos.lab.apiserver.admission.pods import observed_generation
 from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workload import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     controller_of,
@@ -26,7 +26,7 @@ from chaos.lab.objects.accessors import (
     set_condition,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 _UNMANAGED = (

@@ -20,7 +20,7 @@ from chaos.lab.controllers.job_failures import (
 )
 from chaos.lab.controllers.replicaset import deletion_rank
 from chaos.lab.controllers.workload import Key, WorkloadController, WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,
@@ -33,7 +33,7 @@ from chaos.lab.objects.accessors import (
     set_condition,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 
 _FINALIZER = "batch.kubernetes.io/job-tracking"
 _BATCH = 1.0  # syncJobBatchPeriod

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.lab.objects.accessors import Object, condition, is_deleting, name_of, namespace_of
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.objects import Object, condition, is_deleting, name_of, namespace_of
+from chaos.lab.sim import seconds_of
 
 
 def replaces_only_failed(job: Object) -> bool:

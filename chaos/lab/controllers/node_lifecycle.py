@@ -22,7 +22,7 @@ from chaos.lab.controllers.node_state import (
     zone_state,
 )
 from chaos.lab.controllers.workload import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,
@@ -32,7 +32,7 @@ from chaos.lab.objects.accessors import (
     namespace_of,
     set_condition,
 )
-from chaos.lab.sim.clock import Polls, SimClock
+from chaos.lab.sim import Polls, SimClock
 
 _PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass
 

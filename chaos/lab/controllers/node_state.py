@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     NOT_READY,
     UNREACHABLE,
     Object,
@@ -22,7 +22,7 @@ from chaos.lab.objects.accessors import (
     taints_of,
 )
 from chaos.lab.rules.control_plane import NodeLifecycleRules
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 
 @dataclass(slots=True)

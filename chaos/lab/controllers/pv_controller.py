@@ -15,17 +15,8 @@ from chaos.lab.apiserver.volumes import (
     waits_for_consumer,
 )
 from chaos.lab.controllers.workload import WorkQueue
-from chaos.lab.objects.accessors import (
-    Object,
-    claims_of,
-    is_deleting,
-    is_terminal,
-    labels_of,
-    name_of,
-    namespace_of,
-    uid_of,
-)
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object, claims_of, is_deleting, is_terminal, labels_of, name_of, namespace_of, uid_of
+from chaos.lab.sim import SimClock
 
 _PROVISION = (0.2, 0.8)
 _ZONE = "topology.kubernetes.io/zone"

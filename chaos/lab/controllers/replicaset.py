@@ -11,18 +11,9 @@ from math import ceil, floor
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workload import OwnerIndex, WorkloadController
-from chaos.lab.objects.accessors import (
-    Object,
-    is_active,
-    is_deleting,
-    is_ready,
-    is_terminal,
-    name_of,
-    node_of,
-    uid_of,
-)
+from chaos.lab.objects import Object, is_active, is_deleting, is_ready, is_terminal, name_of, node_of, uid_of
 from chaos.lab.rules.control_plane import WorkloadRules
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 
 class ReplicaSets(WorkloadController):

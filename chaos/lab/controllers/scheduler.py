@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.lab.apiserver.admission.pods import add_topology_labels, observed_generation
 from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.pods import add_topology_labels, observed_generation
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.scheduler_plugins import VolumeBinding, feasible_nodes, fit_error_message, refusal, score
 from chaos.lab.controllers.scheduler_ranking import RankingCache, select_candidate
 from chaos.lab.controllers.scheduler_snapshot import Key, Snapshot
 from chaos.lab.controllers.workload import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     is_deleting,
     is_terminal,
@@ -25,7 +25,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.objects.scheduling import named_nodes
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
 

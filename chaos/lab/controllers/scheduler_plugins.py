@@ -27,7 +27,7 @@ from chaos.lab.apiserver.volumes import (
     with_volume_affinity,
 )
 from chaos.lab.controllers.scheduler_snapshot import Snapshot
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     UNSCHEDULABLE,
     Object,
     is_terminal,

@@ -22,7 +22,7 @@ from chaos.lab.controllers.scheduler_plugins import (
     resource_refusal,
 )
 from chaos.lab.controllers.scheduler_snapshot import Key, Snapshot
-from chaos.lab.objects.accessors import Object, is_deleting, labels_of, name_of, namespace_of, selector_matches, uid_of
+from chaos.lab.objects import Object, is_deleting, labels_of, name_of, namespace_of, selector_matches, uid_of
 from chaos.lab.objects.scheduling import requests_of
 
 _Level = tuple[int, int]  # score without the spread: PreferNoSchedule taints, pods

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     is_deleting,
     labels_of,

@@ -15,8 +15,8 @@ from functools import partial
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of, template_of
-from chaos.lab.objects.accessors import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of, uid_of
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of, uid_of
+from chaos.lab.sim import SimClock
 
 
 def sync_claim_owners(store: Store, owner: Object, ordinal: int, pod: Object) -> None:

@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from chaos.lab.apiserver.admission.pods import observed_generation
 from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.controllers.workload import WorkQueue
-from chaos.lab.objects.accessors import (
-    Object,
-    name_of,
-    namespace_of,
-    node_of,
-    set_condition,
-    taints_of,
-    tolerates,
-    uid_of,
-)
+from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, tolerates, uid_of
 from chaos.lab.rules.control_plane import EvictionStep
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer
 
 _PodKey = tuple[str, str, str]  # namespace, name, uid
 

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError, clone
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     TERMINAL,
     Object,
     condition,
@@ -31,7 +31,7 @@ from chaos.lab.objects.accessors import (
     template_hash,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock, Timer, seconds_of
+from chaos.lab.sim import SimClock, Timer, seconds_of
 
 _Key = TypeVar("_Key", bound=Hashable)
 

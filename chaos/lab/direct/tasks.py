@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import nullcontext
 from typing import Any, Generic, TypeVar, cast
 
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 T = TypeVar("T")
 _Resume = Callable[[], object]

@@ -15,7 +15,7 @@ from chaos.lab.hostshell.packet_filter import Chains
 from chaos.lab.hostshell.traffic import Traffic
 from chaos.lab.node.kubelet.process import Resource
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.sim.lockstep import Job, Waits
 
 

@@ -14,9 +14,9 @@ from chaos.lab.hostshell.process import HostSystem, Process, discard, no_input
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell, execute
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.sim.ports import Listener, PortReservation
+from chaos.lab.sim.time_source import Listener, PortReservation
 
 _LOGIN_TIMEOUT = 30  # wall seconds
 

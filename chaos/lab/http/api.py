@@ -26,10 +26,9 @@ from chaos.lab.http.resources import (
     group_version_of,
     parse_request_info,
 )
-from chaos.lab.http.server_side_apply import APPLY_PATCH
 from chaos.lab.http.subresources import ServiceProxy, SubresourceHandlers
 from chaos.lab.http.watches import WatchServer
-from chaos.lab.http.writes import WriteHandlers
+from chaos.lab.http.writes import APPLY_PATCH, WriteHandlers
 from chaos.lab.sim.lockstep import Waits
 
 _PUBLIC_PATHS = ("/version", "/healthz", "/livez", "/readyz")

@@ -32,7 +32,7 @@ from chaos.lab.http.messages import Handle, Handler, Request, json_response
 from chaos.lab.node.kubelet.process import family
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.lockstep import Lockstep, Waits
-from chaos.lab.sim.ports import Listener, PortReservation
+from chaos.lab.sim.time_source import Listener, PortReservation
 
 _SUBRESOURCES = {  # of nodes; permission for one of them is enough; pkg/kubelet/server/auth.go
     "/metrics": ("metrics",),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.apiserver.eviction import EvictionRefused
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import ConflictError, ExistsError, NotFoundError

@@ -17,7 +17,7 @@ from typing import Any
 from chaos.lab.http.field_sets import Fields, Path, field_type_of
 from chaos.lab.http.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
 from chaos.lab.http.resources import Resource
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _MAX_UPDATERS = 10

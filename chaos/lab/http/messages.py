@@ -19,7 +19,7 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.http.errors import ApiError, not_found
 from chaos.lab.http.protobuf import CONTENT_TYPE, decode
 from chaos.lab.http.resources import RequestInfo
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 
 Predicate = Callable[[dict[str, Any]], bool]
 _SET = re.compile(r"\s*([\w./-]+)\s+(in|notin)\s*\(([^()]*)\)\s*", re.ASCII)

@@ -22,11 +22,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from chaos.lab.http import discovery
-from chaos.lab.http.discovery import group_versions
+from chaos.lab.http import resources
 from chaos.lab.http.errors import ApiError, negotiate, parse_accept
 from chaos.lab.http.messages import Request, json_response
-from chaos.lab.http.resources import RESOURCES, Resource, group_version_of
+from chaos.lab.http.resources import RESOURCES, Resource, group_version_of, group_versions
 
 Schemas = dict[str, dict[str, Any]]
 _GVK = "x-kubernetes-group-version-kind"
@@ -217,7 +216,7 @@ async def _core(request: Request) -> web.Response:
 
 
 async def _groups(request: Request) -> web.Response:
-    return _discovery_response(request, discovery.group_list(), core=False)
+    return _discovery_response(request, resources.group_list(), core=False)
 
 
 def _discovery_response(request: Request, plain: dict[str, Any], core: bool) -> web.Response:
@@ -226,16 +225,16 @@ def _discovery_response(request: Request, plain: dict[str, Any], core: bool) -> 
     if not clause.kind:
         return json_response(plain)
     return json_response(
-        discovery.aggregated_discovery(core), headers={"Content-Type": discovery.AGGREGATED_CONTENT_TYPE}
+        resources.aggregated_discovery(core), headers={"Content-Type": resources.AGGREGATED_CONTENT_TYPE}
     )
 
 
 async def _group(request: Request) -> web.Response:
-    return json_response(_require(discovery.group(request.match_info["group"])))
+    return json_response(_require(resources.group(request.match_info["group"])))
 
 
 async def _resources(request: Request) -> web.Response:
-    return json_response(_require(discovery.resource_list(group_version_of(request.match_info))))
+    return json_response(_require(resources.resource_list(group_version_of(request.match_info))))
 
 
 async def _index(_: Request) -> web.Response:
@@ -244,7 +243,7 @@ async def _index(_: Request) -> web.Response:
 
 async def _document(request: Request) -> web.Response:
     name = group_version_of(request.match_info)
-    _require(discovery.resource_list(name))
+    _require(resources.resource_list(name))
     return web.Response(body=document(name), content_type="application/json")
 
 

@@ -27,8 +27,8 @@ from chaos.lab.apiserver.registry import WriteOptions
 from chaos.lab.http.errors import ApiError, invalid
 from chaos.lab.http.messages import Request, parse_whole_number, read_body
 from chaos.lab.http.resources import RequestInfo, Resource
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 
 _NOT_OLDER = "NotOlderThan"
 _NO_WATCH_LIST = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.http.field_sets import Fields, FieldType, Path, add_structs, differences, fields_of, merge, remove_fields
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 
 FieldFilter = Callable[[Path], bool]  # whether a field can have an owner
 

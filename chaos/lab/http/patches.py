@@ -15,7 +15,7 @@ from typing import Any
 from chaos.lab.apiserver.store import clone
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.schemas import PatchMeta
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -22,7 +22,7 @@ from chaos.lab.http.errors import ApiError, not_found
 from chaos.lab.http.messages import Request, get_object
 from chaos.lab.http.resources import RequestInfo
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import Object, node_of, uid_of
+from chaos.lab.objects import Object, node_of, uid_of
 from chaos.lab.sim.lockstep import Waits
 
 KUBELET_PORT = 10250  # in messages

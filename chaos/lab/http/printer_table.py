@@ -24,8 +24,8 @@ from chaos.lab.http.printers import (
     selector_text,
     since,
 )
-from chaos.lab.objects.accessors import Object, condition_status, controller_of, is_deleting
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.objects import Object, condition_status, controller_of, is_deleting
+from chaos.lab.sim import seconds_of
 
 
 def _containers(obj: Object) -> Cells:

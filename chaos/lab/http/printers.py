@@ -6,16 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.objects.accessors import (
-    Object,
-    condition,
-    condition_status,
-    is_deleting,
-    is_ready,
-    is_terminal,
-    labels_of,
-)
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.objects import Object, condition, condition_status, is_deleting, is_ready, is_terminal, labels_of
+from chaos.lab.sim import seconds_of
 
 NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
 Cells = list[Any]

@@ -22,8 +22,8 @@ from chaos.lab.http.options import ListOptions, Paginator, parse_bool, parse_lis
 from chaos.lab.http.printer_table import printer_of
 from chaos.lab.http.resources import RequestInfo, Resource
 from chaos.lab.http.watches import Selection, WatchServer
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 
 _META = "meta.k8s.io"
 _KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")

@@ -17,7 +17,7 @@ from typing import Any
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.openapi import schemas
 from chaos.lab.http.resources import RESOURCES, RequestInfo, Resource
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 
 _GVK = "x-kubernetes-group-version-kind"
 

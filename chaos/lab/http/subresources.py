@@ -22,7 +22,7 @@ from chaos.lab.http.options import is_dry_run, parse_delete_options
 from chaos.lab.http.resources import RequestInfo
 from chaos.lab.http.schemas import PatchMeta
 from chaos.lab.http.writes import WriteHandlers, patch_object, read_patch
-from chaos.lab.objects.accessors import Object, is_deleting, node_of, set_condition, uid_of
+from chaos.lab.objects import Object, is_deleting, node_of, set_condition, uid_of
 from chaos.lab.sim.lockstep import Waits
 
 _CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -15,12 +15,18 @@ from aiohttp import web
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.http.errors import ApiError
-from chaos.lab.http.fault_injection import CorruptedRepresentation, FaultInjector
+from chaos.lab.http.fault_injection import (
+    CorruptedRepresentation,
+    FaultInjector,
+    WatchCache,
+    WatchRepresentation,
+    change_frame,
+    event_frame,
+)
 from chaos.lab.http.messages import Predicate, Request
 from chaos.lab.http.options import WatchOptions
-from chaos.lab.http.watch_cache import WatchCache, WatchRepresentation, change_frame, event_frame
 from chaos.lab.http.watch_stream import EventStream, open_stream
-from chaos.lab.objects.accessors import Object, name_of, namespace_of
+from chaos.lab.objects import Object, name_of, namespace_of
 from chaos.lab.sim.lockstep import Waits
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency

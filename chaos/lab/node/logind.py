@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from chaos.lab.rules.machine import LogindRules
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.rules.node import LogindRules
+from chaos.lab.sim import SimClock, Timer
 
 KUBELET = "kubelet.service"
 

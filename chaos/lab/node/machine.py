@@ -9,20 +9,19 @@ from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.etcd import EtcdCluster
+from chaos.lab.node.kubelet.apiserver_link import FILE as CERTIFICATE
+from chaos.lab.node.kubelet.apiserver_link import has_expired
 from chaos.lab.node.kubelet.kubelet import Kubelet
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown, ShutdownManager
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
-from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import STATE_FILE, Process, Resource
-from chaos.lab.node.kubelet.registration import FILE as CERTIFICATE
-from chaos.lab.node.kubelet.registration import has_expired
 from chaos.lab.node.kubelet.runtime import Runtime
-from chaos.lab.node.kubelet.shutdown import ShutdownManager
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
 from chaos.lab.node.logind import Journal, Kind, Logind
 from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network, addresses_of
-from chaos.lab.objects.accessors import parse_quantity, set_condition
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.objects import parse_quantity, set_condition
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec, OperatingSystem, SharedIdentity
 
 _UUIDS = uuid.UUID("6d1f5c1e-8f3b-4f0a-9d5e-2b7c4a90e1d3")  # namespace of the UUIDs that a seed defines

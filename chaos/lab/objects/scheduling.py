@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from chaos.lab.objects.accessors import Object, expression_matches, labels_of, name_of, parse_quantity
+from chaos.lab.objects import Object, expression_matches, labels_of, name_of, parse_quantity
 
 
 def matches_node(pod: Object, node: Object) -> bool:

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from chaos.lab import versions
-from chaos.lab.apiserver.admission.defaults import PREFIX, InvalidError
+from chaos.lab.apiserver.admission import PREFIX, InvalidError
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.workload import new_revision, revision_of
 from chaos.lab.node.kubelet.static_pods import is_mirror
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     controller_of,
     is_deleting,
@@ -25,10 +25,15 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.replay.implied import has_logind, is_cancelled, lost_after_cancel
+from chaos.lab.replay.initial_objects import (
+    TEMPLATE_KINDS,
+    create_priority_classes,
+    disables_forced_detach,
+    load_volumes,
+    with_template,
+)
 from chaos.lab.replay.recorded_containers import restore_static_pod
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
-from chaos.lab.replay.templates import TEMPLATE_KINDS, create_priority_classes, with_template
-from chaos.lab.replay.volumes import disables_forced_detach, load_volumes
 from chaos.lab.snapshot.restored import (
     adapt_pod,
     adapt_template,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Literal
 
-from chaos.lab.objects.accessors import Object, condition, name_of, namespace_of, node_of, parse_quantity, uid_of
+from chaos.lab.objects import Object, condition, name_of, namespace_of, node_of, parse_quantity, uid_of
 from chaos.lab.replay.pod_lives import PodLife, own_exits, pod_lives
 from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording, to_epoch
 from chaos.lab.spec import SpecError, parse_duration

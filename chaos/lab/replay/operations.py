@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.network import FAMILIES
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.replay.external_writes import API
 from chaos.lab.replay.implied import is_lost_after
 from chaos.lab.replay.recorded_choices import condition_time, eviction_times, first_round, last_short, rejections_after

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     NOT_READY,
     OUT_OF_SERVICE,
     UNREACHABLE,

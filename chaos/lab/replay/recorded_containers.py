@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.kubelet.registration import MESSAGES, Registration
+from chaos.lab.node.kubelet.apiserver_link import MESSAGES, Registration
 from chaos.lab.node.kubelet.runtime import Behaviour, Runtime, behaviour_of
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, is_mirror, read_manifests
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     claims_of,
     condition,

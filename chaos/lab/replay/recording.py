@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     NOT_READY,
     UNREACHABLE,
     Object,

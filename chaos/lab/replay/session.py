@@ -11,7 +11,7 @@ from typing import Any
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.replay.recording import Operation, Recording, Stall
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec
 
 

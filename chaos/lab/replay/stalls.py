@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects.accessors import Object, condition, controller_of, is_deleting, name_of, uid_of
+from chaos.lab.objects import Object, condition, controller_of, is_deleting, name_of, uid_of
 from chaos.lab.replay.moments import changes
 from chaos.lab.replay.recording import Observation, Recording, Stall, to_epoch
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,

@@ -11,7 +11,7 @@ from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
 from chaos.lab.apiserver.registry import CLUSTER_WIDE
 from chaos.lab.apiserver.store import NotFoundError, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     controller_of,
     is_active,
@@ -24,9 +24,9 @@ from chaos.lab.objects.accessors import (
 )
 from chaos.lab.replay.build import add_behaviour
 from chaos.lab.replay.external_writes import user_taints
+from chaos.lab.replay.initial_objects import with_template
 from chaos.lab.replay.recording import Operation
 from chaos.lab.replay.session import ReplaySession
-from chaos.lab.replay.templates import with_template
 from chaos.lab.snapshot.restored import owner_of
 
 

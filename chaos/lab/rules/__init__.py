@@ -9,18 +9,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.lab.rules.api_server import ApiServerRules, EvictionApiRules
 from chaos.lab.rules.control_plane import (
+    ApiServerRules,
     AttachDetachRules,
     DisruptionRules,
+    EvictionApiRules,
     NodeLifecycleRules,
     PodGcRules,
     SchedulerRules,
     TaintEvictionRules,
     WorkloadRules,
 )
-from chaos.lab.rules.machine import LogindRules, WindowsRules
-from chaos.lab.rules.node import NodePressureRules, NodeShutdownRules, NodeStatusRules, PodRules
+from chaos.lab.rules.node import (
+    LogindRules,
+    NodePressureRules,
+    NodeShutdownRules,
+    NodeStatusRules,
+    PodRules,
+    WindowsRules,
+)
 
 __all__ = [
     "ApiServerRules",

@@ -26,8 +26,7 @@ from chaos.lab.node.network import addresses_of
 from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.tls import LabAuthority, write_private
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.sim.ports import LOOPBACK, PortReservation
-from chaos.lab.sim.time_source import TimeSource
+from chaos.lab.sim.time_source import LOOPBACK, PortReservation, TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeAddress, NodeSpec
 
 if TYPE_CHECKING:
@@ -256,6 +255,6 @@ def _ssh_class(machine: Machine) -> type[SshServer]:
     """Class by operating system. The code of Windows is imported only for a lab that has such a node."""
     if machine.os == "linux":
         return SshServer
-    from chaos.lab.winshell.ssh import WindowsSshServer  # noqa: PLC0415
+    from chaos.lab.winshell.servers import WindowsSshServer  # noqa: PLC0415
 
     return WindowsSshServer

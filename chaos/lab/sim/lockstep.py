@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.clients import Clients, Identity, IdleLoop
-from chaos.lab.sim.clock import SimClock
 
 
 class Waits(Protocol):

@@ -9,24 +9,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_job
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.admission_workloads import WORKLOADS, admit_workload, check_job
 from chaos.lab.apiserver.registry import CLUSTER_WIDE
 from chaos.lab.apiserver.store import clone
 from chaos.lab.apiserver.volumes import attachment_name, unique_name
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.static_pods import is_mirror
-from chaos.lab.objects.accessors import (
-    Object,
-    controller_of,
-    is_deleting,
-    is_ready,
-    is_terminal,
-    name_of,
-    node_of,
-    uid_of,
-)
-from chaos.lab.sim.clock import rfc3339, seconds_of
+from chaos.lab.objects import Object, controller_of, is_deleting, is_ready, is_terminal, name_of, node_of, uid_of
+from chaos.lab.sim import rfc3339, seconds_of
 from chaos.lab.snapshot.machines import is_ready_node, lab_spec, write_manifests
 from chaos.lab.snapshot.reader import Snapshot, SnapshotError
 from chaos.lab.snapshot.restored import adapt_pod, add_api_versions, mount_volumes

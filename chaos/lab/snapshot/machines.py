@@ -8,19 +8,11 @@ from typing import Any
 import msgspec
 
 from chaos.lab import versions
-from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.admission import PREFIX
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, is_mirror
-from chaos.lab.objects.accessors import (
-    Object,
-    condition_status,
-    labels_of,
-    name_of,
-    namespace_of,
-    node_of,
-    parse_quantity,
-)
+from chaos.lab.objects import Object, condition_status, labels_of, name_of, namespace_of, node_of, parse_quantity
 from chaos.lab.snapshot.reader import Snapshot, SnapshotError
 from chaos.lab.snapshot.restored import control_plane, is_control_plane, set_grace, zone_of
 from chaos.lab.snapshot.unmodelled import Simplifier

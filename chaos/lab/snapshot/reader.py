@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 
 FORMAT = 1
 _PARTS = ("metadata", "spec", "status")

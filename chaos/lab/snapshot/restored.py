@@ -12,19 +12,10 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.apiserver.admission.defaults import PREFIX, default_pod_spec
+from chaos.lab.apiserver.admission import PREFIX, default_pod_spec
 from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import (
-    Object,
-    claims_of,
-    controller_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    node_of,
-    uid_of,
-)
+from chaos.lab.objects import Object, claims_of, controller_of, labels_of, name_of, namespace_of, node_of, uid_of
 from chaos.lab.spec import (
     ControllerSpec,
     NodeSpec,

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from chaos.lab.objects.accessors import Object, parse_quantity
+from chaos.lab.objects import Object, parse_quantity
 
 _UNITS = {"cpu": 1000, "memory": 1}  # milli-CPUs per CPU, bytes per byte
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.admission import PREFIX
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.controllers.workload import new_revision, revision_of
-from chaos.lab.objects.accessors import Object, controller_of, name_of, namespace_of, uid_of
+from chaos.lab.objects import Object, controller_of, name_of, namespace_of, uid_of
 from chaos.lab.snapshot.reader import Snapshot
 from chaos.lab.snapshot.restored import owner_of
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
-from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.logind import Kind
-from chaos.lab.rules.machine import WindowsRules
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.rules.node import WindowsRules
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import parse_duration
 from chaos.lab.windows.disk import CONTROL, USER32, EventLog, WindowsRegistry
 from chaos.lab.windows.services import Service, ServiceManager

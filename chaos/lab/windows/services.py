@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from chaos.lab.rules.machine import WindowsRules
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.rules.node import WindowsRules
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.windows.disk import CONTROL, SERVICES, WindowsRegistry
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
-from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.windows.clock import MachineClock
+from chaos.lab.sim import SimClock, Timer
+from chaos.lab.windows.disk import MachineClock
 
 NEVER_RAN, RUNNING, TERMINATED = 267011, 267009, 267014
 _POWER_LOST = 0x40010004  # DBG_TERMINATE_PROCESS

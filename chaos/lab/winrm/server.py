@@ -21,9 +21,9 @@ from aiohttp import web
 from spnego.exceptions import SpnegoError
 
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.sim.ports import Listener, PortReservation
+from chaos.lab.sim.time_source import Listener, PortReservation
 from chaos.lab.windows.machine import WINRM, WindowsMachine
 from chaos.lab.winrm.service import Client, WsmanService
 from chaos.lab.winshell.connections import InboundGate

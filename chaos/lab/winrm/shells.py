@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-from chaos.lab.sim.clock import Timer
+from chaos.lab.sim import Timer
 from chaos.lab.sim.lockstep import Waits
 from chaos.lab.winrm.faults import SHELL
 

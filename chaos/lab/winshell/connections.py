@@ -14,7 +14,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from chaos.lab.node.network import Family
-from chaos.lab.sim.ports import PortReservation
+from chaos.lab.sim.time_source import PortReservation
 from chaos.lab.windows.firewall import API_PORT
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.process import WinProcess

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Waits
 from chaos.lab.windows.machine import WindowsMachine
 
@@ -199,3 +199,9 @@ def _without_carets(line: str) -> str:
         is_quoted ^= character == '"'
         found += character
     return found
+
+
+SYSTEM = r"NT AUTHORITY\SYSTEM"
+
+
+FILE_NOT_FOUND = 0x80070002

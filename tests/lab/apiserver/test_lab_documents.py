@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.http import discovery, openapi
+from chaos.lab.http import openapi, resources
 from chaos.lab.http.errors import ApiError, negotiate
 from chaos.lab.http.resources import RESOURCES
 from tools import lab_schemas
@@ -64,10 +64,10 @@ def test_aggregated_discovery(shared: Any, path: str, groups: list[str] | None) 
 
 @pytest.mark.parametrize("core", [True, False])
 def test_both_forms_of_discovery_are_equal(core: bool) -> None:
-    for item in discovery.aggregated_discovery(core)["items"]:
+    for item in resources.aggregated_discovery(core)["items"]:
         for version in item["versions"]:
             group_version = f"{item['metadata']['name']}/{version['version']}".lstrip("/")
-            legacy = discovery.resource_list(group_version)
+            legacy = resources.resource_list(group_version)
             assert legacy
             verbs = {
                 (entry["resource"] + (f"/{sub['subresource']}" if sub else "")): (sub or entry)["verbs"]

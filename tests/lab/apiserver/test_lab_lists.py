@@ -10,7 +10,7 @@ import pytest
 
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.options import ListOptions, Paginator, parse_list_options
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PARTIAL = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"

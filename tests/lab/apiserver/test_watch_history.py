@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chaos.lab.apiserver.store import Change
 from chaos.lab.http.errors import ApiError
-from chaos.lab.http.watch_cache import WatchCache
+from chaos.lab.http.fault_injection import WatchCache
 
 Steps = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0.0, 0.1, 5.0, 80.0])), max_size=400)
 

@@ -13,7 +13,7 @@ from chaos.core.registry import discover
 from chaos.faults.actions.disk_slow import _RESTORE_SCRIPT
 from chaos.faults.readings.disks import limit_files
 from chaos.lab.node.kubelet.runtime import DiskLimit, Runtime
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from tests.kit.lab_host import Host
 
 FACTS = discover(chaos.faults.readings, HostFact)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chaos.faults.readings.machine import swap
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 from tests.kit.lab_host import Host
 
 GIB = 1 << 30

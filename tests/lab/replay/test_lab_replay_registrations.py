@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.kubelet.registration import MESSAGES, Registration
-from chaos.lab.objects.accessors import condition
+from chaos.lab.node.kubelet.apiserver_link import MESSAGES, Registration
+from chaos.lab.objects import condition
 from chaos.lab.replay.recorded_containers import follow_registrations, registrations
 from chaos.lab.replay.recording import Observation, Operation, Recording
 from tests.kit.labtrace import spec

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.replay.parser import parse
 from chaos.lab.replay.play import replay
 from chaos.lab.replay.user_operations import Drain, cordon

@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import name_of
+from chaos.lab.objects import name_of
 from chaos.lab.spec import LabSpec, NodeSpec, Taint
 from tests.kit.simkit import (
     VICTIM,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.store import Change, Store
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 
 
 class _Counted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.lab.apiserver.events import EventTtl
 from chaos.lab.apiserver.store import Store
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 
 def _lab() -> tuple[SimClock, Store]:

@@ -12,7 +12,7 @@ import pytest
 
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from tests.kit.simkit import VICTIM, run, spec, started
 
 _SCRIPT = """

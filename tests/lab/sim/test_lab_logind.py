@@ -6,7 +6,7 @@ import pytest
 
 from chaos.lab.node.logind import Inhibitor, Kind, Logind, LogindError
 from chaos.lab.rules import LogindRules
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 _LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
 

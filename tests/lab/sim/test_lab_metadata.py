@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.admission.metadata import check_new, check_update
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.admission_metadata import check_new, check_update
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from chaos.lab.sim.clock import Polls, SimClock
+from chaos.lab.sim import Polls, SimClock
 
 START = 1_795_000_000.0  # where a tenth of a second is rounded
 Run = tuple[str, float, str]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.pod_worker import Backoff
 from chaos.lab.node.kubelet.status import go_duration

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.apiserver.store import Change, NotFoundError, Store
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 NAMESPACES, NAMES, NODES, OWNERS = ("a", "a-b", "b"), ("x", "y", "z", "z0"), ("", "n1", "n2"), ("u1", "u2")
 SELECTOR = {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}

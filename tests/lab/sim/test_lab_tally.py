@@ -10,7 +10,7 @@ from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.store import Change, Store
 from chaos.lab.controllers.daemon_pods import EligibilityCache
 from chaos.lab.controllers.workload import OwnerIndex, PodCounts, revision_of
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     condition,
     is_active,
     is_deleting,
@@ -22,7 +22,7 @@ from chaos.lab.objects.accessors import (
     untolerated,
 )
 from chaos.lab.objects.scheduling import matches_node
-from chaos.lab.sim.clock import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 from tests.kit.simkit import VICTIM, Object, run, spec, started, workload
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chaos.lab.rules import WindowsRules
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec, SpecError
 from chaos.lab.windows.disk import CONTROL, CRASH_CONTROL, SERVICES, KeyPathError, WindowsRegistry
 from chaos.lab.windows.machine import WINRM

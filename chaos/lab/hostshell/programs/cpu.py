@@ -10,7 +10,7 @@ import re
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
 from chaos.lab.node.kubelet.node_status import CAPACITY
-from chaos.lab.objects.accessors import parse_quantity
+from chaos.lab.objects import parse_quantity
 
 UNIT = "kubelet.service"
 CGROUP = f"/system.slice/{UNIT}"

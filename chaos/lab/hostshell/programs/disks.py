@@ -18,7 +18,7 @@ import re
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
 from chaos.lab.hostshell.shell import execute
-from chaos.lab.node.kubelet.registration import TARGET
+from chaos.lab.node.kubelet.apiserver_link import TARGET
 from chaos.lab.node.kubelet.runtime import DiskLimit
 from chaos.lab.node.kubelet.static_pods import MANIFESTS
 

@@ -27,7 +27,7 @@ from chaos.lab.hostshell.programs.cpu import (
 )
 from chaos.lab.hostshell.programs.disks import DIRECTORIES, IO_MAX, device_number, io_max, mountinfo
 from chaos.lab.hostshell.programs.units import FILES
-from chaos.lab.node.kubelet.registration import (
+from chaos.lab.node.kubelet.apiserver_link import (
     FILE,
     TARGET,
     client_certificate,
@@ -35,7 +35,7 @@ from chaos.lab.node.kubelet.registration import (
     make_certificate,
     private_key,
 )
-from chaos.lab.node.kubelet.registration import FILE as CLIENT_CERTIFICATE
+from chaos.lab.node.kubelet.apiserver_link import FILE as CLIENT_CERTIFICATE
 
 _ROOT_ONLY = ("/sys/class/dmi/id/product_uuid", CLIENT_CERTIFICATE, TARGET)
 

@@ -15,7 +15,7 @@ from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientS
 from chaos.lab.node.kubelet.node_status import CAPACITY
 from chaos.lab.node.kubelet.process import Resource
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import parse_quantity
+from chaos.lab.objects import parse_quantity
 
 _KIB = 1024
 PID_MAX, _THREADS_MAX, _THREADS = 16384, 63000, 400

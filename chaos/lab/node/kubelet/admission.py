@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chaos.lab.apiserver.admission.defaults import qos_class
+from chaos.lab.apiserver.admission import qos_class
 from chaos.lab.node.kubelet.node_status import CAPACITY
 from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
 from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.status import REJECTED
-from chaos.lab.objects.accessors import parse_quantity, taints_of, untolerated
+from chaos.lab.objects import parse_quantity, taints_of, untolerated
 from chaos.lab.objects.scheduling import matches_node, requests_of
 
 _RESOURCES = ("pods", "cpu", "memory")

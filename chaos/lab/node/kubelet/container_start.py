@@ -14,7 +14,7 @@ from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import should_restart
 from chaos.lab.node.kubelet.status import PodStatuses
 from chaos.lab.node.network import pod_address
-from chaos.lab.objects.accessors import Object, claims_of, is_deleting
+from chaos.lab.objects import Object, claims_of, is_deleting
 
 SETTLE = (0.05, 0.6)  # exit of the containers to the kubelet's reaction
 _SANDBOX = (0.3, 0.7)

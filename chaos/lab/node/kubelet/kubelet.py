@@ -10,16 +10,16 @@ import msgspec
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
+from chaos.lab.node.kubelet.apiserver_link import Registration
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
-from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
 from chaos.lab.node.kubelet.process import STATE_FILE, KubeletCpu, MachineView, Metrics, Process, format_metrics
-from chaos.lab.node.kubelet.registration import Registration
 from chaos.lab.node.network import Family
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 
 _RESTART = (0.1, 0.3)

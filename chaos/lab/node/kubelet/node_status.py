@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chaos.lab.node.kubelet.apiserver_link import RUNTIME_UNCHECKED, Registration
 from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.registration import RUNTIME_UNCHECKED, Registration
-from chaos.lab.objects.accessors import Object, condition_status
-from chaos.lab.sim.clock import Timer
+from chaos.lab.objects import Object, condition_status
+from chaos.lab.sim import Timer
 
 _JITTER = 0.04
 WINDOWS_BUILD = "10.0.20348"  # Windows Server 2022

@@ -1,4 +1,4 @@
-"""State of one pod in the kubelet, and its volumes.
+"""State of one pod in the kubelet, its bucket in a node's shutdown, and its volumes.
 
 Volumes of the kubelet's pods: mounted, in use, unmounted. The CSI driver must be registered with the kubelet first.
 
@@ -6,19 +6,18 @@ Mounts outlive the process and a loss of power: a new process reconstructs them 
 (pkg/kubelet/volumemanager/reconciler/reconstruct.go). Until the driver's node plugin has registered, volumes are
 neither mounted nor unmounted (pkg/volume/csi/csi_client.go: not found in the list of registered CSI drivers), and the
 object of a pod is not deleted before its volumes are unmounted (KL SyncTerminatedPod, SM canBeDeleted).
-
-State of one pod in the kubelet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.objects.accessors import Object, uid_of
+from chaos.lab.objects import Object, uid_of
+from chaos.lab.spec import NodeSpec, parse_duration
 
 _UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers; of volumes that need no driver
 _UNPUBLISH = (0.2, 0.5)  # NodeUnpublishVolume and NodeUnstageVolume, each after a loop of the reconciler (100 ms)
@@ -172,3 +171,48 @@ class Worker:
     def is_critical(self) -> bool:
         """Whether the pod is static or has a system priority. pkg/kubelet/types IsCriticalPod."""
         return self.is_static or self.priority >= CRITICAL
+
+
+_Pod = TypeVar("_Pod")
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Grace period in whole seconds for pods with at least this priority."""
+
+    priority: int
+    seconds: int
+
+
+def buckets_of(node: NodeSpec) -> list[Bucket]:
+    """Effective buckets, the lowest priority first; empty if the feature is off. NSM migrateConfig."""
+    if node.shutdown_grace_period_by_pod_priority:
+        unsorted = [
+            Bucket(item.priority, item.shutdown_grace_period_seconds)
+            for item in node.shutdown_grace_period_by_pod_priority
+        ]
+        return sorted(unsorted, key=lambda bucket: bucket.priority)
+    total = int(parse_duration(node.shutdown_grace_period))
+    critical = int(parse_duration(node.shutdown_grace_period_critical_pods))
+    if total == 0 or critical > total:
+        return []
+    return [Bucket(0, total - critical), Bucket(CRITICAL, critical)]
+
+
+def group_by_priority(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -> list[list[_Pod]]:
+    """Pods by bucket: that with the highest priority up to the pod's, else the lowest. ``pods``: (priority, pod)."""
+    groups: list[list[_Pod]] = [[] for _ in buckets]
+    for priority, pod in pods:
+        candidates = [index for index, bucket in enumerate(buckets) if bucket.priority <= priority]
+        groups[candidates[-1] if candidates else 0].append(pod)
+    return groups
+
+
+def grace_override(bucket_seconds: int, termination_grace: int | None) -> int:
+    """Grace period of a pod: the lesser of both, at least 1 s. NSM killPods, PW."""
+    return max(lesser_grace(bucket_seconds, termination_grace), 1)
+
+
+def lesser_grace(bucket_seconds: int, termination_grace: int | None) -> int:
+    """Grace period of a pod as the kubelet logs it, before the minimum of 1 s."""
+    return bucket_seconds if termination_grace is None else min(bucket_seconds, termination_grace)

@@ -13,16 +13,7 @@ from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.static_pods import ManifestCheck, MirrorPods, is_mirror
 from chaos.lab.node.kubelet.status import PREEMPTED, PodStatuses, disruption_target, shutdown_cause
-from chaos.lab.objects.accessors import (
-    Object,
-    condition,
-    is_deleting,
-    is_terminal,
-    name_of,
-    namespace_of,
-    set_condition,
-    uid_of,
-)
+from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, namespace_of, set_condition, uid_of
 
 _WATCH = (0.003, 0.012)  # change to reaction
 

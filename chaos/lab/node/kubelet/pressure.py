@@ -11,8 +11,8 @@ from typing import Protocol
 
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.objects.accessors import MEMORY_PRESSURE, Object, condition_status, untolerated
-from chaos.lab.sim.clock import Timer
+from chaos.lab.objects import MEMORY_PRESSURE, Object, condition_status, untolerated
+from chaos.lab.sim import Timer
 
 _MEMORY_TAINT = {"key": MEMORY_PRESSURE, "effect": "NoSchedule"}
 

@@ -29,9 +29,9 @@ from chaos.lab.node.kubelet.apiserver_link import ApiServerLink
 from chaos.lab.node.kubelet.runtime import Runtime
 from chaos.lab.node.logind import Journal, Logind
 from chaos.lab.node.network import Network
-from chaos.lab.objects.accessors import Object
+from chaos.lab.objects import Object
 from chaos.lab.rules import Rules
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec, NodeSpec, OperatingSystem
 
 _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart

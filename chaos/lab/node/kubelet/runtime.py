@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
-from chaos.lab.objects.accessors import Object, name_of, namespace_of, uid_of
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.apiserver.admission import PREFIX
+from chaos.lab.objects import Object, name_of, namespace_of, uid_of
+from chaos.lab.sim import SimClock, Timer
 
 # What a container reads from the disk until it is ready, an assumption: what follows from it is only that it is late.
 _READS, _READ_BYTES = 400, 8 << 20

@@ -15,11 +15,11 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
+from chaos.lab.apiserver.admission import PREFIX
 from chaos.lab.apiserver.store import clone
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of, uid_of
+from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, uid_of
 from chaos.lab.spec import StaticPod
 
 _PERIOD = 20.0  # fileCheckFrequency

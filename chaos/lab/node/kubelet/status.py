@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chaos.lab.apiserver.admission.pods import observed_generation
+from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.node.kubelet.pod_worker import Cause, Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import Container, should_restart
-from chaos.lab.objects.accessors import Object, is_terminal, uid_of
+from chaos.lab.objects import Object, is_terminal, uid_of
 from chaos.lab.rules.node import PodRules
-from chaos.lab.sim.clock import rfc3339
+from chaos.lab.sim import rfc3339
 from chaos.lab.spec import LabSpec
 
 PREEMPTED = Cause(

@@ -6,7 +6,7 @@ import pytest
 
 from chaos.app.registry import load_windows_facts
 from chaos.faults.readings.windows.identity import CLIENT_CERTIFICATES, kubelet_user
-from chaos.lab.node.kubelet.registration import client_certificate
+from chaos.lab.node.kubelet.apiserver_link import client_certificate
 from chaos.lab.windows.disk import write_file
 from chaos.machines.windows_command_line import quote_argument
 from tests.kit.win_host import WindowsHost

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.objects.accessors import Object, labels_of
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.objects import Object, labels_of
 from chaos.lab.spec import LabSpec
 
 _MUTABLE = {"activeDeadlineSeconds", "schedulingGates", "tolerations"}

@@ -1,18 +1,35 @@
-"""OpenSSH of a Windows machine, with cmd.exe as default shell."""
+"""What runs programs on a Windows machine without a shell of its own: sshd and the task scheduler.
+
+OpenSSH of a Windows machine, with cmd.exe as default shell.
+Programs of the task scheduler: they run as SYSTEM, without a client, until they end or the machine does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import asyncssh
 
+from chaos.lab.hostshell.process import discard, no_input
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.node.machine import Machine
+from chaos.lab.sim import SimClock
+from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
 from chaos.lab.winshell.connections import InboundGate
-from chaos.lab.winshell.process import WinHost, WinProcess, run_line
+from chaos.lab.winshell.process import (
+    FILE_NOT_FOUND,
+    SYSTEM,
+    Program,
+    ProgramNotFoundError,
+    WinHost,
+    WinProcess,
+    launch,
+    run_line,
+)
 from chaos.lab.winshell.programs import PROGRAMS
 
 
@@ -72,3 +89,44 @@ class WindowsSshServer(SshServer):
     def _win_host(self) -> WinHost:
         assert isinstance(self._machine, WindowsMachine)  # noqa: S101 - the only one it serves
         return WinHost(self._machine, self.host.sim, self._lockstep, PROGRAMS)
+
+
+class TaskRunner:
+    """Runs the tasks of ``machine``; simulated time waits while a program computes."""
+
+    def __init__(
+        self, machine: WindowsMachine, sim: SimClock, lockstep: Lockstep, programs: Mapping[str, Program]
+    ) -> None:
+        self._host = WinHost(machine, sim, lockstep, programs)
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Run tasks from now on, in this event loop."""
+        self._host.machine.tasks.run = self._run
+
+    async def stop(self) -> None:
+        """End all programs."""
+        for task in list(self._running):
+            task.cancel()
+
+    def _run(self, line: str, done: Callable[[int], None]) -> Callable[[], None]:
+        """Start a command line; ``done`` gets its exit code. Returns what ends the program."""
+        process = WinProcess(self._host, SYSTEM, discard, discard, no_input)
+
+        async def run() -> None:
+            with self._host.waits.request():
+                try:
+                    code = await launch(process, line)
+                except ProgramNotFoundError:
+                    code = FILE_NOT_FOUND
+                done(code)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._host.waits.hold_for_new_tasks()
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+        def end() -> None:
+            task.cancel()
+
+        return end

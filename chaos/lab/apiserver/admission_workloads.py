@@ -11,10 +11,9 @@ import json
 import uuid
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import PERCENT, InvalidError, check_pod_spec, default_pod_spec
-from chaos.lab.apiserver.admission.stored import check_claim
-from chaos.lab.objects.accessors import Object, name_of
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.apiserver.admission import PERCENT, InvalidError, check_claim, check_pod_spec, default_pod_spec
+from chaos.lab.objects import Object, name_of
+from chaos.lab.sim import SimClock
 
 WORKLOADS = ("deployments", "replicasets", "statefulsets", "daemonsets")
 # Counts without omitempty in k8s.io/api/apps/v1/types.go

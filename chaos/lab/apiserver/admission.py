@@ -11,16 +11,17 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.apiserver.admission.metadata import check_new
+from chaos.lab.apiserver.admission_metadata import check_new
 from chaos.lab.apiserver.store import Store, clone
-from chaos.lab.objects.accessors import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
-from chaos.lab.rules.api_server import ApiServerRules
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
+from chaos.lab.rules.control_plane import ApiServerRules
+from chaos.lab.sim import SimClock
 
 PREFIX = "lab.nodefall.dev/"
 _BEHAVIOUR = ("starts-after", "ready-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
+_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 _Priority = tuple[int, str] | None
 _MAX_ADMITTED = 512  # specs in the cache
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -226,3 +227,32 @@ def _admit_node(node: Object, sim: SimClock) -> None:
     taints = node.setdefault("spec", {}).setdefault("taints", [])
     if not any(taint["key"] == NOT_READY and taint["effect"] == "NoSchedule" for taint in taints):
         taints.append({"key": NOT_READY, "effect": "NoSchedule", "timeAdded": sim.timestamp()})
+
+
+def check_claim(spec: Object) -> None:
+    """Check the spec of a PersistentVolumeClaim. Raises InvalidError."""
+    check_modes(spec)
+    if spec.get("selector") or spec.get("dataSource") or spec.get("volumeMode", "Filesystem") != "Filesystem":
+        raise InvalidError("the lab simulates no selector, dataSource and volumeMode of claims")
+    check_storage((spec.get("resources") or {}).get("requests") or {}, "spec.resources.requests.storage")
+
+
+def check_modes(spec: Object) -> None:
+    """Check the access modes of a claim or a volume. Raises InvalidError."""
+    modes = spec.get("accessModes") or []
+    if not modes:
+        raise InvalidError("spec.accessModes: Required value: at least 1 access mode is required")
+    for mode in modes:
+        if mode not in _MODES:
+            raise InvalidError(f"spec.accessModes: Unsupported value: {mode!r}: supported values: {', '.join(_MODES)}")
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        reason = "may not use ReadWriteOncePod with other access modes"
+        raise InvalidError(f"spec.accessModes: Forbidden: {reason}")
+
+
+def check_storage(amounts: Object, where: str) -> None:
+    """Check a quantity of storage. Raises InvalidError."""
+    try:
+        parse_quantity(amounts["storage"])
+    except (KeyError, ValueError) as error:
+        raise InvalidError(f"{where}: Required value") from error
