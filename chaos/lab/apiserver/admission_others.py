@@ -1,17 +1,10 @@
 """Admission of what is no workload, pod or node.
 
-Admission of Services, Secrets and storage.
-
 Admission of Services: defaults and cluster addresses, which only the API server's service proxy can reach.
-
 Admission of Secrets, which nothing in the lab uses. Errors contain no values.
-
 Sources: pkg/apis/core/v1/conversion.go (stringData), pkg/apis/core/validation ValidateSecret, ValidateSecretUpdate.
-
 Checks of claims, volumes and StorageClasses. pkg/apis/core/validation, pkg/apis/storage/v1/defaults.go.
-
 Admission of what deployments bring along: CronJobs, NetworkPolicies and RBAC. Checked and stored, without an effect.
-
 Sources: pkg/apis/batch/validation/validation.go, pkg/apis/networking/validation/validation.go and v1/defaults.go,
 pkg/apis/rbac/validation/validation.go.
 """

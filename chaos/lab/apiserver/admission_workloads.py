@@ -1,6 +1,4 @@
-"""Admission of the objects that own pods.
-
-Admission of Deployments, ReplicaSets, StatefulSets and DaemonSets. pkg/apis/apps/v1, validation.
+"""Admission of Deployments, ReplicaSets, StatefulSets and DaemonSets. pkg/apis/apps/v1, validation.
 
 Admission of Jobs. pkg/apis/batch/v1/defaults.go, validation.go; pkg/registry/batch/job/strategy.go.
 """

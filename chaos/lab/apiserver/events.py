@@ -1,9 +1,7 @@
 """Events: how components write them, and when they expire.
 
 Event recorder, as in client-go: an equal event increments the count of the first.
-
 Expiry of events an hour after their last write: kube-apiserver --event-ttl, with shared etcd leases.
-
 k8s.io/apiserver pkg/storage/etcd3/lease_manager.go: a lease lasts a minute longer, is reused during that minute,
 and is attached to at most 1,000 objects.
 """

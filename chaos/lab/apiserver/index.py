@@ -1,6 +1,4 @@
-"""Objects in memory.
-
-Objects of one kind, in order of key and by indexed values, as in client-go's Indexer.
+"""Objects of one kind, in order of key and by indexed values, as in client-go's Indexer.
 
 Objects that are built when they are read: no client reads most events of a large cluster.
 """

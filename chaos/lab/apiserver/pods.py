@@ -1,16 +1,11 @@
 """Validation of pods, and what they take over from elsewhere.
 
 Validation of pod updates. pkg/apis/core/validation ValidatePodUpdate and ValidateTolerationUpdate.
-
 The seconds of preStop hooks of the kind sleep. pkg/apis/core/validation validateSleepAction; KEP-4818.
-
 Pod Security admission in mode enforce: the checks of the baseline level that a pod for a host's own work breaks.
-
 k8s.io/pod-security-admission policy: check_hostNamespaces.go, check_privileged.go; messages of admission.go. The other
 checks, and those that only the restricted level has, are not simulated.
-
 Labels that pods take over from their nodes. plugin/pkg/admission/podtopologylabels, on by default since v1.35.
-
 Which generation of a pod a writer of its status has seen.
 """
 

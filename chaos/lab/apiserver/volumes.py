@@ -1,10 +1,4 @@
-"""Lookups of claims, volumes and classes.
-
-Claims and volumes of pods: lookups for controllers, scheduler and kubelets. Facts 7.
-
-Access modes, classes and topology: module storage.
-
-StorageClasses, CSIDrivers, access modes and topology of volumes: lookups.
+"""Claims and volumes of pods, StorageClasses, CSIDrivers, access modes and topology: lookups. Facts 7.
 
 Claims of a class that does not exist are provisioned at once, as those without a class.
 """

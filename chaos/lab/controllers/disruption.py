@@ -1,6 +1,6 @@
 """Disruption controller: the status of PodDisruptionBudgets. Facts 8.2, messages from DIS and recording 08.
 
-Disruption controller, second part: resets stale DisruptionTarget conditions. Facts 8.2 and 9.
+Its second part resets stale DisruptionTarget conditions. Facts 8.2 and 9.
 """
 
 from __future__ import annotations

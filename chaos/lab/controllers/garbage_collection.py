@@ -1,14 +1,9 @@
-"""Deletion of what depends on a deleted object, and of what is in a deleted namespace.
-
-Garbage collector: dependents of a deleted object are deleted or orphaned.
+"""Garbage collector: dependents of a deleted object are deleted or orphaned.
 
 pkg/controller/garbagecollector: with the finalizer orphan they are orphaned, with foregroundDeletion deleted before
 their owner, otherwise in the background.
-
 Namespace controller: deletes the objects in a deleted namespace, then the namespace.
-
 Pod garbage collector: pods of deleted nodes, pods on nodes out of service, and surplus terminated pods.
-
 Facts 6 and 11; PGC. One loop every 20 s; no events.
 """
 

@@ -1,6 +1,5 @@
 """What the node lifecycle controller keeps of nodes and zones, and the taints that follow.
 
-What the node lifecycle controller keeps of nodes and zones between its passes.
 Zone states and eviction rates of the node lifecycle controller: pure. Facts 5.5.
 Taints of the node lifecycle controller. Facts 5.4.
 """

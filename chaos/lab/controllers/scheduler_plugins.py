@@ -1,13 +1,8 @@
-"""The scheduler's plugins: filters and scores.
-
-Filters of the scheduler: pure. Reasons in kube-scheduler's own words. Facts 12.
+"""Filters of the scheduler: pure. Reasons in kube-scheduler's own words. Facts 12.
 
 Scores of the scheduler for nodes that passed its filters: pure. Facts 12.
-
 Topology spread constraints of a pod: pure. kube-scheduler's plugin PodTopologySpread.
-
 The scheduler's plugins VolumeBinding and VolumeRestrictions.
-
 pkg/scheduler/framework/plugins/volumebinding, volumerestrictions. Claims with delayed binding are bound after a node
 was selected for their pod, and before the pod is bound to it.
 """

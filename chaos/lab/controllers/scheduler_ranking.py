@@ -1,6 +1,4 @@
-"""The order of nodes for a pod, and the victims of a preemption.
-
-Nodes for equal pods, best first, cached from pod to pod: a pass need not evaluate 1,000 nodes for each pod.
+"""Nodes for equal pods, best first, cached from pod to pod: a pass need not evaluate 1,000 nodes for each pod.
 Victims whose removal lets a pod of higher priority fit: pure. kube-scheduler's plugin DefaultPreemption.
 """
 

@@ -2,9 +2,7 @@
 
 pkg/controller/statefulset/stateful_set_utils.go updateClaimOwnerRefForSetAndPod; the garbage collector deletes the
 claims with their owner.
-
 StatefulSet controller: at most one pod per ordinal, Parallel and OrderedReady, roll-outs. Facts 5.7.
-
 pkg/controller/statefulset/stateful_set_control.go
 """
 

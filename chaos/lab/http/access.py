@@ -1,11 +1,8 @@
-"""Access to the API: authentication, authorization and the reviews of both.
-
-Authentication by bearer tokens, and authorization by rules like those of RBAC roles.
+"""Authentication by bearer tokens, and authorization by rules like those of RBAC roles.
 
 Sources: k8s.io/apiserver pkg/endpoints/request/requestinfo.go (verbs), pkg/endpoints/handlers/responsewriters/errors.go
 (messages), k8s.io/kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (rules), and the bootstrap roles system:discovery,
 system:public-info-viewer and system:basic-user.
-
 SelfSubjectAccessReview, SelfSubjectRulesReview and SelfSubjectReview.
 """
 

@@ -1,16 +1,10 @@
 """Ports of the components: kubelet and kube-controller-manager.
 
 What the port of a kubelet answers: ``/metrics``, ``/configz``, ``/pods`` and ``/healthz``, to authorized users.
-
-Server of the kubelet, while the kubelet runs.
-
 Metrics of kube-controller-manager. Facts 4.
-
 Sources: pkg/controller/nodelifecycle/metrics.go, tainteviction/metrics, podgc/metrics, volume/attachdetach/metrics, and
 k8s.io/component-base/metrics/prometheus/clientgo/leaderelection. Labelled metrics exist from their first count.
-
 The port of kube-controller-manager: ``/metrics`` for authorized users, ``/healthz`` for all.
-
 Users are those of the API, as with TokenReview and SubjectAccessReview of the real one.
 cmd/kube-controller-manager/app/controllermanager.go; k8s.io/controller-manager/app/serve.go, BuildHandlerChain.
 """

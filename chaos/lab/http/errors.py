@@ -1,6 +1,4 @@
-"""Errors of the Kubernetes API, and content negotiation.
-
-Errors of the Kubernetes API: an HTTP status code with a ``Status`` object.
+"""Errors of the Kubernetes API: an HTTP status code with a ``Status`` object.
 
 Content negotiation, as k8s.io/apiserver/pkg/endpoints/handlers/negotiation.
 """

@@ -1,11 +1,7 @@
-"""Sets of fields and their types.
-
-Types of fields in server-side apply: atomic, or a map or list of fields.
+"""Types of fields in server-side apply: atomic, or a map or list of fields.
 
 Source: x-kubernetes-list-type, -list-map-keys and -map-type; kube-openapi/pkg/schemaconv.
-
 Field sets: comparison, merge and removal of fields, as field_type/ of sigs.k8s.io/structured-merge-diff.
-
 A path consists of the names of fieldsV1: ``f:NAME`` in a map, ``k:{...}`` and ``v:...`` in a list.
 """
 

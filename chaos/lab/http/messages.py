@@ -1,7 +1,6 @@
 """Requests and responses, and the selectors in them.
 
 Label and field selectors of list and watch requests. Syntax: k8s.io/apimachinery/pkg/labels and /fields.
-
 Helpers for requests and responses, shared by all handlers.
 """
 

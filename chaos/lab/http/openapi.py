@@ -1,13 +1,8 @@
-"""OpenAPI documents of the resources, and the routes of discovery and OpenAPI.
-
-OpenAPI v2 and v3 of the resources: field names and types, and the parameters that kubectl needs.
+"""OpenAPI v2 and v3 of the resources: field names and types, and the parameters that kubectl needs.
 
 The schemas are those of Kubernetes without descriptions; ``tools/lab_schemas.py`` generates them.
-
 OpenAPI v2 in protobuf, which kubectl requires: it validates the items of a ``kind: List`` with it.
-
 Field numbers: OpenAPIv2.proto of github.com/google/gnostic. It has no paths: kubectl uses only the definitions.
-
 Routes of discovery and OpenAPI.
 """
 

@@ -1,13 +1,9 @@
 """Options of list, watch and write requests, and the pages of lists.
 
 Options of watch requests. Sources: validation and defaults of ListOptions in k8s.io/apimachinery/pkg/apis/meta.
-
 Options of list requests.
-
 Sources: validation of ListOptions in k8s.io/apimachinery, and "Resource versions" of Kubernetes' API concepts.
-
 Pagination of lists: the remaining items are stored at the version of the first page.
-
 Options of write requests, in query and body: dryRun, field manager, validation, and DeleteOptions.
 """
 

@@ -1,9 +1,6 @@
-"""Patches: JSON merge patches, JSON patches and strategic merge patches.
-
-JSON merge patches (RFC 7396) and JSON patches (RFC 6902).
+"""JSON merge patches (RFC 7396) and JSON patches (RFC 6902).
 
 Strategic merge patches, as k8s.io/apimachinery/pkg/util/strategicpatch applies them.
-
 An applied patch leaves no nulls and no directives in the object.
 """
 

@@ -1,7 +1,4 @@
-"""Printers of workloads, services and events, and the printer of each resource.
-
-Printers of workloads, services, events and related objects.
-"""
+"""Printers of workloads, services and events, and the printer of each resource."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Read requests, and the representations of what they answer.
-
-Representations of objects: complete, metadata only, or rows of a table.
+"""Representations of objects: complete, metadata only, or rows of a table.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go. Unlike there, each table of a watch has column definitions.
-
 Read requests: get, list and watch.
 """
 

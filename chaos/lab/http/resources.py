@@ -1,9 +1,6 @@
-"""Resources of the API server, and their discovery.
-
-Resources of the API server, and the parts of its URLs.
+"""Resources of the API server, and the parts of its URLs.
 
 Discovery of groups and resources, unaggregated and aggregated.
-
 Types: k8s.io/apimachinery/pkg/apis/meta/v1 APIResourceList and k8s.io/api/apidiscovery/v2.
 """
 

@@ -1,9 +1,7 @@
 """Kubernetes' schemas: metadata for patches, type checks, validation.
 
 Metadata for strategic merge patches: patchStrategy and patchMergeKey of each field.
-
 Type check of objects by Kubernetes' schemas, as by the API server's decoder.
-
 Validation of objects that clients send, before they are stored.
 """
 

@@ -1,9 +1,6 @@
-"""Subresources of pods and Services.
-
-The subresources eviction, binding and scale.
+"""The subresources eviction, binding and scale.
 
 services/proxy: requests to an endpoint of a Service. pkg/registry/core/service/storage, ResourceLocation.
-
 Every running container of the lab responds with 200 and the name of its pod, on every port.
 """
 

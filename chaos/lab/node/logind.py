@@ -2,7 +2,6 @@
 
 Messages and levels are those of nodeshutdown_manager.go and nodeshutdown_manager_linux.go; the line numbers of the
 source are invented.
-
 systemd-logind of one machine: delay inhibitors, two-step shutdown, scheduled shutdown. Facts 1.1, 1.7, 18.
 """
 

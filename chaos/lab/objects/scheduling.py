@@ -1,7 +1,6 @@
 """What scheduler and kubelets evaluate of a pod in the same way.
 
 Node selectors and node affinity of a pod: pure. kube-scheduler's plugin NodeAffinity.
-
 Resource requests of pods and allocatable resources of nodes: pure. kube-scheduler's plugin NodeResourcesFit.
 """
 

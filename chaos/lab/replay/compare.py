@@ -1,7 +1,4 @@
-"""Minimum-cost assignment, to pair interchangeable pods of two histories. Pure.
-
-Compare the recorded history with the history of the lab, state by state. Pure.
-"""
+"""Compare the recorded history with the history of the lab, state by state; interchangeable pods are paired. Pure."""
 
 from __future__ import annotations
 

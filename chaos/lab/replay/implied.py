@@ -1,13 +1,8 @@
-"""What a recording implies without an entry.
-
-CPU requests of pods that were recorded without, such that the kubelet preempts those that it did. Facts 9. Pure.
+"""CPU requests of pods that were recorded without, such that the kubelet preempts those that it did. Facts 9. Pure.
 
 Older recordings of nodefall have no requests; which pods a critical pod displaced shows how large they were together.
-
 Operations that no entry names: ends of partitions, boots, and restarts of kubelets. Pure.
-
 Inhibitor locks of the recorded kubelets. Kubernetes v1.36.2 has a defect that usually loses them.
-
 Facts 2 and 18. Read from ``systemd-inhibit --list``, or else inferred from the next shutdown.
 """
 

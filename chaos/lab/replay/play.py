@@ -1,9 +1,7 @@
 """Run the operations of a recording, as fast as possible, on a lab that starts with its first objects.
 
 Verify that the lab reproduces a recording.
-
 What the lab predicts from the first lists of a recording, and from what was done to the recorded cluster.
-
 Taken from the recording: its first lists, settings of kubelets and of the control plane, the actions and the writes
 through the API at their times, when machines that were powered on had booted, and how containers react to SIGTERM.
 Nothing else of what followed: no time of a Lease, no pass of a controller, no choice of the scheduler, no container

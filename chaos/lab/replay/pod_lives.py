@@ -1,9 +1,7 @@
 """What the containers of recorded pods did: how long they took to start, to be ready and to end. Pure.
 
 These are properties of machines and programs, not of Kubernetes, so the lab repeats them.
-
 How containers end, of a recording whose ``meta`` does not say: from Killing events and their exits. Pure.
-
 The mean over the pods of an owner counts for those that were not seen to end.
 """
 

@@ -2,9 +2,7 @@
 
 How quickly a resource gets short, the phase of the eviction manager's rounds, and the use by each pod are not
 mechanisms of Kubernetes, and only their effect is recorded. Facts 9.
-
 Random choices of a recorded cluster, which the lab repeats.
-
 The scheduler's choice among feasible nodes, the order in which nodes were tainted, the times of pod GC, and how many
 pods a kubelet rejects before it is stopped. What a rule of Kubernetes decides is not taken from the recording.
 """

@@ -1,11 +1,6 @@
-"""Stalls of a recorded cluster.
-
-A view of the simulated clock whose timers can stand still together.
-
-When recorded controllers wrote: what shows that they worked in a stall, one request at a time. Pure.
+"""When recorded controllers wrote: what shows that they worked in a stall, one request at a time. Pure.
 
 Stalls that a recording shows: API server and controllers stood still, and what had waited came in one batch.
-
 Renewals of Leases have their own times, and every node renews each 10 s: if those of most nodes come seconds late, it
 is not a node that is cut off. How long each request waited is chance that a batch does not show, so the replay lets
 the lab's controllers stand still as long, and in the comparison the time of either side stands still, too. The states

@@ -1,9 +1,6 @@
-"""What a lab serves, and how.
-
-Options of a lab's servers; its content is in the LabSpec.
+"""Options of a lab's servers; its content is in the LabSpec.
 
 What a lab has in it when it starts: machines without workloads, or the copy of a cluster.
-
 Tuning of Python's garbage collector: objects of the store are long-lived and have no reference cycles.
 """
 

@@ -1,13 +1,9 @@
-"""The processes of a lab's clients on this machine.
-
-Whether a client's process on this machine has something to do: what is woken counts before it gets a processor.
+"""Whether a client's process on this machine has something to do: what is woken counts before it gets a processor.
 
 A thread that waits for a processor is runnable, so a process is idle if all its threads sleep and it used no processor
 while they were inspected (proc(5): state in ``/proc/PID/task/TID/stat``). What cannot be seen: bytes that the kernel
 has accepted but not delivered, which loopback does at once; a wait in wall time; the client's own child processes.
-
 An event loop that knows when it has nothing to do: every callback has run, and no socket has input.
-
 The processes of a lab's clients that run on this machine: time waits while one of them has something to do.
 """
 

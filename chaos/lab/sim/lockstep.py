@@ -1,6 +1,4 @@
-"""How simulated time waits for the servers and clients of a lab.
-
-How the servers of a lab wait for simulated time, and what of theirs stops it.
+"""How the servers of a lab wait for simulated time, and what of theirs stops it.
 
 Lockstep: simulated time moves only while all participants sleep, no request is in flight, and no client has work.
 """

@@ -1,7 +1,6 @@
 """What of a cluster the lab does not model: removed from objects before they are created, and counted.
 
 What pods demand beyond their containers: the lab has containers only, so the first one demands it.
-
 Kubernetes sums it up as ``PodRequests`` of k8s.io/component-helpers/resource/helpers.go does.
 """
 

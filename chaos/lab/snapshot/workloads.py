@@ -1,7 +1,6 @@
 """Revisions of workloads: a snapshot has no environment and no arguments, so templates that differ may look alike.
 
 How containers of the copy start and end, by what was measured of their owners: annotations of pods and templates.
-
 A start or an end within a few seconds is as the lab's default, and the lab has its own attaching of volumes. An
 annotation that is there stays.
 """

@@ -1,13 +1,9 @@
 r"""What a Windows machine has on disk.
 
 Files of a Windows machine by path. ``C:\var\lib\kubelet`` is what Go programs call ``/var/lib/kubelet``.
-
 Registry of one Windows machine, on disk: keys and values, whose names ignore case.
-
 The System event log of one Windows machine, on disk: events of shutdowns and boots, with the values of their texts.
-
 Records have the time of the machine's clock.
-
 Clock of one Windows machine: wall clock time, and the services that set it back.
 """
 

@@ -1,7 +1,4 @@
-"""What a Windows Server with a kubelet has when it is installed: services, registry values.
-
-A Windows node: what Machine has, with the service control manager in place of systemd.
-"""
+"""A Windows node: what Machine has, with the service control manager in place of systemd; and what is installed."""
 
 from __future__ import annotations
 

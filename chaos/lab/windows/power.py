@@ -1,9 +1,6 @@
-"""Shutdown of one Windows machine, and how its kubelet takes part.
-
-Shutdown of one Windows machine: the timer of InitiateShutdown, then the services, then power off or restart.
+"""Shutdown of one Windows machine: the timer of InitiateShutdown, then the services, then power off or restart.
 
 Graceful node shutdown on Windows: the kubelet's handler of the pre-shutdown notice. Facts 3.
-
 Not cancellable: the notice comes when the countdown is over, and nothing takes it back.
 """
 

@@ -1,7 +1,6 @@
 """Task scheduler of one Windows machine: tasks on disk, with times and a trigger at boot.
 
 Times follow the machine's clock: one that a change of the clock skips fires at once.
-
 Tasks as XML: parsed as Register-ScheduledTask does, formatted as ``schtasks /query /xml``.
 """
 

@@ -1,9 +1,6 @@
-"""Connections to and from a Windows machine.
-
-Packets of clients to one port of a Windows machine: blocked by its firewall, they wait, as TCP repeats them.
+"""Packets of clients to one port of a Windows machine: blocked by its firewall, they wait, as TCP repeats them.
 
 TCP connections of programs on a Windows node, in the simulated network: only the API server answers.
-
 A node's other ports refuse a connection, and addresses outside the cluster do not answer.
 """
 

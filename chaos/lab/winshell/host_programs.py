@@ -1,13 +1,9 @@
 r"""Programs that read and set what a Windows machine has.
 
 hostname.exe and whoami.exe.
-
 reg.exe query. Numbers are shown in hexadecimal; strings of a REG_MULTI_SZ are joined with \0.
-
 netsh advfirewall firewall add|delete rule, as nodefall uses it. Errors have exit code 1.
-
 Output is as recorded. No recording: the texts of errors other than "No rules match".
-
 sc.exe: query, queryex, start, stop. The exit code is the Win32 error; messages are on stdout.
 """
 

@@ -2,9 +2,7 @@
 
 A script has its name in a comment, and its parameters as JSON; the rest must be the very text that the handler was
 written for. No language is interpreted.
-
 Scripts that read: time, addresses, firewall, files and connections.
-
 Scripts that read, set and restore the clock.
 """
 

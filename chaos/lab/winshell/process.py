@@ -1,11 +1,7 @@
-"""Processes of a simulated Windows machine.
-
-Command lines by the rules of the Microsoft C runtime (CommandLineToArgvW).
+"""Command lines by the rules of the Microsoft C runtime (CommandLineToArgvW).
 
 Processes of a simulated Windows machine: machine, user and standard streams; and programs by path.
-
 Lines that sshd and WinRM pass to cmd.exe: a program with its arguments, and nothing else.
-
 No shell is simulated: operators, variables and built-in commands are refused.
 """
 

@@ -1,6 +1,4 @@
-"""What runs programs on a Windows machine without a shell of its own: sshd and the task scheduler.
-
-OpenSSH of a Windows machine, with cmd.exe as default shell.
+"""OpenSSH of a Windows machine, with cmd.exe as default shell.
 Programs of the task scheduler: they run as SYSTEM, without a client, until they end or the machine does.
 """
 

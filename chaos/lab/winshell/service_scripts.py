@@ -1,6 +1,4 @@
-"""What answers a PowerShell script.
-
-Scripts that start and stop services. They wait until the service has started or stopped, unlike sc.exe.
+"""Scripts that start and stop services. They wait until the service has started or stopped, unlike sc.exe.
 Scripts of the task scheduler: what registers a task, and what failsafe tasks run.
 """
 

@@ -1,13 +1,10 @@
 """Mounted file systems: /, a data disk on which no pod has files, and /run; what remounts and attempts to write do.
 
 A file of /run can be mounted over the kubelet's client certificate, and /dev/null over a manifest of a static pod.
-
 Limits of the pods' disk: ``systemctl set-property --runtime kubepods.slice``, its drop-ins, and io.max.
-
 The kubelet makes kubepods.slice, a transient unit. As systemd does (core/cgroup.c, cgroup_context_apply), a reload
 writes only limits that are in the unit's files: those that it no longer knows stay in the kernel, as on a host where
 another unit uses the io controller.
-
 lsblk, dd that reads a disk, and timeout.
 """
 

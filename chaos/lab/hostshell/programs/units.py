@@ -1,9 +1,7 @@
 """Transient services of systemd-run that exhaust a resource, and the host's view of memory, disk and process IDs.
 
 The simulated shell cannot run such scripts; the resource is recognised by their text. Other scripts are rejected.
-
 Services of a simulated host: their states, and how they start and stop.
-
 kill, pidof and pgrep for the kubelet's process only, and ps.
 """
 

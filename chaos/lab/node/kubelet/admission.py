@@ -1,7 +1,6 @@
 """Pod admission of the kubelet: node pressure, resources, affinity, taints, shutdown. Facts 1.6, 9, 12.
 
 pkg/kubelet/kubelet.go NewMainKubelet (the order), pkg/kubelet/lifecycle/predicate.go (reasons and messages).
-
 Preemption in the kubelet for critical pods: pure. pkg/kubelet/preemption/preemption.go.
 """
 

@@ -1,18 +1,12 @@
 """The kubelet's connection to the API server: its certificate, and how it registers.
 
 What a new Node says of its kubelet, and the certificate that the kubelet has.
-
 How long a Node that its kubelet has just created is not Ready, and what it says until then.
-
 It is Ready once its kubelet has checked the container runtime and created the CSINode, for which it waits until the
 Node is there, in retries 15 ms to 3 s apart (pkg/volume/csi/csi_plugin.go, initializeCSINode).
-
 The kubelet's client certificate: the file that a real kubelet rotates, with the certificate and its private key.
-
 Nothing here is drawn: digests of the file are in plans, and the same seed writes the same recording in every process.
-
 The kubelet's only HTTP/2 connection to the API server: it stalls, is closed after 45 s, and is dialled again.
-
 Checked against recordings 07 and 12: a gap of 45.0 s in the Lease, then the other family; seconds after a heal.
 """
 

@@ -1,7 +1,4 @@
-"""Graceful node shutdown, what Linux and Windows share: buckets by priority, state file, metrics. Facts 1, 2 and 4.
-
-Graceful node shutdown on Linux: the manager that handles logind's signals. Facts 1, 2 and 4.
-"""
+"""Graceful node shutdown: what Linux and Windows share, and Linux' manager of logind's signals. Facts 1, 2 and 4."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """State of one pod in the kubelet, its bucket in a node's shutdown, and its volumes.
 
 Volumes of the kubelet's pods: mounted, in use, unmounted. The CSI driver must be registered with the kubelet first.
-
 Mounts outlive the process and a loss of power: a new process reconstructs them from the pods' directories
 (pkg/kubelet/volumemanager/reconciler/reconstruct.go). Until the driver's node plugin has registered, volumes are
 neither mounted nor unmounted (pkg/volume/csi/csi_client.go: not found in the list of registered CSI drivers), and the

@@ -1,14 +1,10 @@
 """One kubelet process: the state that its parts share, and timers that end with the process.
 
 A stopped process (SIGSTOP) defers its due timers until SIGCONT.
-
 The machine as its kubelet sees it. A port: the machine imports the kubelet, not the other way round.
-
 CPU time of the kubelet: with a quota its work waits in a queue, and is done at the quota's rate.
-
 The costs are assumptions of the order of a small node; what follows from them is only that work is late, and that a
 loop begins again when its work is done, so that the queue is bounded.
-
 Shutdown metrics of the kubelet, their state file, and the Prometheus text format. Facts 4.
 """
 

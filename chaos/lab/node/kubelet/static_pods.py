@@ -1,9 +1,7 @@
 """Manifests of static pods, listed at the start of a kubelet and then every 20 s.
 
 pkg/kubelet/config/file.go: inotify, which reports written files, sees no mount.
-
 Static pods from manifests of a machine, and their mirror pods in the API server. Facts 1.2, 1.6, 1.8.
-
 A static pod runs without an API server. After a shutdown, even a cancelled one, it stays ended until the kubelet
 restarts.
 """

@@ -1,7 +1,6 @@
 """Pod status of the kubelet: conditions, phase and container statuses from the state of the runtime.
 
 Facts 1.6 and 5.7; fields, messages and order from the recordings. Only fields of the kubelet are written.
-
 Status writes, rejections and events of pods, from the kubelet to the API server.
 """
 
