@@ -21,12 +21,12 @@ from chaos.lab.objects import (
     name_of,
     namespace_of,
     node_of,
+    requests_of,
     selector_matches,
     taints_of,
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.scheduling import requests_of
 from chaos.lab.sim import seconds_of
 from tests.kit.invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 

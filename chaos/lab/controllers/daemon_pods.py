@@ -15,8 +15,17 @@ from typing import NamedTuple
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.workload import revision_of
-from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, node_of, taints_of, untolerated
-from chaos.lab.objects.scheduling import matches_node, named_nodes
+from chaos.lab.objects import (
+    Object,
+    is_deleting,
+    matches_node,
+    name_of,
+    named_nodes,
+    namespace_of,
+    node_of,
+    taints_of,
+    untolerated,
+)
 
 
 class Eligibility(NamedTuple):

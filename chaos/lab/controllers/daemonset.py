@@ -13,12 +13,12 @@ from chaos.lab.objects import (
     is_ready,
     is_terminal,
     labels_of,
+    matches_node,
     name_of,
     namespace_of,
     taints_of,
     uid_of,
 )
-from chaos.lab.objects.scheduling import matches_node
 from chaos.lab.sim import SimClock
 
 _NETWORK = "node.kubernetes.io/network-unavailable"

@@ -18,13 +18,13 @@ from chaos.lab.objects import (
     is_terminal,
     labels_of,
     name_of,
+    named_nodes,
     namespace_of,
     node_of,
     set_condition,
     taints_of,
     uid_of,
 )
-from chaos.lab.objects.scheduling import named_nodes
 from chaos.lab.sim import SimClock
 
 _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints

@@ -25,18 +25,21 @@ from chaos.lab.controllers.scheduler_snapshot import Snapshot
 from chaos.lab.objects import (
     UNSCHEDULABLE,
     Object,
+    allocatable_amount,
+    allocatable_pods,
     is_terminal,
     labels_of,
+    matches_node,
     name_of,
     namespace_of,
     node_of,
+    requests_of,
     selector_matches,
     taints_of,
     tolerates,
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.scheduling import allocatable_amount, allocatable_pods, matches_node, requests_of
 
 _UNSCHEDULABLE = "node(s) were unschedulable"
 _TAINTS = "node(s) had untolerated taint(s)"

@@ -20,8 +20,16 @@ from chaos.lab.controllers.scheduler_plugins import (
     resource_refusal,
 )
 from chaos.lab.controllers.scheduler_snapshot import Key, Snapshot
-from chaos.lab.objects import Object, is_deleting, labels_of, name_of, namespace_of, selector_matches, uid_of
-from chaos.lab.objects.scheduling import requests_of
+from chaos.lab.objects import (
+    Object,
+    is_deleting,
+    labels_of,
+    name_of,
+    namespace_of,
+    requests_of,
+    selector_matches,
+    uid_of,
+)
 
 _Level = tuple[int, int]  # score without the spread: PreferNoSchedule taints, pods
 _MAX_CACHED = 512  # rankings in the cache

@@ -11,13 +11,14 @@ from chaos.lab.objects import (
     Object,
     is_deleting,
     labels_of,
+    matches_node,
     name_of,
     namespace_of,
     node_of,
+    requests_of,
     selector_matches,
     taints_of,
 )
-from chaos.lab.objects.scheduling import matches_node, requests_of
 
 Key = tuple[str, str]  # namespace, name
 _Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels

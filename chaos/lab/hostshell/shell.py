@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program, discard
-from chaos.lab.hostshell.syntax import ShellSyntaxError, SimpleCommand, parse
+from chaos.lab.hostshell.process import HostSystem, Process, Program, ShellSyntaxError, SimpleCommand, discard, parse
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.lockstep import Job
 

@@ -32,8 +32,8 @@ from chaos.lab.replay.initial_objects import (
     load_volumes,
     with_template,
 )
-from chaos.lab.replay.recorded_containers import restore_static_pod
 from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
+from chaos.lab.replay.session import restore_static_pod
 from chaos.lab.snapshot.restored import (
     adapt_pod,
     adapt_template,

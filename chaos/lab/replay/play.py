@@ -26,9 +26,8 @@ from chaos.lab.replay.compare import Difference, Result, compare
 from chaos.lab.replay.implied import has_lock_initially
 from chaos.lab.replay.initial_objects import VOLUME_KINDS
 from chaos.lab.replay.recorded_choices import misplaced_bindings
-from chaos.lab.replay.recorded_containers import follow_containers, follow_registrations
 from chaos.lab.replay.recording import Observation, Recording, to_epoch
-from chaos.lab.replay.session import ReplaySession, StallingCluster
+from chaos.lab.replay.session import ReplaySession, StallingCluster, follow_containers, follow_registrations
 from chaos.lab.replay.stalls import controller_writes, still_times
 from chaos.lab.replay.user_operations import apply_user_fields
 from chaos.lab.snapshot.restored import owner_of

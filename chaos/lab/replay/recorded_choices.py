@@ -22,6 +22,7 @@ from chaos.lab.objects import (
     controller_of,
     has_taint,
     is_deleting,
+    matches_node,
     name_of,
     namespace_of,
     node_of,
@@ -29,7 +30,6 @@ from chaos.lab.objects import (
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.scheduling import matches_node
 from chaos.lab.replay.recording import Observation, Operation, Recording, event_time
 from chaos.lab.snapshot.restored import owner_of
 

@@ -18,17 +18,19 @@ from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.static_pods import is_mirror
 from chaos.lab.objects import Object, controller_of, is_deleting, is_ready, is_terminal, name_of, node_of, uid_of
 from chaos.lab.sim import rfc3339, seconds_of
-from chaos.lab.snapshot.machines import is_ready_node, lab_spec, write_manifests
-from chaos.lab.snapshot.reader import Snapshot, SnapshotError
-from chaos.lab.snapshot.restored import adapt_pod, add_api_versions, mount_volumes
-from chaos.lab.snapshot.unmodelled import Simplifier
-from chaos.lab.snapshot.workloads import (
+from chaos.lab.snapshot.contents import (
     annotate_owner,
     annotate_pod,
     inferred_revisions,
+    is_ready_node,
+    lab_spec,
     with_marked_templates,
     with_template_data,
+    write_manifests,
 )
+from chaos.lab.snapshot.reader import Snapshot, SnapshotError
+from chaos.lab.snapshot.restored import adapt_pod, add_api_versions, mount_volumes
+from chaos.lab.snapshot.unmodelled import Simplifier
 
 _REGISTRATION = 0.5  # seconds after which nodes are registered, before kubelets sync their pods
 _ADOPTION = 2.0  # seconds after which the kubelets have adopted their pods

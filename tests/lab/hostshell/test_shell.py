@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.process import HostSystem, Process, UnknownOptionError, split_options
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.programs.logind import parse_time
 from chaos.lab.hostshell.programs.systemctl import format_timespan
 from chaos.lab.hostshell.programs.systemd import parse_timespan
 from chaos.lab.hostshell.shell import Shell
-from chaos.lab.hostshell.syntax import UnknownOptionError, split_options
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.program_run import ReadLine, Write, run_program

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from chaos.lab.controllers.scheduler_plugins import feasible_nodes, score
 from chaos.lab.controllers.scheduler_ranking import RankingCache
 from chaos.lab.controllers.scheduler_snapshot import Snapshot
-from chaos.lab.objects.scheduling import named_nodes
+from chaos.lab.objects import named_nodes
 
 Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"

@@ -16,12 +16,12 @@ from chaos.lab.objects import (
     is_deleting,
     is_ready,
     is_terminating,
+    matches_node,
     name_of,
     taints_of,
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.scheduling import matches_node
 from chaos.lab.sim import SimClock, seconds_of
 from tests.kit.simkit import VICTIM, Object, run, spec, started, workload
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.lab.apiserver.store import clone
-from chaos.lab.objects.scheduling import requests_of
+from chaos.lab.objects import requests_of
 from chaos.lab.snapshot.unmodelled import Simplifier, fold_requests
 
 Object = dict[str, Any]

@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program
-from chaos.lab.hostshell.syntax import UnknownOptionError, split_options
+from chaos.lab.hostshell.process import HostSystem, Process, Program, UnknownOptionError, split_options
 from chaos.lab.node.etcd import EtcdCluster, member_id
 from chaos.lab.node.kubelet.runtime import Container
 

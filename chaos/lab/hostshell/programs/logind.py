@@ -11,9 +11,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from chaos.lab.hostshell.process import Process, Program
+from chaos.lab.hostshell.process import Process, Program, UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.systemctl import NOT_ROOT, systemctl, version_text
-from chaos.lab.hostshell.syntax import UnknownOptionError, split_options
 from chaos.lab.node.logind import Logind, LogindError
 
 _FLAGS = {

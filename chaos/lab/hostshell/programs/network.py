@@ -12,9 +12,8 @@ import re
 from urllib.parse import urlsplit
 
 from chaos.lab.hostshell.packet_filter import API_PORT, drops_ping
-from chaos.lab.hostshell.process import HostSystem, Process, Program
+from chaos.lab.hostshell.process import HostSystem, Process, Program, UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.packets import apply_traffic
-from chaos.lab.hostshell.syntax import UnknownOptionError, split_options
 from chaos.lab.hostshell.traffic import IFB, TrafficError
 from chaos.lab.node.network import Family
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
+from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer, UnknownOptionError, split_options
 from chaos.lab.hostshell.programs import cpu, disks
 from chaos.lab.hostshell.programs.units import control, is_active, main_pid, signal_kubelet
-from chaos.lab.hostshell.syntax import UnknownOptionError, split_options
 from chaos.lab.node.logind import LogindError
 
 NOT_ROOT = "Interactive authentication required."

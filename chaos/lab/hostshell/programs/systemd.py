@@ -10,12 +10,11 @@ import re
 import shlex
 from collections.abc import Container
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
+from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer, UnknownOptionError, split_options
 from chaos.lab.hostshell.programs.cpu import busy_cpus
 from chaos.lab.hostshell.programs.systemctl import NOT_ROOT
 from chaos.lab.hostshell.programs.units import resource_of, start_filler
 from chaos.lab.hostshell.shell import execute
-from chaos.lab.hostshell.syntax import UnknownOptionError, split_options
 
 _FLAGS = {
     "--no-block": "no-block",

@@ -15,8 +15,7 @@ from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
 from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.status import REJECTED
-from chaos.lab.objects import parse_quantity, taints_of, untolerated
-from chaos.lab.objects.scheduling import matches_node, requests_of
+from chaos.lab.objects import matches_node, parse_quantity, requests_of, taints_of, untolerated
 
 _RESOURCES = ("pods", "cpu", "memory")
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
