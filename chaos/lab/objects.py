@@ -1,7 +1,4 @@
-"""Kubernetes objects as plain JSON dictionaries: accessors, quantities, and what scheduler and kubelets evaluate alike.
-
-kube-scheduler's plugins NodeAffinity and NodeResourcesFit.
-"""
+"""Kubernetes objects as plain JSON dictionaries: accessors, quantities, node affinity and resource requests of pods."""
 
 from __future__ import annotations
 
