@@ -37,7 +37,7 @@ def test_every_script_has_a_handler_that_was_written_for_its_text(name: str) -> 
     assert name in NAMES, "the lab answers a script that is not there any more"
     expected = digest(read_script(name))
     assert SCRIPTS.get(name, Script("", lambda *_: None)).digest == expected, (  # type: ignore[arg-type]
-        f"compare chaos/lab/winshell/scripts with {name}.ps1, then write its digest there: {expected}"
+        f"compare chaos/lab/winshell/powershell.py with {name}.ps1, then write its digest there: {expected}"
     )
 
 
