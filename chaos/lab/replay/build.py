@@ -45,12 +45,7 @@ from chaos.lab.snapshot.restored import (
     set_grace,
     zone_of,
 )
-from chaos.lab.spec import (
-    DEFAULT_NAMESPACES,
-    LabSpec,
-    NodeSpec,
-    SpecError,
-)
+from chaos.lab.spec import DEFAULT_NAMESPACES, LabSpec, NodeSpec, SpecError
 
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}

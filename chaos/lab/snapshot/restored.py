@@ -16,12 +16,7 @@ from chaos.lab.apiserver.admission import PREFIX, default_pod_spec
 from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import Object, claims_of, controller_of, labels_of, name_of, namespace_of, node_of, uid_of
-from chaos.lab.spec import (
-    ControllerSpec,
-    NodeSpec,
-    PriorityGrace,
-    parse_duration,
-)
+from chaos.lab.spec import ControllerSpec, NodeSpec, PriorityGrace, parse_duration
 
 _NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
 _NEVER = 1e9  # seconds
