@@ -16,7 +16,6 @@ from chaos.lab.spec import LabSpec, NodeSpec
 
 _WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is used
 _ETCD_START = 10.0
-_PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 class Cluster:
@@ -57,7 +56,7 @@ class Cluster:
         """Create the namespaces, start the control plane, boot every machine. Nodes are Ready within 1 s."""
         for name in self.spec.namespaces:
             self.registry.create("namespaces", {"metadata": {"name": name}})
-        for name, value in _PRIORITY_CLASSES.items():
+        for name, value in self.registry.rules.api_server.priority_classes.items():
             self.registry.create("priorityclasses", {"metadata": {"name": name}, "value": value})
         self.controllers.start()
         self._event_ttl.start()

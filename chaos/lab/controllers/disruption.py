@@ -6,6 +6,7 @@ Its second part resets stale DisruptionTarget conditions. Facts 8.2 and 9.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.pods import observed_generation
@@ -69,7 +70,9 @@ class Disruption:
         if not pods:
             self._recorder.emit("PodDisruptionBudget", budget, "NoPods", "No matching pods found")
         try:
-            expected, desired = expected_pod_counts(budget["spec"], len(pods), self._expected_scale(budget, pods))
+            expected, desired = expected_pod_counts(
+                budget["spec"], len(pods), self._expected_scale(budget, pods), self._rules.round_percentage
+            )
         except SyncFailedError as error:
             self._fail(budget, str(error))
             return
@@ -84,7 +87,8 @@ class Disruption:
         }
         if disrupted:
             status["disruptedPods"] = disrupted
-        reason = "SufficientPods" if status["disruptionsAllowed"] > 0 else "InsufficientPods"
+        sufficient, insufficient = self._rules.disruption_allowed_reasons
+        reason = sufficient if status["disruptionsAllowed"] > 0 else insufficient
         self._write(budget, status, reason, "")
 
     def _is_healthy(self, pod: Object) -> bool:
@@ -101,7 +105,7 @@ class Disruption:
 
     def _write(self, budget: Object, status: Object, reason: str, message: str) -> None:
         now = self._sim.timestamp()
-        item = {"type": "DisruptionAllowed", "status": str(reason == "SufficientPods"), "reason": reason}
+        item = {"type": "DisruptionAllowed", "status": str(status["disruptionsAllowed"] > 0), "reason": reason}
         item |= {"message": message, "observedGeneration": status["observedGeneration"]}
 
         def change(obj: Object) -> None:
@@ -158,18 +162,20 @@ def _needs_scale(spec: Object) -> bool:
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
-def expected_pod_counts(spec: Object, pods: int, scales: int) -> tuple[int, int]:
+def expected_pod_counts(
+    spec: Object, pods: int, scales: int, round_percentage: Callable[[float], int] = math.ceil
+) -> tuple[int, int]:
     """Number of expected pods and of desired healthy ones; percentages round up."""
     if spec.get("maxUnavailable") is not None:
-        return scales, max(0, scales - _number(spec["maxUnavailable"], scales))
+        return scales, max(0, scales - _number(spec["maxUnavailable"], scales, round_percentage))
     minimum = spec.get("minAvailable", 1)
     if isinstance(minimum, int):
         return pods, minimum
-    return scales, _number(minimum, scales)
+    return scales, _number(minimum, scales, round_percentage)
 
 
-def _number(value: int | str, total: int) -> int:
-    return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * total / 100)
+def _number(value: int | str, total: int, round_percentage: Callable[[float], int]) -> int:
+    return value if isinstance(value, int) else round_percentage(int(value.removesuffix("%")) * total / 100)
 
 
 class StaleDisruption:

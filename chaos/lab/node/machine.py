@@ -90,7 +90,7 @@ class Machine:
         for pod in node.static_pods:
             self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
         self.logind = Logind(sim, node.systemd, self.shut_down, registry.rules.logind, self.files, node.logind)
-        self.runtime = Runtime(sim)
+        self.runtime = Runtime(sim, registry.rules.pods.minimum_grace_period_seconds)
         self.journal = Journal(sim)
         self.kubelet = Kubelet(sim, registry, spec, self, self.make_shutdown_manager)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Literal
 
 from chaos.lab.objects import NOT_READY, OUT_OF_SERVICE, UNREACHABLE, UNSCHEDULABLE
@@ -105,6 +106,8 @@ class DisruptionRules:
     recompute_delay: float = 0.0
     counts_unready: bool = False
     counts_terminating: bool = False
+    round_percentage: Callable[[float], int] = ceil
+    disruption_allowed_reasons: tuple[str, str] = ("SufficientPods", "InsufficientPods")
     deletion_timeout: float = 120.0  # DeletionTimeout
     stale_pod_disruption_timeout: float = 120.0
 
@@ -155,6 +158,10 @@ class SchedulerRules:
     ignored_effects: frozenset[str] = frozenset()
 
 
+def _priority_classes() -> Mapping[str, int]:
+    return {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiServerRules:
     """pkg/registry/core/pod/strategy.go, plugin/pkg/admission, pkg/apis/core/v1/defaults.go; facts 5.6, 5.7, 10, 12.
@@ -168,6 +175,7 @@ class ApiServerRules:
     memory_pressure_qos_classes: frozenset[str] = frozenset()
     delete_removes_running_pods: bool = False
     terminating_pods_expire: bool = False
+    priority_classes: Mapping[str, int] = field(default_factory=_priority_classes)
     event_ttl: float = 3600.0  # --event-ttl
 
 

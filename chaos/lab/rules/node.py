@@ -5,7 +5,7 @@ Rules of the operating systems: systemd-logind, and the shutdown of Windows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
@@ -22,6 +22,7 @@ class NodeStatusRules:
     node_status_report_frequency: float = 300.0
     node_lease_duration_seconds: int = 40
     status_offset: float = 0.5
+    connection_timeout: float = 45.0  # of a connection without a frame: ReadIdleTimeout and PingTimeout
     status_update_timeout: float = 50.0  # nodeStatusUpdateRetry: five attempts, each with the update frequency
     runtime_check_period: float = 5.0
     runtime_timeout: float = 30.0  # maxWaitForContainerRuntime
@@ -44,10 +45,16 @@ class PodRules:
     """
 
     sync_period: float = 10.0  # of the status manager
+    file_check_frequency: float = 20.0  # of manifests
+    crash_loop_backoff: tuple[float, float] = (10.0, 300.0)  # initialBackOff, MaxContainerBackOff
+    minimum_grace_period_seconds: float = 2.0  # minimumGracePeriodInSeconds
     removal_delay: tuple[float, float] = (0.3, 0.8)
     removes_while_running: bool = False
     default_termination_grace_period_seconds: int = 30
     removed_grace_period_seconds: int = 1  # of a pod whose object is gone
+    rejects_in_shutdown: bool = True
+    shutdown_rejection: tuple[str, str] = ("NodeShutdown", "Pod was rejected as the node is shutting down.")
+    rejects_untolerated: bool = True  # NoExecute taints
     shutdown_reason: str = "Terminated"
     shutdown_message: str = _SHUTDOWN
     disruption_target_reason: str = "TerminationByKubelet"
@@ -76,6 +83,8 @@ class NodeShutdownRules:
     limits_groups: bool = True
     waits_for_volumes: bool = True
     unmount_poll_period: float = 0.3  # WaitForAllPodsUnmount
+    shorter_grace_period: Callable[[int, int], int] = min  # of the group's time and the pod's grace period
+    minimum_grace_period_seconds: int = 1
     releases_lock_first: bool = False
     lock_release_delay: float = 0.0
     cancellation_at_once: bool = False
@@ -89,17 +98,66 @@ class NodeShutdownRules:
     heeds_preshutdown: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Eviction signal of one resource: condition in both states (reason, message, event), and threshold."""
+
+    condition: str
+    resource: str
+    threshold: str
+    under_pressure: tuple[str, str, str]
+    no_pressure: tuple[str, str, str]
+
+
+def _signals() -> Mapping[str, Signal]:
+    return {
+        "memory": Signal(
+            "MemoryPressure", "memory", "100Mi",
+            ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasInsufficientMemory"),
+            ("KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"),
+        ),
+        "disk": Signal(
+            "DiskPressure", "ephemeral-storage", "10%",
+            ("KubeletHasDiskPressure", "kubelet has disk pressure", "NodeHasDiskPressure"),
+            ("KubeletHasNoDiskPressure", "kubelet has no disk pressure", "NodeHasNoDiskPressure"),
+        ),
+        "pid": Signal(
+            "PIDPressure", "pids", "0",
+            ("KubeletHasInsufficientPID", "kubelet has insufficient PID available", "NodeHasInsufficientPID"),
+            ("KubeletHasSufficientPID", "kubelet has sufficient PID available", "NodeHasSufficientPID"),
+        ),
+    }  # fmt: skip
+
+
+def _eviction_hard() -> Mapping[str, str]:
+    """Defaults on Linux, and a threshold for process IDs, which has no default."""
+    return {
+        "memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
+        "imagefs.inodesFree": "5%", "pid.available": "10%",
+    }  # fmt: skip
+
+
 def _qos_order() -> Mapping[str, int]:
     return {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodePressureRules:
-    """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first."""
+    """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first.
+
+    ``evicts_critical``: critical and static pods are evicted as well. ``memory_rejects_best_effort_only``: under
+    memory pressure alone.
+    """
 
     eviction_monitoring_period: float = 10.0
     eviction_pressure_transition_period: float = 300.0
     eviction_grace_period: float = 1.0  # of hard thresholds
+    signals: Mapping[str, Signal] = field(default_factory=_signals)
+    eviction_hard: Mapping[str, str] = field(default_factory=_eviction_hard)
+    evicted_reason: str = "Evicted"
+    evicts: bool = True
+    evicts_critical: bool = False
+    memory_rejects_best_effort_only: bool = True
     qos_order: Mapping[str, int] = field(default_factory=_qos_order)
 
 

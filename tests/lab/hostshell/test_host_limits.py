@@ -148,7 +148,7 @@ def test_the_files_are_found() -> None:
 def test_containers_with_a_probe_are_ready_late(size: float) -> None:
     def ready_after(limit: DiskLimit | None, annotations: dict[str, str]) -> float:
         sim = SimClock(0.0, 1)
-        runtime = Runtime(sim)
+        runtime = Runtime(sim, 2.0)
         runtime.disk_limit = limit
         pod = {"metadata": {"uid": "u", "name": "p", "namespace": "n", "annotations": annotations}}
         runtime.start(pod | {"spec": {"containers": [{"name": "c"}]}})

@@ -124,7 +124,7 @@ def _worker(name: str, priority: int = 0, qos: str = "BestEffort", static: bool 
     ],
 )
 def test_order_of_evictions(workers: list[Worker], name: str | None) -> None:
-    chosen = victim(workers, lambda _: 0.0, NodePressureRules().qos_order)
+    chosen = victim(workers, lambda _: 0.0, NodePressureRules())
     assert (chosen.name if chosen else None) == name
 
 

@@ -12,9 +12,8 @@ from chaos.lab.controllers.node_state import Limiter, zone_rate, zone_state
 from chaos.lab.controllers.taint_eviction import toleration_seconds
 from chaos.lab.node.kubelet.pod_worker import CRITICAL, Bucket, buckets_of, grace_override, group_by_priority
 from chaos.lab.node.kubelet.process import go_float, read_state_file, state_file
-from chaos.lab.node.kubelet.runtime import MINIMUM_GRACE
 from chaos.lab.objects import Object, parse_quantity, selector_matches, template_hash, tolerates
-from chaos.lab.rules import NodeLifecycleRules
+from chaos.lab.rules import NodeLifecycleRules, NodeShutdownRules, PodRules
 from chaos.lab.spec import NodeSpec, PriorityGrace
 
 _TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -60,7 +59,8 @@ def test_pods_outside_of_the_buckets_are_in_the_first_or_last() -> None:
     ("bucket", "pod", "stop"), [(20, 120, 20), (20, 5, 5), (20, None, 20), (0, 30, 2), (20, 0, 2), (20, 1, 2)]
 )
 def test_stop_time_out(bucket: int, pod: int | None, stop: int) -> None:
-    assert max(grace_override(bucket, pod), MINIMUM_GRACE) == stop
+    grace = grace_override(bucket, pod, NodeShutdownRules())
+    assert max(grace, PodRules().minimum_grace_period_seconds) == stop
 
 
 @pytest.mark.parametrize(

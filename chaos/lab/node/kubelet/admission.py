@@ -14,7 +14,6 @@ from chaos.lab.node.kubelet.node_status import CAPACITY
 from chaos.lab.node.kubelet.pod_worker import ResourceRequests, Worker
 from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.status import REJECTED
 from chaos.lab.objects import matches_node, parse_quantity, requests_of, taints_of, untolerated
 
 _RESOURCES = ("pods", "cpu", "memory")
@@ -35,7 +34,7 @@ class Admission:
     """Admission handlers. NoSchedule taints and spec.unschedulable have no effect."""
 
     def __init__(self, process: Process, pressure: Pressure) -> None:
-        self._process, self._pressure = process, pressure
+        self._process, self._pressure, self._rules = process, pressure, process.rules.pods
         capacity = CAPACITY | process.machine.spec.capacity
         self._allocatable = {
             "pods": int(capacity["pods"]),
@@ -46,10 +45,10 @@ class Admission:
     def admit(self, worker: Worker, others: list[Worker]) -> AdmitResult:
         """Evaluate a pod. ``others``: all other pods that have not ended."""
         if message := self._pressure.refusal(worker):
-            return AdmitResult("Evicted", message)
+            return AdmitResult(self._process.rules.node_pressure.evicted_reason, message)
         result = self._predicates(worker, others)
-        if not result.reason and self._process.is_shutting_down:
-            return AdmitResult("NodeShutdown", REJECTED)
+        if not result.reason and self._process.is_shutting_down and self._rules.rejects_in_shutdown:
+            return AdmitResult(*self._rules.shutdown_rejection)
         return result
 
     def _predicates(self, worker: Worker, others: list[Worker]) -> AdmitResult:
@@ -72,7 +71,8 @@ class Admission:
             return AdmitResult()
         if not matches_node(worker.pod, node):
             return AdmitResult("NodeAffinity", f"Predicate NodeAffinity failed: {_AFFINITY}")
-        if not worker.is_static and untolerated(worker.pod, taints_of(node), ("NoExecute",)):
+        checks_taints = self._rules.rejects_untolerated and not worker.is_static
+        if checks_taints and untolerated(worker.pod, taints_of(node), ("NoExecute",)):
             return AdmitResult("TaintToleration", f"Predicate TaintToleration failed: {_TAINTS}")
         return AdmitResult()
 

@@ -101,7 +101,6 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(f"nodefall lab: {text}".encode()).digest()
 
 
-_DEAD_AFTER = 45.0  # client-go: ReadIdleTimeout 30 s and PingTimeout 15 s after the last frame received
 _FALLBACK = 0.3  # net.Dialer: delay before the other family is dialled as well (RFC 6555)
 _HANDSHAKE = 0.004
 _SYN = (0.0, 1.0, 3.0, 7.0)  # tcp(7): retransmissions double
@@ -123,8 +122,9 @@ class Timers(Protocol):
 class ApiServerLink:
     """Connection through which the process sends its requests; while it is down, the latest of each key is queued."""
 
-    def __init__(self, sim: SimClock, timers: Timers, network: Network) -> None:
+    def __init__(self, sim: SimClock, timers: Timers, network: Network, connection_timeout: float) -> None:
         self._sim, self._timers, self._network = sim, timers, network
+        self._connection_timeout = connection_timeout  # seconds after the last frame received
         self._queue: dict[Hashable, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
         self._family: Family | None = None
         self._is_stalled = self._is_awaiting_ack = False
@@ -169,7 +169,7 @@ class ApiServerLink:
         if key in self._in_flight:
             self._in_flight[key] = (call, args)
             return True
-        now, limit = self._sim.now, self._last_read + _DEAD_AFTER
+        now, limit = self._sim.now, self._last_read + self._connection_timeout
         lateness = answer = 0.0
         if self._family:
             lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now)
@@ -231,8 +231,10 @@ class ApiServerLink:
     def _stall(self) -> None:
         if not self._is_stalled:
             self._is_stalled, self._is_awaiting_ack = True, False
-            self._unacknowledged_since = self._last_read + _DEAD_AFTER  # of the ping, unless a request is sent before
-        self._set_timer(self._last_read + _DEAD_AFTER, self._drop_connection)
+            self._unacknowledged_since = (
+                self._last_read + self._connection_timeout
+            )  # of the ping, unless a request is sent before
+        self._set_timer(self._last_read + self._connection_timeout, self._drop_connection)
 
     def _retransmit(self) -> None:
         """Schedule TCP's next retransmission after packets pass again, unless the connection is closed before."""
@@ -240,7 +242,7 @@ class ApiServerLink:
         when = self._unacknowledged_since if self._is_awaiting_ack else now
         while when < now:
             when, step = when + step, 2 * step
-        if when < self._last_read + _DEAD_AFTER:
+        if when < self._last_read + self._connection_timeout:
             self._set_timer(when, self._on_connect, self._family)
 
     def _drop_connection(self) -> None:

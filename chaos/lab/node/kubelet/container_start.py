@@ -155,11 +155,11 @@ class ContainerStarter:
             return
         now = self._process.sim.now
         ended = max(container.finished_at or now for container in self._runtime.containers(worker.uid))
-        remaining = worker.backoff.remaining(ended, now)
+        remaining = worker.backoff.remaining(ended, now, self._process.rules.pods.crash_loop_backoff)
         if remaining > 0:
             self._wait(worker, pod, remaining)
             return
-        worker.backoff.advance(ended, now)
+        worker.backoff.advance(ended, now, self._process.rules.pods.crash_loop_backoff)
         self._process.after_jitter(*_IN_PLACE, self._restart, worker)
 
     def _restart(self, worker: Worker) -> None:

@@ -15,7 +15,7 @@ from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
+from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import STATE_FILE, KubeletCpu, MachineView, Metrics, Process, format_metrics
 from chaos.lab.node.network import Family
 from chaos.lab.objects import Object
@@ -199,7 +199,7 @@ class Kubelet:
             "nodeLeaseDurationSeconds": self._registry.rules.node_status.node_lease_duration_seconds,
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
-            "evictionHard": EVICTION_HARD,
+            "evictionHard": self._registry.rules.node_pressure.eviction_hard,
             "failSwapOn": node.fail_swap_on,
         }
         if node.taints:

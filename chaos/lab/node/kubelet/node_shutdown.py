@@ -84,10 +84,10 @@ class GracefulShutdown:
 
     def _kill(self, bucket: Bucket, workers: list[Worker], waiting: set[Worker]) -> None:
         for index, worker in enumerate(workers):
-            grace = grace_override(bucket.seconds, worker.termination_grace)
+            grace = grace_override(bucket.seconds, worker.termination_grace, self._rules)
             pod, logged_grace = (
                 f"{worker.namespace}/{worker.name}",
-                lesser_grace(bucket.seconds, worker.termination_grace),
+                lesser_grace(bucket.seconds, worker.termination_grace, self._rules),
             )
             self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=logged_grace)
             done = partial(self._on_pod_end, waiting)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from chaos.lab.node.kubelet.apiserver_link import RUNTIME_UNCHECKED, Registration
 from chaos.lab.node.kubelet.pod_worker import VolumeMounts
-from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
+from chaos.lab.node.kubelet.pressure import Pressure, condition_change_events
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import Object, condition_status
 from chaos.lab.sim import Timer
@@ -184,7 +184,7 @@ class NodeStatusReporter:
         self._report_at = sim.now + frequency + offset
         before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
         self._registry.store.update("nodes", new)
-        for reason in condition_change_events(node, new):
+        for reason in condition_change_events(node, new, self._process.rules.node_pressure):
             self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
         if before != after:
             reason = "NodeReady" if after == "True" else "NodeNotReady"
@@ -212,7 +212,7 @@ class NodeStatusReporter:
         short = inputs.short_resources
         desired = {
             item.condition: ("True", *item.under_pressure[:2]) if kind in short else ("False", *item.no_pressure[:2])
-            for kind, item in SIGNALS.items()
+            for kind, item in self._process.rules.node_pressure.signals.items()
         }
         desired["Ready"] = ready
         now = self._process.sim.timestamp()

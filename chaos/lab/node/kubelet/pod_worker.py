@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from chaos.lab.apiserver.volumes import mounted_names
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import Object, uid_of
+from chaos.lab.rules import NodeShutdownRules
 from chaos.lab.spec import NodeSpec, parse_duration
 
 _UNMOUNT = (0.1, 0.3)  # seconds, from the end of the containers; of volumes that need no driver
@@ -89,10 +90,10 @@ class VolumeMounts:
 
 
 State = Literal["starting", "running", "stopping", "ended"]
+Limits = tuple[float, float]  # the first and the longest delay
 ResourceRequests = dict[str, int]  # by resource: milli-CPUs, bytes, pods
 
 CRITICAL = 2_000_000_000  # scheduling.SystemCriticalPriority
-_INITIAL_DELAY, _MAX_DELAY = 10.0, 300.0  # initialBackOff, MaxContainerBackOff
 
 
 @dataclass(slots=True)
@@ -102,17 +103,17 @@ class Backoff:
     delay: float = 0.0
     last_start: float = 0.0
 
-    def remaining(self, ended: float, now: float) -> float:
+    def remaining(self, ended: float, now: float, limits: Limits) -> float:
         """Seconds until containers that exited at ``ended`` may be restarted."""
-        return 0.0 if self._is_expired(ended) else max(0.0, ended + self.delay - now)
+        return 0.0 if self._is_expired(ended, limits) else max(0.0, ended + self.delay - now)
 
-    def advance(self, ended: float, now: float) -> None:
-        """Record a restart: the next delay doubles, unless the containers had run for 10 min."""
-        self.delay = _INITIAL_DELAY if self._is_expired(ended) else min(2 * self.delay, _MAX_DELAY)
+    def advance(self, ended: float, now: float, limits: Limits) -> None:
+        """Record a restart: the next delay doubles, unless the containers had run for twice the longest."""
+        self.delay = limits[0] if self._is_expired(ended, limits) else min(2 * self.delay, limits[1])
         self.last_start = now
 
-    def _is_expired(self, ended: float) -> bool:
-        return not self.delay or ended - self.last_start > 2 * _MAX_DELAY
+    def _is_expired(self, ended: float, limits: Limits) -> bool:
+        return not self.delay or ended - self.last_start > 2 * limits[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +208,13 @@ def group_by_priority(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -
     return groups
 
 
-def grace_override(bucket_seconds: int, termination_grace: int | None) -> int:
+def grace_override(bucket_seconds: int, termination_grace: int | None, rules: NodeShutdownRules) -> int:
     """Grace period of a pod: the lesser of both, at least 1 s. NSM killPods, PW."""
-    return max(lesser_grace(bucket_seconds, termination_grace), 1)
+    return max(lesser_grace(bucket_seconds, termination_grace, rules), rules.minimum_grace_period_seconds)
 
 
-def lesser_grace(bucket_seconds: int, termination_grace: int | None) -> int:
+def lesser_grace(bucket_seconds: int, termination_grace: int | None, rules: NodeShutdownRules) -> int:
     """Grace period of a pod as the kubelet logs it, before the minimum of 1 s."""
-    return bucket_seconds if termination_grace is None else min(bucket_seconds, termination_grace)
+    if termination_grace is None:
+        return bucket_seconds
+    return rules.shorter_grace_period(bucket_seconds, termination_grace)

@@ -115,9 +115,10 @@ class PodWorkers:
 
     def evict(self, worker: Worker, message: str) -> None:
         """End a pod for node pressure; hard thresholds allow 1 s of grace."""
-        worker.cause = Cause("Evicted", message, message)
-        self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
-        self._stop(worker, self._process.rules.node_pressure.eviction_grace_period)
+        rules = self._process.rules.node_pressure
+        worker.cause = Cause(rules.evicted_reason, message, message)
+        self._statuses.emit(worker.pod, rules.evicted_reason, message, type_="Warning")
+        self._stop(worker, rules.eviction_grace_period)
 
     def _observe(self, namespace: str, name: str, uid: str) -> None:
         pod = self._store.get("pods", namespace, name)

@@ -5,61 +5,25 @@ The resource is used outside of Kubernetes (``Machine.pressure``), so evictions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from chaos.lab.node.kubelet.pod_worker import Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import MEMORY_PRESSURE, Object, condition_status, untolerated
+from chaos.lab.rules import NodePressureRules
 from chaos.lab.sim import Timer
 
 _MEMORY_TAINT = {"key": MEMORY_PRESSURE, "effect": "NoSchedule"}
 
-# Defaults on Linux, and a threshold for process IDs, which has no default.
-EVICTION_HARD = {
-    "memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
-    "imagefs.inodesFree": "5%", "pid.available": "10%",
-}  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """Eviction signal of one resource: condition in both states (reason, message, event), and threshold."""
-
-    condition: str
-    resource: str
-    threshold: str
-    under_pressure: tuple[str, str, str]
-    no_pressure: tuple[str, str, str]
-
-
-SIGNALS = {
-    "memory": Signal(
-        "MemoryPressure", "memory", "100Mi",
-        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasInsufficientMemory"),
-        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"),
-    ),
-    "disk": Signal(
-        "DiskPressure", "ephemeral-storage", "10%",
-        ("KubeletHasDiskPressure", "kubelet has disk pressure", "NodeHasDiskPressure"),
-        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure", "NodeHasNoDiskPressure"),
-    ),
-    "pid": Signal(
-        "PIDPressure", "pids", "0",
-        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available", "NodeHasInsufficientPID"),
-        ("KubeletHasSufficientPID", "kubelet has sufficient PID available", "NodeHasSufficientPID"),
-    ),
-}  # fmt: skip
-
-
-def condition_change_events(before: Object, after: Object) -> list[str]:
+def condition_change_events(before: Object, after: Object, rules: NodePressureRules) -> list[str]:
     """Events of the kubelet for changed pressure conditions, also from Unknown (recording 07).
 
     The first registration causes no events.
     """
     found = []
-    for signal in SIGNALS.values():
+    for signal in rules.signals.values():
         status, old = condition_status(after, signal.condition), condition_status(before, signal.condition)
         if old not in ("", status):
             found.append((signal.under_pressure if status == "True" else signal.no_pressure)[2])
@@ -107,24 +71,24 @@ class Pressure:
         """Resources whose condition is True: they were short within the last 5 min."""
         now = self._process.sim.now
         seen, transition = self._last_observed, self._rules.eviction_pressure_transition_period
-        return [kind for kind in SIGNALS if kind in seen and now - seen[kind] < transition]
+        return [kind for kind in self._rules.signals if kind in seen and now - seen[kind] < transition]
 
     def refusal(self, worker: Worker) -> str:
         """Message of a rejection, empty for an admitted pod; memory pressure alone rejects only BestEffort pods."""
         kinds = self.short_resources()
         if not kinds or worker.is_critical:
             return ""
-        if kinds == ["memory"]:
+        if kinds == ["memory"] and self._rules.memory_rejects_best_effort_only:
             best_effort = worker.pod["status"].get("qosClass") == "BestEffort"
             if not best_effort or not untolerated(worker.pod, [_MEMORY_TAINT], ("NoSchedule",)):
                 return ""
-        return f"The node had condition: [{', '.join(SIGNALS[kind].condition for kind in kinds)}]. "
+        return f"The node had condition: [{', '.join(self._rules.signals[kind].condition for kind in kinds)}]. "
 
     def _round(self, workers: Evictor) -> None:
-        short = [kind for kind in SIGNALS if kind in self._process.machine.pressure]
+        short = [kind for kind in self._rules.signals if kind in self._process.machine.pressure]
         self._last_observed |= dict.fromkeys(short, self._process.sim.now)
-        if short and (worker := victim(workers.active_pods(), self._rank, self._rules.qos_order)) is not None:
-            signal = SIGNALS[short[0]]
+        if short and (worker := victim(workers.active_pods(), self._rank, self._rules)) is not None:
+            signal = self._rules.signals[short[0]]
             message = (
                 f"The node was low on resource: {signal.resource}. "
                 f"Threshold quantity: {signal.threshold}, available: 0. "
@@ -134,15 +98,18 @@ class Pressure:
 
 
 def victim(
-    workers: Iterable[Worker], recorded_rank: Callable[[Object], float], qos_order: Mapping[str, int]
+    workers: Iterable[Worker], recorded_rank: Callable[[Object], float], rules: NodePressureRules
 ) -> Worker | None:
     """Pod to evict first: without requests, lowest priority; no critical, static or mirror pod."""
-    candidates = [worker for worker in workers if worker.state == "running" and not worker.is_critical]
+    if not rules.evicts:
+        return None
+    running = [worker for worker in workers if worker.state == "running"]
+    candidates = [worker for worker in running if rules.evicts_critical or not worker.is_critical]
     return min(
         candidates,
         key=lambda worker: (
             recorded_rank(worker.pod),
-            qos_order[worker.pod["status"]["qosClass"]],
+            rules.qos_order[worker.pod["status"]["qosClass"]],
             worker.priority,
             worker.namespace,
             worker.name,

@@ -63,7 +63,7 @@ class Process:
 
     def __post_init__(self) -> None:
         self.rules = self.registry.rules
-        self.link = ApiServerLink(self.sim, self, self.machine.network)
+        self.link = ApiServerLink(self.sim, self, self.machine.network, self.rules.node_status.connection_timeout)
 
     @property
     def node(self) -> str:
@@ -90,7 +90,7 @@ class Process:
 
     def may_reject(self, reason: str) -> bool:
         """Whether the process lives long enough to reject another pod for this reason."""
-        if reason == "NodeShutdown":
+        if reason == self.rules.pods.shutdown_rejection[0]:
             self.rejections_left -= 1
         return self.rejections_left >= 0
 

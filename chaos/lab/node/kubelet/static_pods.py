@@ -20,9 +20,6 @@ from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, uid_of
 from chaos.lab.spec import StaticPod
 
-_PERIOD = 20.0  # fileCheckFrequency
-_DEFAULT_GRACE = 30
-
 
 class ManifestCheck:
     """Starts and ends static pods. ``workers``: by the pod's UID; ``start`` makes one, ``stop`` ends its containers."""
@@ -43,7 +40,7 @@ class ManifestCheck:
         for pod in self._pods():
             self._start(pod)
         if any(path.startswith(MANIFESTS) for path in self._process.machine.files):
-            self._process.after(_PERIOD, self._check)
+            self._process.after(self._process.rules.pods.file_check_frequency, self._check)
 
     def _pods(self) -> list[Object]:
         machine = self._process.machine
@@ -56,12 +53,13 @@ class ManifestCheck:
             if not worker.is_removing:
                 worker.is_removing = True
                 worker.waiters.append(self._forget)
+                default = self._process.rules.pods.default_termination_grace_period_seconds
                 grace = worker.termination_grace
-                self._stop(worker, float(_DEFAULT_GRACE if grace is None else grace))
+                self._stop(worker, float(default if grace is None else grace))
         for uid, pod in pods.items():
             if uid not in self._workers:
                 self._start(pod)
-        self._process.after(_PERIOD, self._check)
+        self._process.after(self._process.rules.pods.file_check_frequency, self._check)
 
     def _forget(self, worker: Worker) -> None:
         self._workers.pop(worker.uid, None)

@@ -24,7 +24,6 @@ PREEMPTED = Cause(
     "Preempted in order to admit critical pod",
     "Pod was preempted by Kubelet to accommodate a critical pod.",
 )
-REJECTED = "Pod was rejected as the node is shutting down."
 _OWNED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _NEVER_RAN = 137
 
