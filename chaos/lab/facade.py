@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
-    from chaos.lab.direct.lab import DirectHost, DirectLab, DirectProgram
+    from chaos.lab.direct.host import DirectHost, DirectProgram
+    from chaos.lab.direct.lab import DirectLab
     from chaos.lab.direct.requests import Answer
     from chaos.lab.direct.tasks import Task
     from chaos.lab.direct.windows_host import CRASH_TOOL
@@ -71,7 +72,7 @@ _MODULES = {
     "CRASH_TOOL": "chaos.lab.direct.windows_host",
     "Copy": "chaos.lab.snapshot.load",
     "DirectLab": "chaos.lab.direct.lab",
-    **dict.fromkeys(("DirectHost", "DirectProgram"), "chaos.lab.direct.lab"),
+    **dict.fromkeys(("DirectHost", "DirectProgram"), "chaos.lab.direct.host"),
     "ExecError": "chaos.lab.http.pod_exec",
     **dict.fromkeys(("LabSpec", "SpecError"), "chaos.lab.spec"),
     "Machine": "chaos.lab.node.machine",
