@@ -40,7 +40,7 @@ _PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass
 class NodeLifecycle:
     """Sets conditions to Unknown, condition taints, and Ready=False of pods on a silent node.
 
-    ``select_next`` chooses the queued node to taint NoExecute next; arbitrary (facts 5.4), a replay replaces it.
+    ``select_next`` chooses the queued node to taint NoExecute next; arbitrary (facts 5.4), it can be replaced.
     ``evictions``: NoExecute taints by zone. ``zones``: number of Ready and unready nodes at the last pass.
     """
 

@@ -33,9 +33,8 @@ _KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
 class Scheduler:
     """kube-scheduler. Readiness has no effect, only taints and spec.unschedulable.
 
-    A replay can replace the arbitrary choices: ``order`` of pending pods with the same priority, and which of the
-    feasible nodes to ``pick``, None for the scheduler's own choice; and, where constraints of pods were not recorded,
-    which pods it ``may_schedule``.
+    The arbitrary choices can be replaced: ``order`` of pending pods with the same priority, and which of the
+    feasible nodes to ``pick``, None for the scheduler's own choice; and which pods it ``may_schedule``.
     """
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:

@@ -61,7 +61,7 @@ def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None
     machine = session.machine(operation)
     rejections = rejections_after(session.recording, operation)
     if rejections is not None and session.follows_chance:
-        machine.kubelet.record_rejections(rejections)
+        machine.kubelet.choose_rejections(rejections)
     force = 2 if operation.params.get("force") else len(_FORCE.findall(operation.command))
     if force > 1:
         machine.power_off()  # systemctl(1): neither units nor file systems
@@ -80,7 +80,7 @@ def _prepare_for_shutdown(session: ReplaySession, operation: Operation) -> None:
     machine = session.machine(operation)
     lost = is_lost_after(session.recording, operation)
     if lost is not None and session.follows_chance:
-        machine.kubelet.record_lock_loss(lost)
+        machine.kubelet.choose_lock_loss(lost)
     machine.logind.emit_prepare_for_shutdown(bool(active))
 
 

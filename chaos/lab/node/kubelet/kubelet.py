@@ -51,8 +51,8 @@ class Kubelet:
         self._manager: GracefulShutdown | None = None
         self._pressure: Pressure | None = None
         self._reporter: NodeStatusReporter | None = None
-        self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # replaced by a replay
-        self.registrations: list[Registration | None] = []  # filled by a replay
+        self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # lower ones first; can be replaced
+        self.registrations: list[Registration | None] = []  # those to come, instead of by default
         self._pids = 0
         self._should_run = False
         registry.store.subscribe_node(machine.name, self._on_change)
@@ -141,18 +141,18 @@ class Kubelet:
         self._should_run = True
         self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_needed)
 
-    def record_lock_loss(self, lost: bool) -> None:
-        """Whether the next cancellation loses the lock, as seen in a recording, instead of by chance."""
+    def choose_lock_loss(self, lost: bool) -> None:
+        """Whether the next cancellation loses the lock, instead of by chance."""
         if self._manager is not None:
-            self._manager.recorded_lock_loss = lost
+            self._manager.chosen_lock_loss = lost
 
-    def record_rejections(self, number: int) -> None:
-        """How many pods the kubelet rejects before a shutdown stops it, as recorded, instead of by chance."""
+    def choose_rejections(self, number: int) -> None:
+        """How many pods the kubelet rejects before a shutdown stops it, instead of by chance."""
         if self._process is not None:
             self._process.rejections_left = number
 
     def observe_pressure(self) -> None:
-        """Make a round of the eviction manager now, as recorded; its phase is chance."""
+        """Make a round of the eviction manager now; its phase is chance."""
         if self._process is not None and self._pressure is not None and self._workers is not None:
             self._pressure.run_now(self._workers)
 
@@ -162,7 +162,7 @@ class Kubelet:
             self._pressure.rephase(self._workers)
 
     def report_node(self) -> None:
-        """Report the node's status now, as recorded."""
+        """Report the node's status now."""
         if self._process is not None and self._reporter is not None:
             self._reporter.report_now()
 

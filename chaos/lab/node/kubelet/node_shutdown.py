@@ -25,7 +25,7 @@ _PODS = "nodeshutdown_manager"  # source file in log entries
 class GracefulShutdown:
     """Ends the pods of a node bucket by bucket. A subclass decides when, by ``_end_pods``, and what follows.
 
-    ``recorded_lock_loss``: whether the next cancellation loses the lock, in a replay.
+    ``chosen_lock_loss``: whether the next cancellation loses the lock; None for chance.
     """
 
     def __init__(self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers) -> None:
@@ -33,7 +33,7 @@ class GracefulShutdown:
         self._rules = process.rules.node_shutdown
         self._buckets = buckets_of(process.machine.spec)
         self._started_at = 0.0
-        self.recorded_lock_loss: bool | None = None
+        self.chosen_lock_loss: bool | None = None
 
     def start(self) -> None:
         """Start with the kubelet. There is no retry after a failure."""
@@ -253,13 +253,13 @@ class ShutdownManager(GracefulShutdown):
         self._emit_event("Shutdown manager detected shutdown cancellation")
         self._process.is_shutting_down = False
         held_before = self._lock is not None
-        recorded, self.recorded_lock_loss = self.recorded_lock_loss, None
+        chosen, self.chosen_lock_loss = self.chosen_lock_loss, None
         try:
             self._take_lock()
         except LogindError:
             self._process_next()
             return
-        lost = not held_before and self._has_lock_defect() if recorded is None else recorded
+        lost = not held_before and self._has_lock_defect() if chosen is None else chosen
         if lost:
             self.lose_lock()
         self._process_next()

@@ -32,7 +32,7 @@ class _Inputs(NamedTuple):
 class NodeStatusReporter:
     """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long.
 
-    ``registrations``: those to come that are slow, from a replay; None for one that is not.
+    ``registrations``: those to come that are slow; None for one that is not.
     """
 
     def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:

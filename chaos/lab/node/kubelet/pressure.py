@@ -39,7 +39,7 @@ class Evictor(Protocol):
 
 
 class Pressure:
-    """The kubelet's eviction manager. ``rank``: pods with a lower one are evicted first, in a replay."""
+    """The kubelet's eviction manager. ``rank``: pods with a lower one are evicted first."""
 
     def __init__(self, process: Process, rank: Callable[[Object], float]) -> None:
         self._process, self._rank, self._rules = process, rank, process.rules.node_pressure

@@ -37,7 +37,7 @@ _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 class Process:
     """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7).
 
-    ``rejections_left``: number of pods that it still rejects for a shutdown before it is stopped, in a replay.
+    ``rejections_left``: number of pods that it still rejects for a shutdown before it is stopped.
     ``has_pod_changes``: since the last sync of all pods, one of the node's pods has changed, or a worker runs again.
     """
 

@@ -96,7 +96,7 @@ class DiskLimit:
 class Runtime:
     """Containers by pod uid. ``is_available``: the service runs; without it containers run on, but send no events.
 
-    A replay replaces ``behaviour``, which is by annotations.
+    ``behaviour`` is by annotations, and can be replaced.
     """
 
     def __init__(self, sim: SimClock, minimum_grace: float) -> None:
