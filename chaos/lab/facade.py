@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
-    from chaos.lab.direct.host import DirectHost, DirectProgram
+    from chaos.lab.direct.host import DirectHost, DirectProgram, Task
     from chaos.lab.direct.lab import DirectLab
     from chaos.lab.direct.requests import Answer
-    from chaos.lab.direct.tasks import Task
     from chaos.lab.direct.windows_host import CRASH_TOOL
     from chaos.lab.http.errors import ApiError
     from chaos.lab.http.pod_exec import ExecError
@@ -77,7 +76,7 @@ _MODULES = {
     **dict.fromkeys(("LabSpec", "SpecError"), "chaos.lab.spec"),
     "Machine": "chaos.lab.node.machine",
     "SimClock": "chaos.lab.sim",
-    "Task": "chaos.lab.direct.tasks",
+    "Task": "chaos.lab.direct.host",
     **dict.fromkeys(("Difference", "Result", "count_states"), "chaos.lab.replay.compare"),
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",

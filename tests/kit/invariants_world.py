@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.kubelet.process import STATE_FILE, read_state_file
+from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file
 from chaos.lab.node.logind import Inhibitor
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects import Object, condition_status, is_terminal, node_of, taints_of, uid_of

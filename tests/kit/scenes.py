@@ -9,7 +9,7 @@ from typing import Any
 from chaos.lab.apiserver.eviction import EvictionRefused
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.kubelet.process import STATE_FILE, state_file
+from chaos.lab.node.kubelet.metrics import STATE_FILE, state_file
 from chaos.lab.objects import name_of, namespace_of, set_condition
 from chaos.lab.spec import Taint
 from tests.kit.invariants import Checker

@@ -20,7 +20,7 @@ from chaos.core.clock import RemoteClock
 from chaos.lab.hostshell.process import HostSystem
 from chaos.lab.hostshell.programs.disks import mountinfo
 from chaos.lab.hostshell.programs.units import is_active
-from chaos.lab.node.kubelet.process import STATE_FILE
+from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
 from chaos.lab.sim import lockstep

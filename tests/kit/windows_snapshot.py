@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.lab.node.kubelet.process import STATE_FILE
+from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.windows.disk import PREFETCH, WindowsRegistry, full_path
 from chaos.lab.windows.machine import WindowsMachine
 

@@ -42,8 +42,6 @@ _WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
     | {"cronjobs", "networkpolicies"}
 )
-
-
 FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}  # propagationPolicy to finalizer
 
 

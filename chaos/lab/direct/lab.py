@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from chaos.lab.apiserver.store import Listener
 from chaos.lab.bmc import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
-from chaos.lab.direct.host import DirectHost, DirectProgram, LinuxHost, line_reader
+from chaos.lab.direct.host import DirectHost, DirectProgram, LinuxHost, SimWaits, Task, line_reader
 from chaos.lab.direct.requests import Answer, DirectServer, Watcher
-from chaos.lab.direct.tasks import SimWaits, Task
 from chaos.lab.http.access import Access, Attributes
 from chaos.lab.http.api import ApiServer
 from chaos.lab.http.component_ports import ControllerManagerServer, KubeletEndpoints

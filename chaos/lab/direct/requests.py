@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from multidict import MultiDict
 
-from chaos.lab.direct.tasks import Suspend
+from chaos.lab.direct.host import Suspend
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.messages import Handle, PiecedResponse, Request
 from chaos.lab.http.watch_stream import StreamFaults

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.lab.direct.host import DirectHost, DirectProgram, line_reader
-from chaos.lab.direct.tasks import Cancelled, SimWaits, Task
+from chaos.lab.direct.host import Cancelled, DirectHost, DirectProgram, SimWaits, Task, line_reader
 from chaos.lab.hostshell.process import discard, no_input
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim import SimClock

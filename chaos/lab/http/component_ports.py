@@ -23,7 +23,7 @@ from chaos.lab.controllers import Controllers
 from chaos.lab.http.access import Access, Attributes
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.messages import Handle, Handler, Request, json_response
-from chaos.lab.node.kubelet.process import family
+from chaos.lab.node.kubelet.metrics import family
 from chaos.lab.node.machine import Machine
 from chaos.lab.sim.lockstep import Lockstep, Waits
 from chaos.lab.sim.time_source import Listener, PortReservation

@@ -12,10 +12,11 @@ from chaos.lab.node.etcd import EtcdCluster
 from chaos.lab.node.kubelet.apiserver_link import FILE as CERTIFICATE
 from chaos.lab.node.kubelet.apiserver_link import has_expired
 from chaos.lab.node.kubelet.kubelet import Kubelet
+from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown, ShutdownManager
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.process import STATE_FILE, Process, Resource
+from chaos.lab.node.kubelet.process import Process, Resource
 from chaos.lab.node.kubelet.runtime import Runtime
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
 from chaos.lab.node.logind import Journal, Kind, Logind

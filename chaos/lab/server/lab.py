@@ -23,8 +23,7 @@ from chaos.lab.http.api import ApiServer
 from chaos.lab.http.component_ports import ControllerManagerServer, KubeletServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
-from chaos.lab.server.content import ServeOptions
-from chaos.lab.server.tls import LabAuthority, write_private
+from chaos.lab.server.content import LabAuthority, ServeOptions, write_private
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.sim.time_source import LOOPBACK, PortReservation, TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeAddress, NodeSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.lab.node.machine import Machine
-from chaos.lab.server.tls import write_private
+from chaos.lab.server.content import write_private
 from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.sim.time_source import PortReservation

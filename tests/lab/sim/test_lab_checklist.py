@@ -8,7 +8,7 @@ import pytest
 
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.kubelet.process import STATE_FILE
+from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.spec import ControllerSpec, LabSpec, NodeSpec, PriorityGrace, Taint
 from tests.kit.simkit import (
     VICTIM,

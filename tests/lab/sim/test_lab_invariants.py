@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
 from chaos.lab.node.kubelet.pod_worker import Bucket, group_by_priority
-from chaos.lab.node.kubelet.process import go_float, read_state_file, state_file
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects import parse_quantity

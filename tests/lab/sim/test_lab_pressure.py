@@ -8,8 +8,8 @@ import pytest
 
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.admission import victim
 from chaos.lab.node.kubelet.pod_worker import Worker
-from chaos.lab.node.kubelet.pressure import victim
 from chaos.lab.rules import NodePressureRules
 from tests.kit.simkit import VICTIM, History, Object, disruption, events, node, pods_on, run, started, taints
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.node.kubelet.process import STATE_FILE, read_state_file
+from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file
 from chaos.lab.objects import Object, condition_status
 from chaos.lab.spec import PriorityGrace
 from chaos.lab.windows.disk import CONTROL, SERVICES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program
-from chaos.lab.node.kubelet.node_status import CAPACITY
+from chaos.lab.node.kubelet.pod_worker import CAPACITY
 from chaos.lab.objects import parse_quantity
 
 UNIT = "kubelet.service"

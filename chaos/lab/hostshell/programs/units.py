@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientService
-from chaos.lab.node.kubelet.node_status import CAPACITY
+from chaos.lab.node.kubelet.pod_worker import CAPACITY
 from chaos.lab.node.kubelet.process import Resource
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects import parse_quantity

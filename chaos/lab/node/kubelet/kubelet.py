@@ -10,13 +10,14 @@ import msgspec
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
+from chaos.lab.node.kubelet.admission import Pressure
 from chaos.lab.node.kubelet.apiserver_link import Registration
+from chaos.lab.node.kubelet.metrics import STATE_FILE, Metrics, format_metrics
 from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.pressure import Pressure
-from chaos.lab.node.kubelet.process import STATE_FILE, KubeletCpu, MachineView, Metrics, Process, format_metrics
+from chaos.lab.node.kubelet.process import KubeletCpu, MachineView, Process
 from chaos.lab.node.network import Family
 from chaos.lab.objects import Object
 from chaos.lab.sim import SimClock

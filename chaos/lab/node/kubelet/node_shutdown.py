@@ -6,6 +6,7 @@ import math
 from collections import deque
 from functools import partial
 
+from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file, state_file
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
 from chaos.lab.node.kubelet.pod_worker import (
     Bucket,
@@ -16,7 +17,7 @@ from chaos.lab.node.kubelet.pod_worker import (
     lesser_grace,
 )
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.process import STATE_FILE, Process, read_state_file, state_file
+from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.logind import Inhibitor, LogindError
 
 _PODS = "nodeshutdown_manager"  # source file in log entries

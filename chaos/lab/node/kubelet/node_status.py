@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chaos.lab.node.kubelet.admission import Pressure, condition_change_events
 from chaos.lab.node.kubelet.apiserver_link import RUNTIME_UNCHECKED, Registration
-from chaos.lab.node.kubelet.pod_worker import VolumeMounts
-from chaos.lab.node.kubelet.pressure import Pressure, condition_change_events
+from chaos.lab.node.kubelet.pod_worker import CAPACITY, VolumeMounts
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import Object, condition_status
 from chaos.lab.sim import Timer
@@ -17,7 +17,6 @@ _SYSTEMS = {
     "linux": {"kernelVersion": "6.1.0-lab", "osImage": "nodefall lab (simulated)"},
     "windows": {"kernelVersion": f"{WINDOWS_BUILD}.2700", "osImage": "Windows Server 2022 Datacenter (simulated)"},
 }
-CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
 class _Inputs(NamedTuple):

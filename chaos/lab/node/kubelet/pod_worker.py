@@ -218,3 +218,6 @@ def lesser_grace(bucket_seconds: int, termination_grace: int | None, rules: Node
     if termination_grace is None:
         return bucket_seconds
     return rules.shorter_grace_period(bucket_seconds, termination_grace)
+
+
+CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
-from chaos.lab.node.kubelet.admission import Admission
+from chaos.lab.node.kubelet.admission import Admission, Pressure
 from chaos.lab.node.kubelet.container_start import RETRY, SETTLE, ContainerStarter
 from chaos.lab.node.kubelet.pod_worker import Cause, State, VolumeMounts, Worker
-from chaos.lab.node.kubelet.pressure import Pressure
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.static_pods import ManifestCheck, MirrorPods, is_mirror
 from chaos.lab.node.kubelet.status import PREEMPTED, PodStatuses, disruption_target, shutdown_cause
