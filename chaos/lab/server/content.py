@@ -1,6 +1,7 @@
 """Options of a lab's servers, their certificates, and what a lab has in it when it starts.
 
-That is machines without workloads, or the copy of a cluster. And tuning of Python's garbage collector: objects of the store are long-lived and have no reference cycles.
+That is machines without workloads, or the copy of a cluster. And tuning of Python's garbage collector: objects of the
+store are long-lived and have no reference cycles.
 """
 
 from __future__ import annotations

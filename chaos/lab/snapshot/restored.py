@@ -96,17 +96,6 @@ def probe_delay(spec: dict[str, Any]) -> float:
     return max((_first_probe(item) for item in spec["containers"]), default=0.0)
 
 
-def has_lost_constraints(pod: Object) -> bool:
-    """Whether the pod was placed by constraints that the lab does not simulate."""
-    spec = pod["spec"]
-    if spec.get("schedulerName", "default-scheduler") != "default-scheduler":
-        return True
-    if any(kind in (spec.get("affinity") or {}) for kind in _BETWEEN_PODS):
-        return True
-    spread = spec.get("topologySpreadConstraints") or []
-    return any(item.get("nodeTaintsPolicy", "Ignore") != "Ignore" or item.get("minDomains") for item in spread)
-
-
 def _first_probe(container: Object) -> float:
     probes = [container.get(name) or {} for name in ("startupProbe", "readinessProbe")]
     return sum(float(probe.get("initialDelaySeconds") or 0) for probe in probes)
