@@ -25,7 +25,6 @@ from chaos.lab.http.resources import RESOURCES, Resource, group_version_of, grou
 Schemas = dict[str, dict[str, Any]]
 _GVK = "x-kubernetes-group-version-kind"
 _REF = b"#/components/schemas/"
-_OBJECT_METHODS = ("get", "put", "patch", "delete")
 _WRITES = ("post", "put", "patch")
 
 

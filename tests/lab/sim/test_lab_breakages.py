@@ -6,14 +6,16 @@ Each breakage violates exactly the rule that it names, and a cluster without bre
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import chaos.lab
 from chaos.lab.breakages import BREAKAGES, broken
 from chaos.lab.rules import Rules
+from chaos.lab.spec import ControllerSpec
 from tests.kit.scenes import SCENES, play
 from tests.kit.simkit import spec
 
@@ -48,6 +50,18 @@ def test_late_and_early_add_up() -> None:
             assert broken(Rules(), [item, late]) == Rules()
     both = broken(Rules(), ["no-schedule-ignored", "prefer-no-schedule-ignored"])
     assert both.scheduler.ignored_effects == {"NoSchedule", "PreferNoSchedule"}
+
+
+def test_every_setting_of_the_controllers_is_a_rule() -> None:
+    settings = ControllerSpec(
+        node_monitor_period=1.0, node_monitor_grace_period=2.0, node_eviction_rate=3.0,
+        secondary_node_eviction_rate=4.0, large_cluster_size_threshold=5, unhealthy_zone_threshold=0.6,
+        default_not_ready_toleration_seconds=7,
+        default_unreachable_toleration_seconds=8, terminated_pod_gc_threshold=9, disable_force_detach_on_timeout=True,
+    )  # fmt: skip
+    changed = asdict(spec(controllers=settings).rules())
+    found = {key: value for record in changed.values() for key, value in record.items()}
+    assert {key: found[key] for key in settings.__struct_fields__} == msgspec.structs.asdict(settings)
 
 
 def test_rules_of_a_spec() -> None:

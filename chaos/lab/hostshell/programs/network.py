@@ -17,7 +17,6 @@ from chaos.lab.hostshell.programs.packets import apply_traffic
 from chaos.lab.hostshell.traffic import IFB, TrafficError
 from chaos.lab.node.network import Family
 
-_FAMILY: dict[int, Family] = {4: "ipv4", 6: "ipv6"}
 _FLAGS = {name: name.strip("-") for name in ("-4", "-6", "-k", "-s", "-S", "-f", "--insecure", "--silent", "--fail")}
 _VALUED = {
     "-m": "limit", "--max-time": "limit", "--connect-timeout": "limit",
