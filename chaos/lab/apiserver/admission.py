@@ -153,7 +153,7 @@ class PodAdmission:
             (NOT_READY, self._rules.default_not_ready_toleration_seconds),
             (UNREACHABLE, self._rules.default_unreachable_toleration_seconds),
         ):
-            if not any(_covers(item, key) for item in tolerations):
+            if self._rules.adds_default_tolerations and not any(_covers(item, key) for item in tolerations):
                 item = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
                 tolerations.append(item)
         quality = qos_class(body["containers"])

@@ -9,7 +9,6 @@ from chaos.lab.objects import (
     condition_status,
     is_deleting,
     is_ready,
-    is_terminal,
     labels_of,
     name_of,
     selector_matches,
@@ -57,14 +56,16 @@ class Evictions:
         if pod is None:
             raise NotFoundError("pods", name)
         options = options or {}
-        if is_terminal(pod) or is_deleting(pod) or pod["status"].get("phase") == "Pending":
+        if is_deleting(pod) or pod["status"].get("phase") in self._rules.exempt_phases:
             self._delete(pod, options, dry_run)
             return
         budgets = self._budgets(pod)
-        if len(budgets) > 1:
+        if len(budgets) > 1 and self._rules.refuses_several_budgets:
             raise EvictionRefused(500, self._rules.multiple_budgets_message)
         checks_budget = budgets and self._rules.checks_budgets
-        if checks_budget and (is_ready(pod) or not _can_evict_unhealthy(budgets[0])):
+        if checks_budget and (
+            is_ready(pod) or not (self._rules.heeds_unhealthy_policy and _can_evict_unhealthy(budgets[0]))
+        ):
             self._decrement_budget(pod, budgets[0], dry_run)
         self._delete(pod, options, dry_run)
 

@@ -138,7 +138,8 @@ class AttachDetach:
         out = out and self._rules.heeds_out_of_service
         mounted = name not in self._in_use or unique_name(self._store, volume) in self._in_use[name]
         mounted = mounted and self._rules.waits_for_unmount
-        if mounted and not out and not (expired and not healthy):
+        may_force = expired and not (healthy and self._rules.forced_detach_needs_unready)
+        if mounted and not out and not may_force:
             return
         if expired or out:
             self.forced_detaches["timeout" if expired else "out-of-service"] += 1

@@ -190,7 +190,7 @@ class StaleDisruption:
         self._store.subscribe(self._on_change, "pods")
 
     def _on_change(self, change: Change) -> None:
-        if change.type != "DELETED":
+        if change.type != "DELETED" and self._rules.resets_stale_targets:
             self._schedule_check(change.object)
 
     def _schedule_check(self, pod: Object) -> None:

@@ -189,8 +189,10 @@ class PodGarbageCollector:
         )
         deleting, terminal = self._pods(self._deleting_keys), self._pods(self._terminal_keys)
         self._collect_terminated(terminal)
-        self._collect_out_of_service(deleting)
-        self._collect_orphans(set(absent), orphans)
+        if self._rules.collects_out_of_service:
+            self._collect_out_of_service(deleting)
+        if self._rules.collects_orphans:
+            self._collect_orphans(set(absent), orphans)
         for pod in deleting:
             if not node_of(pod):
                 self._remove(pod, "unscheduled")
@@ -212,7 +214,8 @@ class PodGarbageCollector:
     def _collect_out_of_service(self, deleting: list[Object]) -> None:
         for pod in deleting:
             node = self._store.get("nodes", "", node_of(pod)) if node_of(pod) else None
-            if node is None or condition_status(node, "Ready") == "True":
+            is_ready = node is not None and condition_status(node, "Ready") == "True"
+            if node is None or (is_ready and self._rules.out_of_service_needs_unready):
                 continue
             if any(taint["key"] == self._rules.out_of_service_taint for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")

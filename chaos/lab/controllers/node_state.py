@@ -174,7 +174,8 @@ class NodeTaints:
         current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & self._owned_keys
         if self._rules.adds_no_schedule_taints:
             self._add(name, "NoSchedule", sorted(desired - current))
-        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", current - desired)
+        stale = current - desired if self._rules.removes_no_schedule_taints else set()
+        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", stale)
 
     def swap_no_execute(self, name: str, desired: str, other: str) -> None:
         """Add the taint ``desired``, then remove ``other`` if the node has it."""
@@ -185,7 +186,8 @@ class NodeTaints:
 
     def remove_no_execute(self, name: str) -> None:
         """Remove the NoExecute taints: the node is Ready, or evictions are stopped."""
-        self._remove(name, "NoExecute", {NOT_READY, UNREACHABLE})
+        if self._rules.removes_no_execute_taints:
+            self._remove(name, "NoExecute", {NOT_READY, UNREACHABLE})
 
     def _add(self, name: str, effect: str, keys: list[str]) -> None:
         def change(node: Object) -> None:

@@ -247,7 +247,7 @@ class Logind:
         self.preparing_for_shutdown = True
         self.emit_prepare_for_shutdown(True)
         self._delayed_kind = kind
-        if self._locks:
+        if self._locks and self._rules.heeds_inhibitors:
             self._delay_timer = self._sim.after(self.inhibit_delay_max, self._execute_shutdown)
         else:
             self._execute_shutdown()

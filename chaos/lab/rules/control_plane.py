@@ -58,8 +58,10 @@ class NodeLifecycleRules:
     pods_unready_on_not_ready: bool = False
     adds_no_schedule_taints: bool = True
     no_schedule_taint_delay: float = 0.0
+    removes_no_schedule_taints: bool = True
     adds_no_execute_taints: bool = True
     no_execute_taint_delay: float = 0.0
+    removes_no_execute_taints: bool = True
     limits_evictions: bool = True
     slows_in_partial_disruption: bool = True
     stops_in_full_disruption: bool = True
@@ -93,7 +95,10 @@ class PodGcRules:
     gc_check_period: float = 20.0
     quarantine_time: float = 40.0
     terminated_pod_gc_threshold: int = 12500
+    collects_orphans: bool = True
+    collects_out_of_service: bool = True
     out_of_service_taint: str = OUT_OF_SERVICE
+    out_of_service_needs_unready: bool = True
     sets_failed: bool = True
     disruption_target_reason: str = "DeletionByPodGC"
     disruption_target_message: str = "PodGC: node no longer exists"
@@ -109,6 +114,7 @@ class DisruptionRules:
     round_percentage: Callable[[float], int] = ceil
     disruption_allowed_reasons: tuple[str, str] = ("SufficientPods", "InsufficientPods")
     deletion_timeout: float = 120.0  # DeletionTimeout
+    resets_stale_targets: bool = True
     stale_pod_disruption_timeout: float = 120.0
 
 
@@ -120,6 +126,7 @@ class AttachDetachRules:
     disable_force_detach_on_timeout: bool = False
     out_of_service_taint: str = OUT_OF_SERVICE
     heeds_out_of_service: bool = True
+    forced_detach_needs_unready: bool = True
     waits_for_unmount: bool = True
     clock_starts_at_deletion: bool = False
 
@@ -170,6 +177,7 @@ class ApiServerRules:
     """
 
     default_termination_grace_period_seconds: int = 30
+    adds_default_tolerations: bool = True
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
     memory_pressure_qos_classes: frozenset[str] = frozenset()
@@ -186,6 +194,9 @@ class EvictionApiRules:
     ``conflict_window``: seconds between requests that read the same version of a budget.
     """
 
+    exempt_phases: frozenset[str] = frozenset({"Pending", "Succeeded", "Failed"})
+    refuses_several_budgets: bool = True
+    heeds_unhealthy_policy: bool = True  # unhealthyPodEvictionPolicy
     checks_budgets: bool = True
     decrements_budgets: bool = True
     max_disrupted_pods: int = 2000  # MaxDisruptedPodSize

@@ -29,6 +29,7 @@ class NodeStatusRules:
     relist_threshold: float = 180.0  # PLEG
     ready: tuple[str, str] = ("KubeletReady", "kubelet is posting ready status")
     not_ready_reason: str = "KubeletNotReady"
+    unready_in_shutdown: bool = True
     shutting_down_message: str = "node is shutting down"
     registers_capacity: bool = True
     registers_with_taints: bool = True
@@ -49,6 +50,7 @@ class PodRules:
     crash_loop_backoff: tuple[float, float] = (10.0, 300.0)  # initialBackOff, MaxContainerBackOff
     minimum_grace_period_seconds: float = 2.0  # minimumGracePeriodInSeconds
     removal_delay: tuple[float, float] = (0.3, 0.8)
+    removes_deleted: bool = True
     removes_while_running: bool = False
     default_termination_grace_period_seconds: int = 30
     removed_grace_period_seconds: int = 1  # of a pod whose object is gone
@@ -85,6 +87,8 @@ class NodeShutdownRules:
     unmount_poll_period: float = 0.3  # WaitForAllPodsUnmount
     shorter_grace_period: Callable[[int, int], int] = min  # of the group's time and the pod's grace period
     minimum_grace_period_seconds: int = 1
+    takes_lock: bool = True
+    raises_inhibit_delay_max: bool = True
     releases_lock_first: bool = False
     lock_release_delay: float = 0.0
     cancellation_at_once: bool = False
@@ -173,6 +177,7 @@ class LogindRules:
     handle_power_key: str = "poweroff"  # HandlePowerKey
     cancels_in_flight_since: int = 257
     announces_schedules: bool = False
+    heeds_inhibitors: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

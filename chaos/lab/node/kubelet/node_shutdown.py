@@ -162,7 +162,7 @@ class ShutdownManager(GracefulShutdown):
             self._process.after_jitter(*self._rules.gauges_delay, self._reload)
         if not self._buckets or not self._logind.is_running:
             return
-        if self._needs_override():
+        if self._needs_override() and self._rules.raises_inhibit_delay_max:
             self._override()
             if self._needs_override():
                 return  # the kubelet polls for 1.5 s, and then leaves the manager off
@@ -183,7 +183,8 @@ class ShutdownManager(GracefulShutdown):
 
     def _connect(self) -> None:
         """Take the lock and subscribe. Raises LogindError."""
-        self._take_lock()
+        if self._rules.takes_lock:
+            self._take_lock()
         self._logind.listen(self._on_signal, self._on_bus_disconnect)
 
     def _on_bus_disconnect(self) -> None:

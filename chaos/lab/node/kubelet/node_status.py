@@ -156,7 +156,7 @@ class NodeStatusReporter:
         if silent > self._rules.relist_threshold:
             ago = f"{int(silent) // 60}m{silent % 60:.9g}s"
             errors.append(f"PLEG is not healthy: pleg was last seen active {ago} ago; threshold is 3m0s")
-        if self._process.is_shutting_down:
+        if self._process.is_shutting_down and self._rules.unready_in_shutdown:
             errors.append(self._rules.shutting_down_message)
         return errors
 

@@ -211,7 +211,7 @@ class PodWorkers:
 
     def _schedule_delete(self, worker: Worker) -> None:
         """Delete the object of a deleted pod, once, after its volumes are unmounted."""
-        if not worker.is_removing:
+        if self._rules.removes_deleted and not worker.is_removing:
             worker.is_removing = True
             self._process.after_jitter(*self._rules.removal_delay, self._delete, worker)
 
