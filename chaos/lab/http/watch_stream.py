@@ -1,6 +1,6 @@
 """Response stream of a watch: raw chunks on the transport, closed if the client does not read.
 
-Within the process of its client, a watch has another stream (``chaos/lab/direct/watches.py``).
+Within the process of its client, a watch has another stream (``chaos/lab/direct/requests.py``).
 """
 
 from __future__ import annotations
