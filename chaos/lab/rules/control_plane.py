@@ -1,7 +1,6 @@
-"""Rules of kube-controller-manager and kube-scheduler. Times in seconds, rates in nodes per second.
+"""Rules of the API server, kube-controller-manager and kube-scheduler. Times in seconds, rates in nodes per second.
 
-Fields that are also flags have their defaults in a LabSpec's ``controllers``, which replaces them.
-Rules of the API server: deletion, admission of pods, and the eviction subresource.
+Fields that are also flags get their values from a LabSpec's ``controllers``.
 """
 
 from __future__ import annotations

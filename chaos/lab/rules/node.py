@@ -1,7 +1,4 @@
-"""Rules of the kubelet: heartbeats, pods, graceful node shutdown, node-pressure eviction. Times in seconds.
-
-Rules of the operating systems: systemd-logind, and the shutdown of Windows.
-"""
+"""Rules of the kubelet, of systemd-logind, and of the shutdown of Windows. Times in seconds."""
 
 from __future__ import annotations
 
