@@ -101,7 +101,7 @@ class _Until:
 
 
 class SimWaits:
-    """Implements ``chaos.lab.sim.lockstep.Waits``: time moves only while nothing else can happen, so nothing stops it."""
+    """Implements ``chaos.lab.sim.lockstep.Waits``: time moves only while nothing else can happen; nothing stops it."""
 
     def __init__(self, sim: SimClock) -> None:
         self._sim = sim
