@@ -19,7 +19,7 @@ from pathlib import Path
 from bench_scale import PODS_PER_NODE, lab_spec, objects, populated
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.sim.gc_tuning import GcTuner
+from chaos.lab.server.content import GcTuner
 from chaos.lab.spec import LabSpec, NodeSpec
 
 GOAL, SPREAD = 2.0, 1.15  # seconds; the most calls of any size, to the fewest

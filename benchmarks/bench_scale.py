@@ -18,7 +18,7 @@ from collections import Counter
 from typing import Any
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.sim.gc_tuning import GcTuner
+from chaos.lab.server.content import GcTuner
 from chaos.lab.spec import LabSpec, NodeSpec
 
 Object = dict[str, Any]

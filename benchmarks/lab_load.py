@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Store
-from chaos.lab.objects.accessors import Object
+from chaos.lab.apiserver.store import Store
+from chaos.lab.objects import Object
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
-from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec
 
 NODES = 1_000  # the pods are on; without machines, and with hardly any time in the lab, no controller minds

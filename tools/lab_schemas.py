@@ -1,4 +1,4 @@
-"""Writes chaos/lab/apiserver/http/schemas.json: the fields of the kinds that the lab serves, without descriptions.
+"""Writes chaos/lab/http/schemas.json: the fields of the kinds that the lab serves, without descriptions.
 
 Source: the OpenAPI definitions of Kubernetes as packed by kubernetes-validate, an extra for development.
 Run it after a change of KINDS or of the version: ``python tools/lab_schemas.py``.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "v1.36.0-local"
-TARGET = Path(__file__).parent.parent / "chaos/lab/apiserver/http/schemas.json"
+TARGET = Path(__file__).parent.parent / "chaos/lab/http/schemas.json"
 KINDS = {
     "core.v1": "Binding ConfigMap Event Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret "
     "Service ServiceAccount",

@@ -23,12 +23,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from chaos.lab.private_dir import remove_directory
-from chaos.lab.server.content import Content, content_of
+from chaos.lab.facade import remove_directory
+from chaos.lab.server.content import Content, GcTuner, ServeOptions, content_of
 from chaos.lab.server.lab import Lab, PortError
-from chaos.lab.server.options import ServeOptions
-from chaos.lab.sim.gc_tuning import GcTuner
-from chaos.lab.sim.idle_loop import IdleLoop
+from chaos.lab.sim.clients import IdleLoop
 from chaos.lab.spec import ApiMisbehaviour, SpecError
 
 _USAGE, _UNAVAILABLE, _IO_ERROR = 64, 69, 74  # sysexits.h

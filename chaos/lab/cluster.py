@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.events import EventTtl
 from chaos.lab.apiserver.eviction import Evictions
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.event_ttl import EventTtl
-from chaos.lab.apiserver.store.store import Store
+from chaos.lab.apiserver.store import Store
 from chaos.lab.controllers import Controllers
 from chaos.lab.node.etcd import CONTAINER, EtcdCluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec, NodeSpec
 
 _WARM_UP = 1.0  # simulated seconds in which the cluster settles before it is used
 _ETCD_START = 10.0
-_PRIORITY_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 class Cluster:
@@ -27,8 +26,9 @@ class Cluster:
         self.spec = spec
         self.sim = SimClock(spec.start, spec.seed)
         self.store = Store(self.sim)
-        self.registry = Registry(self.sim, self.store, spec)
-        self._event_ttl = EventTtl(self.sim, self.store)
+        rules = spec.rules()
+        self.registry = Registry(self.sim, self.store, spec, rules)
+        self._event_ttl = EventTtl(self.sim, self.store, rules.api_server.event_ttl)
         self._evictions = Evictions(self.sim, self.registry)
         addresses = {node.name: addresses_of(index) for index, node in enumerate(spec.nodes)}
         self.machines = {
@@ -36,7 +36,7 @@ class Cluster:
             for index, node in enumerate(spec.nodes)
         }
         self.etcd = self._make_etcd()
-        self.controllers = Controllers(self._controllers_clock(), self.registry, spec)
+        self.controllers = Controllers(self._controllers_clock(), self.registry)
 
     def _make_etcd(self) -> EtcdCluster:
         """The members of etcd, which notice at once when a machine goes down."""
@@ -56,7 +56,7 @@ class Cluster:
         """Create the namespaces, start the control plane, boot every machine. Nodes are Ready within 1 s."""
         for name in self.spec.namespaces:
             self.registry.create("namespaces", {"metadata": {"name": name}})
-        for name, value in _PRIORITY_CLASSES.items():
+        for name, value in self.registry.rules.api_server.priority_classes.items():
             self.registry.create("priorityclasses", {"metadata": {"name": name}, "value": value})
         self.controllers.start()
         self._event_ttl.start()

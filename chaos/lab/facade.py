@@ -5,29 +5,27 @@ Each name is imported when it is first used, so that importing this module stays
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chaos.lab.private_dir import LOCK, remove_directory
-
 if TYPE_CHECKING:
-    from chaos.lab.apiserver.http.errors import ApiError
-    from chaos.lab.apiserver.store.store import Change
+    from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
-    from chaos.lab.direct.host import DirectHost, DirectProgram
+    from chaos.lab.direct.host import DirectHost, DirectProgram, Task
     from chaos.lab.direct.lab import DirectLab
     from chaos.lab.direct.requests import Answer
-    from chaos.lab.direct.tasks import Task
     from chaos.lab.direct.windows_host import CRASH_TOOL
-    from chaos.lab.hostshell.pod_exec import ExecError
+    from chaos.lab.http.errors import ApiError
+    from chaos.lab.http.pod_exec import ExecError
     from chaos.lab.node.machine import Machine
     from chaos.lab.replay.compare import Difference, Result, count_states
-    from chaos.lab.replay.forecast import forecast
     from chaos.lab.replay.parser import parse
+    from chaos.lab.replay.play import forecast, replay
     from chaos.lab.replay.recording import Observation, Recording, ReplayError
-    from chaos.lab.replay.verify import replay
-    from chaos.lab.sim.clock import SimClock
-    from chaos.lab.snapshot.copy import Copy
+    from chaos.lab.sim import SimClock
+    from chaos.lab.snapshot.load import Copy
     from chaos.lab.snapshot.reader import Snapshot, SnapshotError, read_snapshot
     from chaos.lab.spec import LabSpec, SpecError
     from chaos.lab.versions import nearest_version
@@ -64,27 +62,28 @@ __all__ = [
     "remove_directory",
     "replay",
 ]
+LOCK = "lock"  # file of a lab's private directory; changes require the lock on it
 _MODULES = {
     "Answer": "chaos.lab.direct.requests",
-    "ApiError": "chaos.lab.apiserver.http.errors",
+    "ApiError": "chaos.lab.http.errors",
     "BREAKAGES": "chaos.lab.breakages",
-    "Change": "chaos.lab.apiserver.store.store",
+    "Change": "chaos.lab.apiserver.store",
     "CRASH_TOOL": "chaos.lab.direct.windows_host",
-    "Copy": "chaos.lab.snapshot.copy",
+    "Copy": "chaos.lab.snapshot.load",
     "DirectLab": "chaos.lab.direct.lab",
     **dict.fromkeys(("DirectHost", "DirectProgram"), "chaos.lab.direct.host"),
-    "ExecError": "chaos.lab.hostshell.pod_exec",
+    "ExecError": "chaos.lab.http.pod_exec",
     **dict.fromkeys(("LabSpec", "SpecError"), "chaos.lab.spec"),
     "Machine": "chaos.lab.node.machine",
-    "SimClock": "chaos.lab.sim.clock",
-    "Task": "chaos.lab.direct.tasks",
+    "SimClock": "chaos.lab.sim",
+    "Task": "chaos.lab.direct.host",
     **dict.fromkeys(("Difference", "Result", "count_states"), "chaos.lab.replay.compare"),
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
     "parse": "chaos.lab.replay.parser",
-    "forecast": "chaos.lab.replay.forecast",
+    "forecast": "chaos.lab.replay.play",
     **dict.fromkeys(("Observation", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
-    "replay": "chaos.lab.replay.verify",
+    "replay": "chaos.lab.replay.play",
 }
 
 
@@ -93,3 +92,17 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
+
+
+def remove_directory(directory: Path) -> None:
+    """Remove the private directory of a lab and its files.
+
+    The lock is removed last, so that no other lab takes a half-removed one.
+    """
+    with suppress(FileNotFoundError):
+        for path in directory.iterdir():
+            if path.name != LOCK:
+                path.unlink(missing_ok=True)
+    (directory / LOCK).unlink(missing_ok=True)
+    with suppress(OSError):  # a new lab is being created in it
+        directory.rmdir()

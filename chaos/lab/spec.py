@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
 from chaos.lab import breakages, versions
-from chaos.lab.objects.quantity import parse_quantity
+from chaos.lab.objects import parse_quantity
+from chaos.lab.rules import Rules
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
@@ -158,7 +160,7 @@ class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see apiserver/http/fault_injection.py.
+    """A whole lab. ``start``: seconds since the epoch. ``api_misbehaviours``: see http/fault_injection.py.
 
     ``kubernetes``: a version such as v1.33 or v1.33.4; what it changes is in versions.py.
     ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.
@@ -211,13 +213,18 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
         """Whether the version has this difference of chaos.lab.versions."""
         return feature in versions.features_of(self.kubernetes)
 
-    def has_breakage(self, breakage: str) -> bool:
-        """Whether this breakage is active."""
-        return breakage in self.breakages
-
-    def shift(self, mechanism: str) -> float:
-        """Delay of a mechanism in seconds by active breakages, negative for too early."""
-        return breakages.shift(self.breakages, mechanism) if self.breakages else 0.0
+    def rules(self) -> Rules:
+        """The rules of this version with these settings, and with the replacements of ``breakages``."""
+        flags = {field: getattr(self.controllers, field) for field in self.controllers.__struct_fields__}
+        rules = Rules()
+        for component in ("node_lifecycle", "pod_gc", "attach_detach", "api_server"):
+            record = getattr(rules, component)
+            found = {field: value for field, value in flags.items() if hasattr(record, field)}
+            rules = replace(rules, **{component: replace(record, **found)})
+        shutdown = replace(rules.node_shutdown, waits_for_volumes=self.has_feature("volumes-awaited"))
+        offset = rules.node_status.status_offset if self.has_feature("report-offset") else 0.0
+        status = replace(rules.node_status, status_offset=offset)
+        return breakages.broken(replace(rules, node_shutdown=shutdown, node_status=status), self.breakages)
 
     def check(self) -> None:
         """Check what types cannot express. Raises SpecError."""

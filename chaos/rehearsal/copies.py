@@ -102,7 +102,7 @@ def _read(path: Path) -> Snapshot:
 def _check(snapshot: Snapshot, path: Path) -> None:
     """Raises BadInput for an object that the API server would not have."""
     for plural, resource in RESOURCES.items():
-        for obj in snapshot.objects(plural) if plural in snapshot.recording.observations else ():
+        for obj in snapshot.objects(plural) if plural in snapshot.lists else ():
             try:
                 msgspec.convert(obj, resource.type)
             except msgspec.ValidationError as error:
@@ -110,8 +110,8 @@ def _check(snapshot: Snapshot, path: Path) -> None:
 
 
 def _contents_of(snapshot: Snapshot) -> Contents:
-    objects = {plural: snapshot.objects(plural) for plural in snapshot.recording.observations}
-    return Contents(snapshot.header, objects, snapshot.recording.configs, snapshot.hosts)
+    objects = {plural: snapshot.objects(plural) for plural in snapshot.lists}
+    return Contents(snapshot.header, objects, snapshot.configs, snapshot.hosts)
 
 
 def _copy(snapshot: Snapshot, path: Path, is_changed: bool) -> LabCopy:

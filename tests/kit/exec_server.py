@@ -16,7 +16,7 @@ from aiohttp import WSMsgType, web
 from kubernetes.client.configuration import Configuration
 
 from chaos.cluster.client import ApiClient
-from chaos.lab.apiserver.http.pod_exec import V4, V5, exit_status
+from chaos.lab.http.pod_exec import V4, V5, exit_status
 
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

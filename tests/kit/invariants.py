@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
 from tests.kit import invariants_nodes as nodes
 from tests.kit import invariants_pods as pods

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
+from chaos.lab.controllers.node_state import zone_of
 from chaos.lab.controllers.taint_eviction import toleration_seconds
-from chaos.lab.controllers.zones import zone_of
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.scheduler.filters import node_refusal
-from chaos.lab.controllers.scheduler.resources import requests_of
-from chaos.lab.controllers.scheduler.scores import count_intolerable_taints
-from chaos.lab.objects.accessors import (
+from chaos.lab.apiserver.store import Change
+from chaos.lab.apiserver.volumes import unique_name, volumes_of
+from chaos.lab.controllers.scheduler_plugins import count_intolerable_taints, node_refusal
+from chaos.lab.objects import (
     MEMORY_PRESSURE,
     Object,
     condition,
@@ -22,13 +21,13 @@ from chaos.lab.objects.accessors import (
     name_of,
     namespace_of,
     node_of,
+    requests_of,
     selector_matches,
     taints_of,
     uid_of,
     untolerated,
 )
-from chaos.lab.objects.volumes import unique_name, volumes_of
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.sim import seconds_of
 from tests.kit.invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
 _QUEUE = 1.0  # upper limit for the work queues of the control plane

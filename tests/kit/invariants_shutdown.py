@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.node.kubelet.pod_shutdown import buckets_of
+from chaos.lab.apiserver.store import Change
+from chaos.lab.node.kubelet.pod_worker import buckets_of
 from chaos.lab.node.logind import Inhibitor
-from chaos.lab.objects.accessors import Object, condition, is_deleting, is_terminal, name_of, node_of, uid_of
+from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, node_of, uid_of
 from tests.kit.invariants_world import Host, World, ended_now, is_mirror
 
 _DETECTED = "Shutdown manager detected shutdown event"

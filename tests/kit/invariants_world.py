@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file
 from chaos.lab.node.logind import Inhibitor
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import Object, condition_status, is_terminal, node_of, taints_of, uid_of
+from chaos.lab.objects import Object, condition_status, is_terminal, node_of, taints_of, uid_of
 
 NO_EXECUTE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -10,10 +10,10 @@ from typing import Any
 from chaos.app.snapshot.take import take_snapshot
 from chaos.cluster.snapshot.kinds import KINDS
 from chaos.core.ports import Response
-from chaos.lab.apiserver.http.resources import RESOURCES
 from chaos.lab.cluster import Cluster
+from chaos.lab.http.resources import RESOURCES
+from chaos.lab.snapshot.contents import lab_spec
 from chaos.lab.snapshot.load import start_from_snapshot
-from chaos.lab.snapshot.machines import lab_spec
 from chaos.lab.snapshot.reader import read_snapshot
 from chaos.lab.snapshot.unmodelled import Simplifier
 from tests.kit.listed_cluster import Hosts, ListedCluster, connection, lines_of

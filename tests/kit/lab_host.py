@@ -11,7 +11,7 @@ from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell
 from chaos.lab.hostshell.traffic import Traffic
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.program_run import ReadLine, Write, run_program

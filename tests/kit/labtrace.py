@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit import simkit
 

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from chaos.lab.__main__ import main
-from chaos.lab.apiserver.store.store import Change, Store
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.apiserver.store import Change, Store
+from chaos.lab.sim import SimClock
 
 
 def _log(path: Path, arguments: list[str]) -> int:

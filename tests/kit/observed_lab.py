@@ -19,10 +19,10 @@ from chaos.cluster.client import connect
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.core.clock import RemoteClock
 from chaos.core.recording import RecordingEntry
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.objects.accessors import Object
+from chaos.lab.apiserver.store import Change
+from chaos.lab.objects import Object
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
-from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeSpec
 
 KINDS = ("pods", "nodes", "events", "leases")

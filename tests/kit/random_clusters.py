@@ -8,14 +8,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.apiserver.eviction import EvictionRefused
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, clone
+from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.spec import ControllerSpec, LabSpec, NodeSpec, PriorityGrace, StaticPod
 from tests.kit.invariants_world import OUT_OF_SERVICE
 from tests.kit.simkit import Object, workload

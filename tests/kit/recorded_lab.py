@@ -19,10 +19,10 @@ import chaos.machines.pool
 from chaos.app.labs import make_inventory
 from chaos.core.command import HostCommand
 from chaos.core.fact import HostFact, find_fact
-from chaos.lab.bmc.redfish import RedfishServer
+from chaos.lab.bmc import RedfishServer
 from chaos.lab.hostshell.ssh import SshServer
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
-from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec, SharedIdentity
 from chaos.machines.transports.script import command_line
 

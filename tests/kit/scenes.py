@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chaos.lab.apiserver.eviction import EvictionRefused
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import STATE_FILE, state_file
-from chaos.lab.objects.accessors import name_of, namespace_of, set_condition
+from chaos.lab.objects import name_of, namespace_of, set_condition
 from chaos.lab.spec import Taint
 from tests.kit.invariants import Checker
 from tests.kit.invariants_world import OUT_OF_SERVICE

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec, PriorityGrace
 

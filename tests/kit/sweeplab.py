@@ -18,11 +18,11 @@ from chaos.app.labs import make_inventory
 from chaos.cluster.replica import PREFIX
 from chaos.core.clock import RemoteClock
 from chaos.lab.hostshell.process import HostSystem
-from chaos.lab.hostshell.programs.mounts import mountinfo
+from chaos.lab.hostshell.programs.disks import mountinfo
 from chaos.lab.hostshell.programs.units import is_active
 from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
-from chaos.lab.server.options import ServeOptions
 from chaos.lab.sim import lockstep
 from chaos.lab.spec import LabSpec
 from chaos.lab.windows.machine import WindowsMachine

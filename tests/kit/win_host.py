@@ -9,16 +9,15 @@ from typing import Any
 
 from chaos.core.windows import powershell
 from chaos.lab.cluster import Cluster
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.lab.versions import DEFAULT
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.windows.services import StartType
-from chaos.lab.winshell.process import WinHost, WinProcess, launch
+from chaos.lab.winshell.process import WinHost, WinProcess, launch, run_line
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.shell import run_line
-from chaos.lab.winshell.task_runner import TaskRunner
+from chaos.lab.winshell.servers import TaskRunner
 
 ShellLine = Callable[[WinProcess, str], Coroutine[Any, Any, int]]
 _ROUNDS = 20  # of the event loop, in which programs compute between two moments of simulated time

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.windows.disk import PREFETCH, WindowsRegistry, full_path
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.windows.registry import PREFETCH, WindowsRegistry, full_path
 
 
 def windows_snapshot(machine: WindowsMachine, shells: int = 0) -> dict[str, Any]:

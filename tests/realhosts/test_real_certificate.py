@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chaos.core.errors import Refused
-from chaos.lab.node.kubelet.client_certificate import FILE, client_certificate
+from chaos.lab.node.kubelet.apiserver_link import FILE, client_certificate
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
 

@@ -13,7 +13,7 @@ from chaos.core.identity import HostIdentity, NodeIdentity, bind
 from chaos.core.ports import MachineIdentity
 from chaos.core.power_identity import bind_power
 from chaos.engine.planning.identity import HOST_FACTS, host_identity
-from chaos.lab.node.kubelet.client_certificate import FILE, client_certificate
+from chaos.lab.node.kubelet.apiserver_link import FILE, client_certificate
 from tests.kit.drive import open_hosts
 from tests.kit.machines import RealHost
 

@@ -15,7 +15,7 @@ from chaos.core.windows import powershell, system_program
 from chaos.lab.facade import LabSpec
 from chaos.lab.spec import NodeSpec
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.winshell.task_runner import FILE_NOT_FOUND
+from chaos.lab.winshell.process import FILE_NOT_FOUND
 from chaos.rehearsal.connection import DirectConnection, connect_directly
 
 SPEC = LabSpec(nodes=[NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1"), NodeSpec(name="w2")])

@@ -1,6 +1,6 @@
 """From the first lists of each recording of a real cluster, 20 seeds predict what the recording then shows.
 
-What is taken of the recording besides its first lists is in ``chaos.lab.replay.forecast``.
+What is taken of the recording besides its first lists is in ``chaos.lab.replay.play``.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from chaos.lab.windows.disk import CRASH_CONTROL
 from chaos.lab.windows.firewall import FirewallRule
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.windows.power import ShutdownRequest
-from chaos.lab.windows.registry import CRASH_CONTROL
 from chaos.lab.windows.tasks import TaskDefinition
 from tests.kit.win_host import WindowsHost
 from tests.kit.windows_snapshot import windows_snapshot

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry, check_preconditions
-from chaos.lab.apiserver.store.store import NotFoundError, clone
-from chaos.lab.objects.accessors import (
+from chaos.lab.apiserver.store import NotFoundError, clone
+from chaos.lab.objects import (
     Object,
     condition_status,
     is_deleting,
     is_ready,
-    is_terminal,
     labels_of,
     name_of,
     selector_matches,
     set_condition,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.rules.control_plane import EvictionApiRules
+from chaos.lab.sim import SimClock
 
-_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
-_MULTIPLE_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-_RETRY = 10
-_RACE = 0.02  # seconds between requests that read the same version of a budget
-_BACKOFF = 0.5
 ATTEMPTS = 20
-_MAX_DISRUPTED = 2000
-_TARGET = {
-    "type": "DisruptionTarget",
-    "status": "True",
-    "lastProbeTime": None,
-    "reason": "EvictionByEvictionAPI",
-    "message": "Eviction API: evicting",
-}
 
 
 class EvictionRefused(RuntimeError):
@@ -48,8 +35,10 @@ class BudgetBusy(EvictionRefused):
     After :data:`ATTEMPTS` it responds with this error, a 504. Recording 08: the retry comes 0.5 s later.
     """
 
-    def __init__(self, name: str, retry_delay: float) -> None:
-        super().__init__(504, f'couldn\'t update PodDisruptionBudget "{name}" due to conflicts', retry_after=_RETRY)
+    def __init__(self, name: str, retry_delay: float, retry_after: int) -> None:
+        super().__init__(
+            504, f'couldn\'t update PodDisruptionBudget "{name}" due to conflicts', retry_after=retry_after
+        )
         self.retry_delay = retry_delay
 
 
@@ -58,6 +47,7 @@ class Evictions:
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store = sim, registry, registry.store
+        self._rules = registry.rules.eviction_api
         self._last_decrements: dict[str, float] = {}
 
     def evict(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
@@ -66,14 +56,16 @@ class Evictions:
         if pod is None:
             raise NotFoundError("pods", name)
         options = options or {}
-        if is_terminal(pod) or is_deleting(pod) or pod["status"].get("phase") == "Pending":
+        if is_deleting(pod) or pod["status"].get("phase") in self._rules.exempt_phases:
             self._delete(pod, options, dry_run)
             return
         budgets = self._budgets(pod)
-        if len(budgets) > 1:
-            raise EvictionRefused(500, _MULTIPLE_BUDGETS)
-        checks_budget = budgets and not self._registry.spec.has_breakage("pdb-ignored")
-        if checks_budget and (is_ready(pod) or not _can_evict_unhealthy(budgets[0])):
+        if len(budgets) > 1 and self._rules.refuses_several_budgets:
+            raise EvictionRefused(500, self._rules.multiple_budgets_message)
+        checks_budget = budgets and self._rules.checks_budgets
+        if checks_budget and (
+            is_ready(pod) or not (self._rules.heeds_unhealthy_policy and _can_evict_unhealthy(budgets[0]))
+        ):
             self._decrement_budget(pod, budgets[0], dry_run)
         self._delete(pod, options, dry_run)
 
@@ -87,9 +79,10 @@ class Evictions:
     def _decrement_budget(self, pod: Object, budget: Object, dry_run: bool) -> None:
         """Take one disruption from the budget. EVI checkAndDecrement."""
         last = self._last_decrements.get(uid_of(budget), float("-inf"))
-        if budget["status"]["disruptionsAllowed"] == 0 and self._sim.now - last < _RACE:
-            raise BudgetBusy(name_of(budget), _BACKOFF * self._sim.rng.uniform(1.0, 1.1))
-        check_budget(budget)
+        if budget["status"]["disruptionsAllowed"] == 0 and self._sim.now - last < self._rules.conflict_window:
+            delay = self._rules.conflict_backoff * self._sim.rng.uniform(1.0, 1.1)
+            raise BudgetBusy(name_of(budget), delay, self._rules.retry_after_seconds)
+        check_budget(budget, self._rules)
         new: Object = clone(budget)
         status = new["status"]
         status["disruptionsAllowed"] -= 1
@@ -98,7 +91,7 @@ class Evictions:
         if status["disruptionsAllowed"] == 0:
             item = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
             set_condition(new, {**item, "observedGeneration": status["observedGeneration"]}, now)
-        if not dry_run and not self._registry.spec.has_breakage("pdb-not-decremented"):
+        if not dry_run and self._rules.decrements_budgets:
             self._store.update("poddisruptionbudgets", new)
             self._last_decrements[uid_of(budget)] = self._sim.now
 
@@ -108,10 +101,10 @@ class Evictions:
         check_preconditions(pod, options.get("preconditions") or {})
         if dry_run:
             return
-        now = self._sim.timestamp()
-        self._store.patch_status(
-            "pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, _TARGET, now)
-        )
+        now, rules = self._sim.timestamp(), self._rules
+        target = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
+        target |= {"reason": rules.disruption_target_reason, "message": rules.disruption_target_message}
+        self._store.patch_status("pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, target, now))
         self._registry.delete("pods", metadata["namespace"], name_of(pod), options.get("gracePeriodSeconds"))
 
 
@@ -123,19 +116,19 @@ def _can_evict_unhealthy(budget: Object) -> bool:
     return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
 
 
-def check_budget(budget: Object) -> None:
+def check_budget(budget: Object, rules: EvictionApiRules) -> None:
     """Check that the budget allows a disruption. Raises EvictionRefused, ForbiddenError."""
     name, status = name_of(budget), budget["status"]
     if status.get("observedGeneration", 0) < budget["metadata"]["generation"]:
         cause = f"The disruption budget {name} is still being processed by the server."
-        raise EvictionRefused(429, _MESSAGE, cause, _RETRY)
+        raise EvictionRefused(429, rules.refusal_message, cause, rules.retry_after_seconds)
     if status["disruptionsAllowed"] < 0:
         raise ForbiddenError("pdb disruptions allowed is negative", "poddisruptionbudget.policy", name)
-    if len(status.get("disruptedPods") or {}) > _MAX_DISRUPTED:
+    if len(status.get("disruptedPods") or {}) > rules.max_disrupted_pods:
         reason = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise ForbiddenError(reason, "poddisruptionbudget.policy", name)
     if status["disruptionsAllowed"] == 0:
-        raise EvictionRefused(429, _MESSAGE, _cause(budget))
+        raise EvictionRefused(429, rules.refusal_message, _cause(budget))
 
 
 def _cause(budget: Object) -> str:

@@ -6,21 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError, PodAdmission, admit, check_budget
-from chaos.lab.apiserver.admission.deployment import STORED, admit_stored
-from chaos.lab.apiserver.admission.jobs import admit_job, check_job_update
-from chaos.lab.apiserver.admission.metadata import check_update, drop_empty_maps
-from chaos.lab.apiserver.admission.pod_security import violation
-from chaos.lab.apiserver.admission.pods import check_pod_update
-from chaos.lab.apiserver.admission.secrets import admit_secret
-from chaos.lab.apiserver.admission.services import admit_service
-from chaos.lab.apiserver.admission.sleep import check_sleep
-from chaos.lab.apiserver.admission.storage import STORAGE, admit_storage
-from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload, check_workload_update, new_status
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, Store, clone
-from chaos.lab.objects.accessors import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
-from chaos.lab.objects.topology import add_topology_labels
-from chaos.lab.sim.clock import SimClock, rfc3339
+from chaos.lab.apiserver.admission import InvalidError, PodAdmission, admit, check_budget
+from chaos.lab.apiserver.admission_metadata import check_update, drop_empty_maps
+from chaos.lab.apiserver.admission_others import (
+    STORAGE,
+    STORED,
+    admit_secret,
+    admit_service,
+    admit_storage,
+    admit_stored,
+)
+from chaos.lab.apiserver.admission_workloads import (
+    WORKLOADS,
+    admit_job,
+    admit_workload,
+    check_job_update,
+    check_workload_update,
+    new_status,
+)
+from chaos.lab.apiserver.pods import add_topology_labels, check_pod_update, check_sleep, violation
+from chaos.lab.apiserver.store import ConflictError, NotFoundError, Store, clone
+from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
+from chaos.lab.rules import Rules
+from chaos.lab.sim import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 
 CLUSTER_WIDE = frozenset(
@@ -30,13 +38,10 @@ CLUSTER_WIDE = frozenset(
         *("clusterroles", "clusterrolebindings"),
     }
 )
-_DEFAULT_GRACE = 30
 _WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
     | {"cronjobs", "networkpolicies"}
 )
-
-
 FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}  # propagationPolicy to finalizer
 
 
@@ -69,9 +74,9 @@ _DEFAULT_OPTIONS = WriteOptions()
 class Registry:
     """All writes of simulated components and of API clients."""
 
-    def __init__(self, sim: SimClock, store: Store, spec: LabSpec) -> None:
-        self.sim, self.store, self.spec = sim, store, spec
-        self._pods = PodAdmission(store, spec)
+    def __init__(self, sim: SimClock, store: Store, spec: LabSpec, rules: Rules) -> None:
+        self.sim, self.store, self.spec, self.rules = sim, store, spec, rules
+        self._pods = PodAdmission(store, rules.api_server)
 
     def create(self, plural: str, obj: Object, options: WriteOptions = _DEFAULT_OPTIONS) -> Object:
         """Admit and store an object. Raises InvalidError, ForbiddenError, NotFoundError (namespace), ConflictError."""
@@ -98,8 +103,9 @@ class Registry:
         return self.store.create(plural, new, options.dry_run)
 
     def _admit_kind(self, plural: str, new: Object) -> None:
+        grace = self.rules.api_server.default_termination_grace_period_seconds
         if plural == "jobs":
-            admit_job(new, self.sim)
+            admit_job(new, self.sim, grace)
         elif plural == "services":
             admit_service(new, self.store)
         elif plural == "secrets":
@@ -109,7 +115,7 @@ class Registry:
         elif plural in STORAGE:
             admit_storage(plural, new)
         elif plural in WORKLOADS:
-            admit_workload(plural, new)
+            admit_workload(plural, new, grace)
             new["status"] = new_status(plural)
 
     def update(
@@ -170,21 +176,23 @@ class Registry:
         return obj if is_deleting(obj) else self.store.remove(plural, namespace, name)
 
     def _delete_pod(self, pod: Object, grace: int | None) -> Object:
-        seconds = grace if grace is not None else pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
+        rules = self.rules.api_server
+        default = pod["spec"].get("terminationGracePeriodSeconds", rules.default_termination_grace_period_seconds)
+        seconds = default if grace is None else grace
         if is_terminal(pod) or not node_of(pod):
             seconds = 0
         current = pod["metadata"].get("deletionGracePeriodSeconds")
         if current is not None and seconds >= current > 0:
             return pod
         marked = pod if current == seconds else self._set_deletion_timestamp("pods", pod, seconds)
-        if self.spec.has_breakage("delete-removes-running-pod"):
+        if rules.delete_removes_running_pods:
             return self._remove_at_once(marked)
-        if self.spec.has_breakage("terminating-pod-expires"):
+        if rules.terminating_pods_expire:
             self.sim.after(seconds, self._remove_at_once, marked)
         return self._finish("pods", marked) if seconds == 0 else marked
 
     def _remove_at_once(self, pod: Object) -> Object:
-        """Remove the pod although its containers run: a breakage."""
+        """Remove the pod although its containers may run."""
         found = self.store.get("pods", namespace_of(pod), name_of(pod))
         if found is not None and uid_of(found) == uid_of(pod):
             self.store.remove("pods", namespace_of(pod), name_of(pod))
@@ -224,12 +232,13 @@ class Registry:
                 new["metadata"][key] = old[key]
         if plural != "namespaces" and "status" in before:
             new["status"] = clone(before["status"])
+        grace = self.rules.api_server.default_termination_grace_period_seconds
         if plural in WORKLOADS:
-            admit_workload(plural, new)
+            admit_workload(plural, new, grace)
         elif plural == "poddisruptionbudgets":
             check_budget(new)
         elif plural == "jobs":
-            check_job_update(new["spec"], before["spec"])
+            check_job_update(new["spec"], before["spec"], grace)
         elif plural == "secrets":
             admit_secret(new, before)
         elif plural in STORED:

@@ -6,22 +6,17 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.controllers.attach_detach import AttachDetach
 from chaos.lab.controllers.daemonset import DaemonSets
 from chaos.lab.controllers.deployment import Deployments
-from chaos.lab.controllers.disruption import Disruption
+from chaos.lab.controllers.disruption import Disruption, StaleDisruption
 from chaos.lab.controllers.endpoint_slices import EndpointSlices
-from chaos.lab.controllers.garbage_collector import GarbageCollector
+from chaos.lab.controllers.garbage_collection import GarbageCollector, Namespaces, PodGarbageCollector
 from chaos.lab.controllers.job import Jobs
-from chaos.lab.controllers.namespace import Namespaces
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
-from chaos.lab.controllers.pod_gc import PodGarbageCollector
 from chaos.lab.controllers.pv_controller import PersistentVolumeController
 from chaos.lab.controllers.replicaset import ReplicaSets
-from chaos.lab.controllers.scheduler.scheduler import Scheduler
-from chaos.lab.controllers.stale_disruption import StaleDisruption
+from chaos.lab.controllers.scheduler import Scheduler
 from chaos.lab.controllers.statefulset import StatefulSets
 from chaos.lab.controllers.taint_eviction import TaintEviction
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.polls import Polls
-from chaos.lab.spec import LabSpec
+from chaos.lab.sim import Polls, SimClock
 
 _POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconciler of volumes
 
@@ -29,14 +24,14 @@ _POLL = 0.1  # seconds: of the queues of nodes to be tainted, and of the reconci
 class Controllers:
     """All controllers, started together."""
 
-    def __init__(self, sim: SimClock, registry: Registry, spec: LabSpec) -> None:
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
         polls = Polls(sim, _POLL)
-        self.node_lifecycle = NodeLifecycle(sim, registry, spec.controllers, polls)
+        self.node_lifecycle = NodeLifecycle(sim, registry, polls)
         self.taint_eviction = TaintEviction(sim, registry)
-        self.pod_gc = PodGarbageCollector(sim, registry, spec.controllers)
+        self.pod_gc = PodGarbageCollector(sim, registry)
         self.daemon_sets = DaemonSets(sim, registry)
         self.jobs = Jobs(sim, registry)
-        self.attach_detach = AttachDetach(sim, registry, spec.controllers, polls)
+        self.attach_detach = AttachDetach(sim, registry, polls)
         self.scheduler = Scheduler(sim, registry)
         self._others = (
             self.scheduler,

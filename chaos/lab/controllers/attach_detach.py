@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.objects.accessors import (
-    OUT_OF_SERVICE,
+from chaos.lab.apiserver.store import Change
+from chaos.lab.apiserver.volumes import (
+    attachment_name,
+    driver_of,
+    is_attachable,
+    may_attach_to_many,
+    needs_volumes,
+    unique_name,
+    volumes_of,
+)
+from chaos.lab.objects import (
     Object,
     claims_of,
     condition_status,
@@ -21,14 +30,8 @@ from chaos.lab.objects.accessors import (
     node_of,
     taints_of,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.storage import is_attachable, may_attach_to_many
-from chaos.lab.objects.volumes import attachment_name, driver_of, needs_volumes, unique_name, volumes_of
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.polls import Polls
-from chaos.lab.spec import ControllerSpec
+from chaos.lab.sim import Polls, SimClock
 
-_MAX_WAIT = 360.0  # maxWaitForUnmountDuration, not configurable
 _CSI = (0.02, 0.3)  # seconds that the external attacher and the driver take (recordings 31 and 33)
 _CHECK = (0.5, 0.55)  # until it first looks: initBackoff, jitter 0.1 (csi_attacher.go waitForVolumeAttachDetachStatus)
 AttachmentKey = tuple[str, str]  # volume, node
@@ -37,9 +40,10 @@ AttachmentKey = tuple[str, str]  # volume, node
 class AttachDetach:
     """``forced_detaches`` by reason: ``timeout``, also on nodes out of service, and ``out-of-service``."""
 
-    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec, polls: Polls) -> None:
+    def __init__(self, sim: SimClock, registry: Registry, polls: Polls) -> None:
         self._polls = polls
-        self._sim, self._registry, self._store, self._settings = sim, registry, registry.store, settings
+        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._rules = registry.rules.attach_detach
         self._recorder = Recorder(sim, registry.store, "attachdetach-controller")
         self._unneeded_since: dict[AttachmentKey, float] = {}
         self._in_use: dict[str, set[str]] = {}
@@ -98,7 +102,7 @@ class AttachDetach:
         """Detach and then attach volumes."""
         desired: dict[AttachmentKey, list[Object]] = {}
         for pod in self._pods_with_claims():
-            unwanted = is_deleting(pod) and self._registry.spec.has_breakage("detach-clock-from-deletion")
+            unwanted = is_deleting(pod) and self._rules.clock_starts_at_deletion
             if node_of(pod) and needs_volumes(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
                     if is_attachable(self._store, volume):
@@ -122,17 +126,20 @@ class AttachDetach:
 
     def _detach(self, key: AttachmentKey, attachment: Object) -> None:
         """Detach a volume unless it is mounted; a mounted one from a node out of service, or after 6 min unready."""
-        (volume, name), spec = key, self._registry.spec
+        volume, name = key
         elapsed = self._sim.now - self._unneeded_since.setdefault(key, self._sim.now)
         node = self._store.get("nodes", "", name)
         healthy = node is not None and condition_status(node, "Ready") == "True"
-        limit = _MAX_WAIT + spec.shift("forced-detach")
-        expired = elapsed > limit and not self._settings.disable_force_detach_on_timeout
-        out = node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node))
-        out = out and not spec.has_breakage("out-of-service-ignored")
+        expired = (
+            elapsed > self._rules.max_wait_for_unmount_duration and not self._rules.disable_force_detach_on_timeout
+        )
+        taint = self._rules.out_of_service_taint
+        out = node is not None and any(item["key"] == taint for item in taints_of(node))
+        out = out and self._rules.heeds_out_of_service
         mounted = name not in self._in_use or unique_name(self._store, volume) in self._in_use[name]
-        mounted = mounted and not spec.has_breakage("volume-detached-while-mounted")
-        if mounted and not out and not (expired and not healthy):
+        mounted = mounted and self._rules.waits_for_unmount
+        may_force = expired and not (healthy and self._rules.forced_detach_needs_unready)
+        if mounted and not out and not may_force:
             return
         if expired or out:
             self.forced_detaches["timeout" if expired else "out-of-service"] += 1

@@ -1,17 +1,62 @@
-"""Pods of one DaemonSet by node, counted with every change: a sync evaluates only nodes with changes."""
+"""What a DaemonSet knows of its nodes and pods, and which pods a roll-out replaces.
+
+Eligibility of nodes for the pods of a DaemonSet, evaluated for every node at every sync.
+Pods of one DaemonSet by node, counted with every change: a sync evaluates only nodes with changes.
+Rolling update of daemon pods: pure. pkg/controller/daemon/update.go rollingUpdate, without surge.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import ceil
 from typing import NamedTuple
 
-from chaos.lab.apiserver.store.index import Key
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.node_eligibility import EligibilityCache
-from chaos.lab.controllers.revisions import revision_of
-from chaos.lab.controllers.scheduler.node_affinity import named_nodes
-from chaos.lab.objects.accessors import Object, name_of, namespace_of, node_of
+from chaos.lab.apiserver.index import Key
+from chaos.lab.apiserver.store import Change
+from chaos.lab.controllers.workload import revision_of
+from chaos.lab.objects import (
+    Object,
+    is_deleting,
+    matches_node,
+    name_of,
+    named_nodes,
+    namespace_of,
+    node_of,
+    taints_of,
+    untolerated,
+)
+
+
+class Eligibility(NamedTuple):
+    """Whether a node should run a daemon pod, and whether it should continue running one. NodeShouldRunDaemonPod."""
+
+    should_run: bool
+    should_continue_running: bool
+
+
+class EligibilityCache:
+    """Cache for one prototype, valid until a node's labels or spec are written."""
+
+    def __init__(self, prototype: Object) -> None:
+        self.prototype = prototype
+        self._nodes: dict[str, tuple[Object, Object | None, Eligibility]] = {}
+
+    def of(self, node: Object) -> Eligibility:
+        spec, labels = node["spec"], node["metadata"].get("labels")
+        known = self._nodes.get(name_of(node))
+        if known is None or known[0] is not spec or known[1] is not labels:
+            known = self._nodes[name_of(node)] = (spec, labels, self._evaluate(node))
+        return known[2]
+
+    def _evaluate(self, node: Object) -> Eligibility:
+        if not matches_node(self.prototype, node):
+            return Eligibility(should_run=False, should_continue_running=False)
+        taints = taints_of(node)
+        return Eligibility(
+            should_run=not untolerated(self.prototype, taints, ("NoSchedule", "NoExecute")),
+            should_continue_running=not untolerated(self.prototype, taints, ("NoExecute",)),
+        )
 
 
 class NodeCounts(NamedTuple):
@@ -89,3 +134,27 @@ class DaemonPods:
 def _target(pod: Object) -> str:
     """Name of the node that a daemon pod is bound to or created for."""
     return node_of(pod) or min(named_nodes(pod) or {""})
+
+
+def max_unavailable(owner: Object, desired: int) -> int:
+    """Number of pods for maxUnavailable of ``desired`` pods; percentages round up."""
+    value: int | str = owner["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
+    return value if isinstance(value, int) else ceil(int(value.removesuffix("%")) * desired / 100)
+
+
+def pods_to_replace(
+    nodes: Iterable[list[Object]], revision: str, limit: int, is_available: Callable[[Object], bool]
+) -> list[Object]:
+    """Pods to delete: old unavailable ones, and other old ones up to ``limit`` unavailable nodes."""
+    unavailable, unhealthy, candidates = 0, [], []
+    for pods in nodes:
+        active = [pod for pod in pods if not is_deleting(pod)]
+        if len(active) != 1:
+            unavailable += 1  # the sync of the node creates or deletes pods
+        elif revision_of(active[0]) == revision:
+            unavailable += not is_available(active[0])
+        elif not is_available(active[0]):
+            unhealthy.append(active[0])
+        elif unavailable < limit:
+            candidates.append(active[0])
+    return [*unhealthy, *candidates[: max(0, limit - unavailable)]]

@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.store import Change, clone
-from chaos.lab.controllers.daemon_pods import DaemonPods, NodeCounts
-from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
-from chaos.lab.controllers.node_eligibility import EligibilityCache
-from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
-from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects.accessors import (
-    NOT_READY,
-    UNREACHABLE,
-    UNSCHEDULABLE,
+from chaos.lab.apiserver.store import Change, clone
+from chaos.lab.controllers.daemon_pods import DaemonPods, EligibilityCache, NodeCounts, max_unavailable, pods_to_replace
+from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of
+from chaos.lab.objects import (
     Object,
     controller_of,
     is_deleting,
     is_ready,
     is_terminal,
     labels_of,
+    matches_node,
     name_of,
     namespace_of,
     taints_of,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
-_BACKOFF, _BACKOFF_MAX = 1.0, 900.0
-_TOLERATIONS = (
-    (NOT_READY, "NoExecute"),
-    (UNREACHABLE, "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    (UNSCHEDULABLE, "NoSchedule"),
-)
 _NETWORK = "node.kubernetes.io/network-unavailable"
 
 
@@ -44,6 +29,7 @@ class DaemonSets(WorkloadController):
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
+        self._rules = registry.rules.workloads
         self._failures: dict[tuple[str, str], tuple[float, float]] = {}
         self._revisions = Revisions(registry, self.kind)
         self._sets: dict[str, DaemonPods] = {}  # by uid of the owner
@@ -69,10 +55,9 @@ class DaemonSets(WorkloadController):
 
     def record_failures(self, owner: str, node: str, times: list[float]) -> None:
         """Record deletions of failed pods of an owner (uid) on a node at these times, which continue the back-off."""
-        delay = 0.0
+        delay, (first, longest) = 0.0, self._rules.daemon_backoff
         for before, at in zip([float("-inf"), *times], times, strict=False):
-            expired = at - before > 2 * _BACKOFF_MAX
-            delay = _BACKOFF if expired else min(delay * 2, _BACKOFF_MAX)
+            delay = first if at - before > 2 * longest else min(delay * 2, longest)
         if times:
             self._failures[owner, node] = (times[-1], delay)
 
@@ -131,12 +116,10 @@ class DaemonSets(WorkloadController):
             owned_pods.pods_on(name_of(node)),
         )
         if not pods:
-            ignores_taints = self._registry.spec.has_breakage("daemonset-ignores-taints") and matches_node(
-                prototype, node
-            )
-            if fit.should_run or ignores_taints:
+            should_run = fit.should_run or (self._rules.daemons_ignore_taints and matches_node(prototype, node))
+            if should_run:
                 self._create_pod(owner, _node_pod(prototype, node))
-            return fit.should_run or ignores_taints
+            return should_run
         active = [pod for pod in pods if not is_deleting(pod)]
         if not fit.should_continue_running:
             for pod in active:
@@ -169,8 +152,9 @@ class DaemonSets(WorkloadController):
         at, delay = self._failures.get(key, (0.0, 0.0))
         if delay and now - at < delay:
             return at + delay - now
-        expired = now - at > 2 * _BACKOFF_MAX
-        self._failures[key] = (now, _BACKOFF if expired or not delay else min(delay * 2, _BACKOFF_MAX))
+        first, longest = self._rules.daemon_backoff
+        expired = now - at > 2 * longest
+        self._failures[key] = (now, first if expired or not delay else min(delay * 2, longest))
         return 0.0
 
     def _prototype(self, owner: Object, revision: Object) -> Object:
@@ -178,7 +162,7 @@ class DaemonSets(WorkloadController):
         labels = {LABEL: labels_of(revision)[LABEL], "pod-template-generation": str(revision["revision"])}
         pod = self._new_pod(owner, labels)
         tolerations = pod["spec"].setdefault("tolerations", [])
-        for key, effect in _TOLERATIONS:
+        for key, effect in self._rules.daemon_tolerations:
             tolerations.append({"key": key, "operator": "Exists", "effect": effect})
         if pod["spec"].get("hostNetwork"):
             tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})

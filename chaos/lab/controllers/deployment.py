@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import Change, clone
-from chaos.lab.controllers.rollout import limits_of, new_replicas, old_replicas
+from chaos.lab.apiserver.store import Change, clone
+from chaos.lab.controllers.replicaset import limits_of, new_replicas, old_replicas
 from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     controller_of,
@@ -24,7 +24,7 @@ from chaos.lab.objects.accessors import (
     template_hash,
     uid_of,
 )
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.sim import seconds_of
 
 _HASH, _REVISION = "pod-template-hash", "deployment.kubernetes.io/revision"
 _DONE, _TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"

@@ -1,17 +1,25 @@
-"""Disruption controller: the status of PodDisruptionBudgets. Facts 8.2, messages from DIS and recording 08."""
+"""Disruption controller: the status of PodDisruptionBudgets. Facts 8.2, messages from DIS and recording 08.
+
+Its second part resets stale DisruptionTarget conditions. Facts 8.2 and 9.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.apiserver.store import Change
+from chaos.lab.controllers.workload import WorkQueue
+from chaos.lab.objects import (
     Object,
+    condition,
     controller_of,
     is_deleting,
     is_ready,
+    is_terminal,
     labels_of,
     name_of,
     namespace_of,
@@ -19,11 +27,9 @@ from chaos.lab.objects.accessors import (
     set_condition,
     uid_of,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.sim.clock import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
-_DELETION_TIMEOUT = 120.0
 _UNMANAGED = (
     "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of "
     "the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please "
@@ -39,7 +45,7 @@ class Disruption:
     """Recomputes a budget's status when the budget or one of its pods changes."""
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
-        self._sim, self._store, self._spec = sim, registry.store, registry.spec
+        self._sim, self._store, self._rules = sim, registry.store, registry.rules.disruption
         self._recorder = Recorder(sim, registry.store, "controllermanager")
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
 
@@ -47,7 +53,7 @@ class Disruption:
         self._store.subscribe(self._on_change, "poddisruptionbudgets", "pods")
 
     def _on_change(self, change: Change) -> None:
-        obj, late = change.object, self._spec.shift("pdb-recompute")
+        obj, late = change.object, self._rules.recompute_delay
         if change.plural == "poddisruptionbudgets" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)), late)
         elif change.plural == "pods":
@@ -64,7 +70,9 @@ class Disruption:
         if not pods:
             self._recorder.emit("PodDisruptionBudget", budget, "NoPods", "No matching pods found")
         try:
-            expected, desired = expected_pod_counts(budget["spec"], len(pods), self._expected_scale(budget, pods))
+            expected, desired = expected_pod_counts(
+                budget["spec"], len(pods), self._expected_scale(budget, pods), self._rules.round_percentage
+            )
         except SyncFailedError as error:
             self._fail(budget, str(error))
             return
@@ -79,12 +87,13 @@ class Disruption:
         }
         if disrupted:
             status["disruptedPods"] = disrupted
-        reason = "SufficientPods" if status["disruptionsAllowed"] > 0 else "InsufficientPods"
+        sufficient, insufficient = self._rules.disruption_allowed_reasons
+        reason = sufficient if status["disruptionsAllowed"] > 0 else insufficient
         self._write(budget, status, reason, "")
 
     def _is_healthy(self, pod: Object) -> bool:
-        ready = is_ready(pod) or self._spec.has_breakage("pdb-counts-unready")
-        return ready and (not is_deleting(pod) or self._spec.has_breakage("pdb-counts-terminating"))
+        ready = is_ready(pod) or self._rules.counts_unready
+        return ready and (not is_deleting(pod) or self._rules.counts_terminating)
 
     def _fail(self, budget: Object, cause: str) -> None:
         """Fail safe: allow no disruption, and leave the rest of the status."""
@@ -96,7 +105,7 @@ class Disruption:
 
     def _write(self, budget: Object, status: Object, reason: str, message: str) -> None:
         now = self._sim.timestamp()
-        item = {"type": "DisruptionAllowed", "status": str(reason == "SufficientPods"), "reason": reason}
+        item = {"type": "DisruptionAllowed", "status": str(status["disruptionsAllowed"] > 0), "reason": reason}
         item |= {"message": message, "observedGeneration": status["observedGeneration"]}
 
         def change(obj: Object) -> None:
@@ -112,7 +121,7 @@ class Disruption:
         for pod in pods:
             if is_deleting(pod) or name_of(pod) not in granted:
                 continue
-            remaining = seconds_of(granted[name_of(pod)]) + _DELETION_TIMEOUT - self._sim.now
+            remaining = seconds_of(granted[name_of(pod)]) + self._rules.deletion_timeout - self._sim.now
             if remaining < 0:
                 text = f"Pod was expected by PDB {key[0]}/{key[1]} to be deleted but it wasn't"
                 self._recorder.emit("Pod", pod, "NotDeleted", text, type_="Warning")
@@ -153,15 +162,63 @@ def _needs_scale(spec: Object) -> bool:
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
 
-def expected_pod_counts(spec: Object, pods: int, scales: int) -> tuple[int, int]:
+def expected_pod_counts(
+    spec: Object, pods: int, scales: int, round_percentage: Callable[[float], int] = math.ceil
+) -> tuple[int, int]:
     """Number of expected pods and of desired healthy ones; percentages round up."""
     if spec.get("maxUnavailable") is not None:
-        return scales, max(0, scales - _number(spec["maxUnavailable"], scales))
+        return scales, max(0, scales - _number(spec["maxUnavailable"], scales, round_percentage))
     minimum = spec.get("minAvailable", 1)
     if isinstance(minimum, int):
         return pods, minimum
-    return scales, _number(minimum, scales)
+    return scales, _number(minimum, scales, round_percentage)
 
 
-def _number(value: int | str, total: int) -> int:
-    return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * total / 100)
+def _number(value: int | str, total: int, round_percentage: Callable[[float], int]) -> int:
+    return value if isinstance(value, int) else round_percentage(int(value.removesuffix("%")) * total / 100)
+
+
+class StaleDisruption:
+    """Resets a condition 2 min after it became True, except those of the kubelet."""
+
+    def __init__(self, sim: SimClock, registry: Registry) -> None:
+        self._sim, self._store, self._spec = sim, registry.store, registry.spec
+        self._rules = registry.rules.disruption
+        self._queue: WorkQueue[tuple[str, str]] = WorkQueue(sim, self._sync)
+
+    def start(self) -> None:
+        self._store.subscribe(self._on_change, "pods")
+
+    def _on_change(self, change: Change) -> None:
+        if change.type != "DELETED" and self._rules.resets_stale_targets:
+            self._schedule_check(change.object)
+
+    def _schedule_check(self, pod: Object) -> None:
+        target = _stale_candidate(pod)
+        if target is not None:
+            remaining = self._due_time(target) - self._sim.now
+            self._queue.add_after((namespace_of(pod), name_of(pod)), max(remaining, 0.01))
+
+    def _due_time(self, target: Object) -> float:
+        return seconds_of(target["lastTransitionTime"]) + self._rules.stale_pod_disruption_timeout
+
+    def _sync(self, key: tuple[str, str]) -> None:
+        pod = self._store.get("pods", *key)
+        target = _stale_candidate(pod) if pod is not None else None
+        if pod is None or target is None:
+            return
+        if self._due_time(target) > self._sim.now:
+            self._schedule_check(pod)  # another pod with the same name
+            return
+        now = self._sim.timestamp()
+        new: Object = {"type": "DisruptionTarget", "status": "False", "lastProbeTime": None}
+        new |= observed_generation(pod, self._spec)
+        self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
+
+
+def _stale_candidate(pod: Object) -> Object | None:
+    """DisruptionTarget of the pod if it can become stale. DIS nonTerminatingPodHasStaleDisruptionCondition."""
+    target = condition(pod, "DisruptionTarget")
+    if target is None or target["status"] != "True" or target.get("reason") == "TerminationByKubelet":
+        return None
+    return None if is_deleting(pod) or is_terminal(pod) else target

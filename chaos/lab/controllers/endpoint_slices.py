@@ -6,11 +6,11 @@ Facts 1.6.
 
 from __future__ import annotations
 
+from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.index import Key
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.apiserver.store import Change
+from chaos.lab.controllers.workload import WorkQueue
+from chaos.lab.objects import (
     Object,
     is_deleting,
     is_ready,
@@ -22,7 +22,7 @@ from chaos.lab.objects.accessors import (
     owner_reference,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 _ZONE = "topology.kubernetes.io/zone"
 _SERVICE = "kubernetes.io/service-name"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change, clone
+from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.job_failures import (
     BackoffRecord,
     finish_time,
@@ -19,9 +19,8 @@ from chaos.lab.controllers.job_failures import (
     replaces_only_failed,
 )
 from chaos.lab.controllers.replicaset import deletion_rank
-from chaos.lab.controllers.workload import Key, WorkloadController
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.controllers.workload import Key, WorkloadController, WorkQueue
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,
@@ -34,7 +33,7 @@ from chaos.lab.objects.accessors import (
     set_condition,
     uid_of,
 )
-from chaos.lab.sim.clock import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of
 
 _FINALIZER = "batch.kubernetes.io/job-tracking"
 _BATCH = 1.0  # syncJobBatchPeriod
@@ -169,7 +168,11 @@ class Jobs(WorkloadController):
             return active - len(surplus)
         terminating = context.status["terminating"] if replaces_only_failed(job) else 0
         missing = max(0, desired - terminating - active)
-        remaining = context.backoff.remaining_delay(self._sim.now) if missing else 0.0
+        remaining = (
+            context.backoff.remaining_delay(self._sim.now, self._registry.rules.workloads.job_backoff)
+            if missing
+            else 0.0
+        )
         if remaining > 0:
             self._queue.add_after((namespace_of(job), name_of(job)), remaining)
             return 0  # as in manageJob, even if pods are running

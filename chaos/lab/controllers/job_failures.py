@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.lab.objects.accessors import Object, condition, is_deleting, name_of, namespace_of
-from chaos.lab.sim.clock import seconds_of
-
-_INITIAL_DELAY, _MAX_DELAY = 10.0, 600.0  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
+from chaos.lab.objects import Object, condition, is_deleting, name_of, namespace_of
+from chaos.lab.sim import seconds_of
 
 
 def replaces_only_failed(job: Object) -> bool:
@@ -113,10 +111,9 @@ class BackoffRecord:
             return BackoffRecord(len(failed), max(failed, default=0.0))
         return BackoffRecord(self.failures + len(failed), max(failed)) if failed else self
 
-    def remaining_delay(self, now: float) -> float:
-        """Seconds until a pod may be created."""
+    def remaining_delay(self, now: float, backoff: tuple[float, float]) -> float:
+        """Seconds until a pod may be created; ``backoff``: the first and the longest delay."""
         if not self.failures:
             return 0.0
-        return max(
-            0.0, self.last_failure_time + min(_INITIAL_DELAY * 2.0 ** min(self.failures - 1, 10), _MAX_DELAY) - now
-        )
+        first, longest = backoff
+        return max(0.0, self.last_failure_time + min(first * 2.0 ** min(self.failures - 1, 10), longest) - now)

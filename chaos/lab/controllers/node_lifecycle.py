@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.controllers.node_pass import CONDITIONS, Health, View, Zone, view_of
-from chaos.lab.controllers.node_taints import NodeTaints, desired_no_schedule
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.controllers.zones import Limiter, zone_of, zone_rate, zone_state
-from chaos.lab.objects.accessors import (
-    NOT_READY,
-    UNREACHABLE,
+from chaos.lab.apiserver.store import Change
+from chaos.lab.controllers.node_state import (
+    Health,
+    Limiter,
+    NodeTaints,
+    View,
+    Zone,
+    desired_no_schedule,
+    view_of,
+    zone_of,
+    zone_rate,
+    zone_state,
+)
+from chaos.lab.controllers.workload import WorkQueue
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,
@@ -24,27 +32,20 @@ from chaos.lab.objects.accessors import (
     namespace_of,
     set_condition,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.polls import Polls
-from chaos.lab.spec import ControllerSpec
+from chaos.lab.sim import Polls, SimClock
 
 _PASS_DURATION = (0.005, 0.03)  # the period starts at the end of a pass
-_STATUS_UNKNOWN = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
-_NEVER_UPDATED = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
-_STARTUP_GRACE = 60.0
-_TAINT_OF = {"False": NOT_READY, "Unknown": UNREACHABLE}
 
 
 class NodeLifecycle:
     """Sets conditions to Unknown, condition taints, and Ready=False of pods on a silent node.
 
-    ``select_next`` chooses the queued node to taint NoExecute next; arbitrary (facts 5.4), a replay replaces it.
+    ``select_next`` chooses the queued node to taint NoExecute next; arbitrary (facts 5.4), it can be replaced.
     ``evictions``: NoExecute taints by zone. ``zones``: number of Ready and unready nodes at the last pass.
     """
 
-    def __init__(self, sim: SimClock, registry: Registry, settings: ControllerSpec, polls: Polls) -> None:
-        self._sim, self._store, self._settings, self._spec = sim, registry.store, settings, registry.spec
+    def __init__(self, sim: SimClock, registry: Registry, polls: Polls) -> None:
+        self._sim, self._store, self._rules = sim, registry.store, registry.rules.node_lifecycle
         self._polls = polls
         self._recorder = Recorder(sim, registry.store, "node-controller")
         self._taints = NodeTaints(sim, registry)
@@ -61,7 +62,7 @@ class NodeLifecycle:
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "nodes")
-        self._sim.after(self._sim.rng.uniform(0.0, self._settings.node_monitor_period), self._monitor)
+        self._sim.after(self._sim.rng.uniform(0.0, self._rules.node_monitor_period), self._monitor)
         self._polls.add(self._drain)
 
     def restart(self) -> None:
@@ -76,9 +77,10 @@ class NodeLifecycle:
         if change.type == "DELETED":
             self._has_removals = True
             return
-        name, late = name_of(change.object), self._spec.shift("no-schedule-taint")
+        name, late = name_of(change.object), self._rules.no_schedule_taint_delay
         if late and name in self._nodes_seen_ready:
-            self._sim.after(late, self._taints.sync_no_schedule, name, desired_no_schedule(change.object))
+            desired = desired_no_schedule(change.object, self._rules)
+            self._sim.after(late, self._taints.sync_no_schedule, name, desired)
             return
         self._no_schedule.add(name)
         if late and condition_status(change.object, "Ready") == "True":
@@ -90,17 +92,15 @@ class NodeLifecycle:
         if self._has_removals:
             self._has_removals = False
             self._forget({name_of(node) for node in nodes})
-        reordered = self._spec.has_breakage("limiter-reordered")
-        if reordered:
+        if self._rules.zone_states_first:
             self._handle_disruption(nodes)
-        is_broken = bool(self._spec.breakages)
         for node in nodes:
-            if is_broken or not self._is_settled(node):
+            if not (self._rules.counts_heartbeats and self._is_settled(node)):
                 self._check_node(node)
-        if not reordered:
+        if not self._rules.zone_states_first:
             self._handle_disruption(self._store.list("nodes"))
         duration = self._sim.rng.uniform(*_PASS_DURATION)
-        self._sim.after(self._settings.node_monitor_period + duration, self._monitor)
+        self._sim.after(self._rules.node_monitor_period + duration, self._monitor)
 
     def _forget(self, names: set[str]) -> None:
         for name in [name for name in self._health if name not in names]:
@@ -118,7 +118,7 @@ class NodeLifecycle:
         name = name_of(node)
         view = self._views.get(name)
         if view is None or view.node is not node:
-            view = self._views[name] = view_of(node)
+            view = self._views[name] = view_of(node, self._rules)
         return view
 
     def _is_settled(self, node: Object) -> bool:
@@ -137,7 +137,7 @@ class NodeLifecycle:
         if renew_time > health.renew_time:
             health.renew_time, health.probe_time = renew_time, self._sim.now
             return True
-        return self._sim.now <= health.probe_time + self._settings.node_monitor_grace_period
+        return self._sim.now <= health.probe_time + self._rules.node_monitor_grace_period
 
     def _check_node(self, node: Object) -> None:
         name, view = name_of(node), self._view(node)
@@ -147,7 +147,7 @@ class NodeLifecycle:
             self._recorder.emit("Node", node, "RegisteredNode", message)
             self._taints.remove_no_execute(name)  # NLC markNodeAsReachable, of every node that a new process sees
         if view.zone not in self._zones:
-            self._zones[view.zone] = Zone(Limiter(self._settings.node_eviction_rate, self._sim.now))
+            self._zones[view.zone] = Zone(Limiter(self._rules.node_eviction_rate, self._sim.now))
         self.evictions[view.zone] += 0  # creates the counter: NLC addPodEvictorForNewZone
         observed = view.ready
         self._probe(name, view)
@@ -157,9 +157,9 @@ class NodeLifecycle:
         self._evict(name, view)
         if observed == "True" and view.ready != "True":
             self._recorder.emit("Node", node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
-            if not self._spec.has_breakage("pods-stay-ready"):
+            if self._rules.marks_pods_not_ready:
                 self._mark_pods(name)
-        elif view.ready == "False" and self._spec.has_breakage("pods-unready-on-not-ready"):
+        elif view.ready == "False" and self._rules.pods_unready_on_not_ready:
             self._mark_pods(name)
 
     def _probe(self, name: str, view: View) -> None:
@@ -171,24 +171,23 @@ class NodeLifecycle:
         lease = self._store.get("leases", "kube-node-lease", name)
         renew_time = lease["spec"]["renewTime"] if lease else ""
         renewed, reported = renew_time > health.renew_time, view.heartbeat != health.heartbeat
-        if (renewed or reported) and not self._spec.has_breakage("heartbeats-ignored"):
+        if (renewed or reported) and self._rules.counts_heartbeats:
             health.probe_time = self._sim.now
         if renewed or reported:
             health.renew_time = renew_time if renewed else ""
         health.heartbeat = view.heartbeat
 
     def _is_expired(self, name: str, observed: str) -> bool:
-        grace = self._settings.node_monitor_grace_period if observed else _STARTUP_GRACE
-        end = self._health[name].probe_time + grace + self._spec.shift("unknown")
-        return self._sim.now > end and not self._spec.has_breakage("unknown-missing")
+        grace = self._rules.node_monitor_grace_period if observed else self._rules.node_startup_grace_period
+        return self._rules.marks_unknown and self._sim.now > self._health[name].probe_time + grace
 
     def _mark_unknown(self, node: Object) -> Object:
         def change(obj: Object) -> None:
-            for type_ in CONDITIONS:
+            for type_ in self._rules.node_conditions:
                 old = condition(obj, type_)
                 if old is not None and old["status"] == "Unknown":
                     continue
-                reason, message = _NEVER_UPDATED if old is None else _STATUS_UNKNOWN
+                reason, message = self._rules.status_never_updated if old is None else self._rules.status_unknown
                 first = {"type": type_, "lastHeartbeatTime": node["metadata"]["creationTimestamp"]}
                 new = {**(old or first), "status": "Unknown", "reason": reason, "message": message}
                 set_condition(obj, new, self._sim.timestamp())
@@ -202,9 +201,8 @@ class NodeLifecycle:
             zone.remove(name)
             if view.may_untaint:
                 self._taints.remove_no_execute(name)
-        elif view.ready in _TAINT_OF and not self._is_full_disruption:
-            taint = _TAINT_OF[view.ready]
-            other = NOT_READY if taint == UNREACHABLE else UNREACHABLE
+        elif view.ready in self._rules.ready_taints and not self._is_full_disruption:
+            taint, other = self._no_execute_taints(view.ready)
             if has_taint(node, other, "NoExecute"):
                 self._taints.swap_no_execute(name, taint, other)
                 return
@@ -217,34 +215,35 @@ class NodeLifecycle:
     def _drain(self) -> bool:
         """Taint queued nodes every 100 ms; a token is taken before a node is evaluated."""
         for zone in self._zones.values():
-            while zone.queue and (zone.limiter.take(self._sim.now) or self._spec.has_breakage("limiter-missing")):
+            while zone.queue and (zone.limiter.take(self._sim.now) or not self._rules.limits_evictions):
                 name = self.select_next(list(zone.queue)) if len(zone.queue) > 1 else next(iter(zone.queue))
                 del zone.queue[name]
-                if late := self._spec.shift("no-execute-taint"):
+                if late := self._rules.no_execute_taint_delay:
                     self._sim.after(late, self._taint, name)
-                elif not self._spec.has_breakage("no-execute-taint-missing"):
+                elif self._rules.adds_no_execute_taints:
                     self._taint(name)
         return any(zone.queue for zone in self._zones.values())
 
     def _taint(self, name: str) -> None:
         node = self._store.get("nodes", "", name)
         ready = condition_status(node, "Ready") if node else ""
-        if node is not None and ready in _TAINT_OF:
-            taint = _TAINT_OF[ready]
-            other = NOT_READY if taint == UNREACHABLE else UNREACHABLE
+        if node is not None and ready in self._rules.ready_taints:
+            taint, other = self._no_execute_taints(ready)
             self._taints.swap_no_execute(name, taint, other)
             self.evictions[zone_of(node)] += 1
+
+    def _no_execute_taints(self, ready: str) -> tuple[str, str]:
+        """The taint for a status of Ready, and the other one, which it replaces."""
+        taints = self._rules.ready_taints
+        return taints[ready], taints["Unknown" if ready == "False" else "False"]
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Evaluate zone states at the end of a pass, and set rates and taints. NLC handleDisruption."""
         numbers = self._ready_counts(nodes)
         self.zones = dict.fromkeys(self.zones, (0, 0)) | {zone: both for zone, both in numbers.items() if any(both)}
-        threshold = self._settings.unhealthy_zone_threshold
-        states = {zone: zone_state(*number, threshold) for zone, number in numbers.items()}
-        if self._spec.has_breakage("partial-disruption-ignored"):
-            states = {zone: "Normal" if state == "PartialDisruption" else state for zone, state in states.items()}
+        states = {zone: zone_state(*number, self._rules) for zone, number in numbers.items()}
         all_full = bool(states) and all(state == "FullDisruption" for state in states.values())
-        all_full = all_full and not self._spec.has_breakage("full-disruption-ignored")
+        all_full = all_full and self._rules.stops_in_full_disruption
         now = self._sim.now
         if all_full and not self._is_full_disruption:
             for node in nodes:
@@ -258,7 +257,7 @@ class NodeLifecycle:
                 for health in self._health.values():
                     health.probe_time = now
             for key, state in states.items():
-                self._zones[key].limiter.set_rate(zone_rate(state, sum(numbers[key]), self._settings), now)
+                self._zones[key].limiter.set_rate(zone_rate(state, sum(numbers[key]), self._rules), now)
         self._is_full_disruption = all_full
 
     def _ready_counts(self, nodes: list[Object]) -> dict[str, tuple[int, int]]:

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change, clone
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.objects.accessors import (
-    Object,
-    claims_of,
-    is_deleting,
-    is_terminal,
-    labels_of,
-    name_of,
-    namespace_of,
-    uid_of,
-)
-from chaos.lab.objects.storage import (
+from chaos.lab.apiserver.store import Change, clone
+from chaos.lab.apiserver.volumes import (
+    DRIVER,
     NO_PROVISIONER,
     SELECTED_NODE,
     class_of,
@@ -24,8 +14,9 @@ from chaos.lab.objects.storage import (
     terms_of,
     waits_for_consumer,
 )
-from chaos.lab.objects.volumes import DRIVER
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.controllers.workload import WorkQueue
+from chaos.lab.objects import Object, claims_of, is_deleting, is_terminal, labels_of, name_of, namespace_of, uid_of
+from chaos.lab.sim import SimClock
 
 _PROVISION = (0.2, 0.8)
 _ZONE = "topology.kubernetes.io/zone"

@@ -1,17 +1,53 @@
-"""StatefulSet controller: at most one pod per ordinal, Parallel and OrderedReady, roll-outs. Facts 5.7.
+"""Owners of a StatefulSet's claims: persistentVolumeClaimRetentionPolicy.
 
+pkg/controller/statefulset/stateful_set_utils.go updateClaimOwnerRefForSetAndPod; the garbage collector deletes the
+claims with their owner.
+StatefulSet controller: at most one pod per ordinal, Parallel and OrderedReady, roll-outs. Facts 5.7.
 pkg/controller/statefulset/stateful_set_control.go
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.store import clone
-from chaos.lab.controllers.claim_retention import claim_name, sync_claim_owners
-from chaos.lab.controllers.revisions import LABEL, Revisions, revision_of, template_of
-from chaos.lab.controllers.workload import WorkloadController
-from chaos.lab.objects.accessors import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.apiserver.store import Store, clone
+from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of, template_of
+from chaos.lab.objects import Object, is_deleting, is_ready, is_terminal, name_of, namespace_of, uid_of
+from chaos.lab.sim import SimClock
+
+
+def sync_claim_owners(store: Store, owner: Object, ordinal: int, pod: Object) -> None:
+    """Make the set, the pod or neither the owner of the pod's claims."""
+    wanted = _owner(owner, ordinal, pod)
+    ours = {uid_of(owner), uid_of(pod)}
+    for template in owner["spec"].get("volumeClaimTemplates") or []:
+        name = claim_name(owner, template, ordinal)
+        claim = store.get("persistentvolumeclaims", namespace_of(owner), name)
+        if claim is None:
+            continue
+        before = claim["metadata"].get("ownerReferences") or []
+        after = [item for item in before if item["uid"] not in ours] + ([wanted] if wanted else [])
+        if before != after:
+            store.patch("persistentvolumeclaims", namespace_of(owner), name, partial(_set_owners, after))
+
+
+def _set_owners(owners: list[Object], claim: Object) -> None:
+    claim["metadata"]["ownerReferences"] = owners
+
+
+def claim_name(owner: Object, template: Object, ordinal: int) -> str:
+    """Name of the claim of an ordinal."""
+    return f"{template['metadata']['name']}-{name_of(owner)}-{ordinal}"
+
+
+def _owner(owner: Object, ordinal: int, pod: Object) -> Object | None:
+    policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    if ordinal >= owner["spec"]["replicas"] and policy.get("whenScaled") == "Delete":
+        return {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
+    if policy.get("whenDeleted") == "Delete":
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name_of(owner), "uid": uid_of(owner)}
+    return None
 
 
 class StatefulSets(WorkloadController):
@@ -63,7 +99,7 @@ class StatefulSets(WorkloadController):
         if is_terminal(pod) and not is_deleting(pod):
             self._delete(owner, pod)
             return False
-        if is_deleting(pod) and self._registry.spec.has_breakage("statefulset-replaced-before-removal"):
+        if is_deleting(pod) and self._registry.rules.workloads.stateful_set_force_deletes:
             self._registry.delete("pods", namespace_of(pod), name_of(pod), 0)
         return self._is_available(owner, pod) and not is_deleting(pod)
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.objects.accessors import (
-    Object,
-    name_of,
-    namespace_of,
-    node_of,
-    set_condition,
-    taints_of,
-    tolerates,
-    uid_of,
-)
-from chaos.lab.objects.events import Recorder
-from chaos.lab.objects.generation import observed_generation
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
+from chaos.lab.controllers.workload import WorkQueue
+from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, tolerates, uid_of
+from chaos.lab.rules.control_plane import EvictionStep
+from chaos.lab.sim import SimClock, Timer
 
-_MESSAGE = "Taint manager: deleting due to NoExecute taint"
 _PodKey = tuple[str, str, str]  # namespace, name, uid
 
 
@@ -32,7 +23,9 @@ class _Pending:
     timer: Timer
 
 
-def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
+def toleration_seconds(
+    pod: Object, taints: list[Object], shortest: Callable[[Iterable[float]], float] = min
+) -> float | None:
     """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever."""
     limits = []
     tolerations = pod["spec"].get("tolerations") or []
@@ -42,7 +35,7 @@ def toleration_seconds(pod: Object, taints: list[Object]) -> float | None:
             return 0.0
         if match.get("tolerationSeconds") is not None:
             limits.append(max(0.0, float(match["tolerationSeconds"])))
-    return min(limits) if limits else None
+    return shortest(limits) if limits else None
 
 
 class TaintEviction:
@@ -50,9 +43,10 @@ class TaintEviction:
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
+        self._rules = registry.rules.taint_eviction
         self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
         self._pending: dict[_PodKey, _Pending] = {}
-        self._survivors: set[_PodKey] = set()  # of a restart, by a breakage: not cancelled by the untaint that follows
+        self._survivors: set[_PodKey] = set()  # of a restart: not cancelled by the untaint that follows
         self.deletions = 0
         self._nodes: WorkQueue[str] = WorkQueue(sim, self._on_node_change, 0.002, 0.01)
         self._pods: WorkQueue[_PodKey] = WorkQueue(sim, self._on_pod_change, 0.002, 0.01)
@@ -63,7 +57,7 @@ class TaintEviction:
     def restart(self) -> None:
         """Start a new process: it handles every taint again, so countdowns restart, without an event."""
         self.deletions = 0
-        if self._spec.has_breakage("countdown-survives-restart"):
+        if not self._rules.restart_forgets_countdowns:
             self._survivors = set(self._pending)
             return
         for pending in self._pending.values():
@@ -103,16 +97,16 @@ class TaintEviction:
 
     def _process(self, pod: Object, taints: list[Object]) -> None:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
-        limit = toleration_seconds(pod, taints) if taints else None
+        limit = toleration_seconds(pod, taints, self._rules.min_toleration_time) if taints else None
         if limit is None:
-            if key not in self._survivors and not self._spec.has_breakage("countdown-survives-untaint"):
+            if key not in self._survivors and self._rules.untaint_cancels:
                 self._cancel(key, pod)
             return
-        if self._spec.has_breakage("eviction-missing"):
+        if not self._rules.evicts:
             return
-        pending, restarts = self._pending.get(key), self._spec.has_breakage("countdown-restarts-on-swap")
+        pending, restarts = self._pending.get(key), self._rules.swap_restarts_countdown
         start = pending.start if pending is not None and limit > 0 and not restarts else self._sim.now
-        due = start + max(0.0, limit + self._spec.shift("eviction"))
+        due = start + max(0.0, limit + self._rules.eviction_delay)
         if pending is not None:
             if pending.timer.due <= due and not restarts:
                 return
@@ -132,14 +126,15 @@ class TaintEviction:
         if pod is None or uid_of(pod) != key[2]:
             return
         self._recorder.emit("Pod", pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}")
-        steps: list[Callable[[_PodKey], None]] = [self._set_condition, self._delete_object]
-        if self._spec.has_breakage("taint-eviction-reordered"):
-            steps.reverse()
-        steps[0](key)
-        self._sim.after(self._sim.rng.uniform(0.002, 0.015), steps[1], key)
+        first, second = self._rules.steps
+        self._run(first, key)
+        self._sim.after(self._sim.rng.uniform(0.002, 0.015), self._run, second, key)
+
+    def _run(self, step: EvictionStep, key: _PodKey) -> None:
+        (self._delete_object if step == "delete" else self._set_condition)(key)
 
     def _set_condition(self, key: _PodKey) -> None:
-        if not self._spec.has_breakage("taint-eviction-without-condition"):
+        if self._rules.adds_disruption_target:
             self._store.patch_status("pods", key[0], key[1], self._add_disruption_target)
 
     def _add_disruption_target(self, pod: Object) -> None:
@@ -148,8 +143,8 @@ class TaintEviction:
             **observed_generation(pod, self._spec),
             "status": "True",
             "lastProbeTime": None,
-            "reason": "DeletionByTaintManager",
-            "message": _MESSAGE,
+            "reason": self._rules.disruption_target_reason,
+            "message": self._rules.disruption_target_message,
         }
         set_condition(pod, new, self._sim.timestamp())
 

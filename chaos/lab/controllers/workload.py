@@ -1,24 +1,129 @@
-"""Base class of the workload controllers."""
+"""What the workload controllers share.
+
+Work queue of a controller: a key that was added several times is handled once, a few milliseconds later.
+Pod counts by owner, updated with every change: a sync need not list thousands of pods.
+Base class of the workload controllers.
+ControllerRevisions: the history of templates of a StatefulSet or DaemonSet. pkg/controller/history.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError, clone
-from chaos.lab.controllers.workqueue import WorkQueue
-from chaos.lab.objects.accessors import (
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError, clone
+from chaos.lab.objects import (
+    TERMINAL,
     Object,
     condition,
     controller_of,
     is_deleting,
+    is_ready,
+    labels_of,
     name_of,
     namespace_of,
     owner_reference,
+    template_hash,
     uid_of,
 )
-from chaos.lab.objects.events import Recorder
-from chaos.lab.sim.clock import SimClock, seconds_of
+from chaos.lab.sim import SimClock, Timer, seconds_of
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class WorkQueue(Generic[_Key]):
+    """Calls ``handle`` with each key after a random delay between ``low`` and ``high`` seconds."""
+
+    def __init__(self, sim: SimClock, handle: Callable[[_Key], None], low: float = 0.005, high: float = 0.02) -> None:
+        self._sim, self._handle, self._low, self._high = sim, handle, low, high
+        self._timers: dict[_Key, Timer] = {}
+
+    def add(self, key: _Key, extra_delay: float = 0.0) -> None:
+        """Add a key; ``extra_delay`` in seconds."""
+        known, sim, low = self._timers.get(key), self._sim, self._low
+        if known is None:
+            delay = low + (self._high - low) * sim.rng.random() + extra_delay
+            self._timers[key] = sim.at(sim.now + delay, self._run, key)
+        elif known.due > sim.now + low:
+            self.add_after(key, low + (self._high - low) * sim.rng.random() + extra_delay)
+
+    def add_after(self, key: _Key, delay: float) -> None:
+        """Add a key to be handled after ``delay`` seconds, unless it is due earlier."""
+        known = self._timers.get(key)
+        if known is not None:
+            if known.due <= self._sim.now + delay:
+                return
+            known.cancel()
+        self._timers[key] = self._sim.after(delay, self._run, key)
+
+    def _run(self, key: _Key) -> None:
+        del self._timers[key]
+        self._handle(key)
+
+
+@dataclass(slots=True)
+class PodCounts:
+    """``active`` and ``terminating`` by IsPodActive and IsPodTerminating; ``ready``: active and Ready."""
+
+    pods: int = 0
+    active: int = 0
+    ready: int = 0
+    terminating: int = 0
+
+
+class OwnerIndex:
+    """Counts of pods by uid of an owner of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._by_owner: defaultdict[str, PodCounts] = defaultdict(PodCounts)
+
+    def of(self, uid: str) -> PodCounts:
+        """Counts of the owner's pods; updated in place with the next change."""
+        return self._by_owner.get(uid) or PodCounts()
+
+    def on_change(self, change: Change) -> None:
+        """Handle a change of a pod."""
+        before, after = change.before, change.object if change.type != "DELETED" else None
+        if before is not None and after is not None and _has_same_owner(before, after):
+            old, new = _classes(before), _classes(after)
+            if old == new:
+                return
+        if before is not None:
+            self._count(before, -1)
+        if after is not None:
+            self._count(after, 1)
+
+    def _count(self, pod: Object, by: int) -> None:
+        owner = controller_of(pod)
+        if owner is None or owner["kind"] != self._kind:
+            return
+        counts, (active, ready, terminating) = self._by_owner[owner["uid"]], _classes(pod)
+        counts.pods += by
+        counts.active += by * active
+        counts.ready += by * ready
+        counts.terminating += by * terminating
+        if not counts.pods:
+            del self._by_owner[owner["uid"]]
+
+
+def _has_same_owner(before: Object, after: Object) -> bool:
+    return before["metadata"].get("ownerReferences") is after["metadata"].get("ownerReferences")
+
+
+def _classes(pod: Object) -> tuple[bool, bool, bool]:
+    """Whether the pod is active, active and ready, terminating."""
+    if pod.get("status", {}).get("phase") in TERMINAL:
+        return False, False, False
+    if "deletionTimestamp" in pod["metadata"]:
+        return False, False, True
+    return True, is_ready(pod), False
+
 
 Key = tuple[str, str]
 
@@ -53,7 +158,7 @@ class WorkloadController(ABC):
         """Queue the controller of a dependent."""
         owner = controller_of(change.object)
         if owner is not None and owner["kind"] == self.kind:
-            late = self._registry.spec.shift("replacement") if self.owned == "pods" else 0.0
+            late = self._registry.rules.workloads.replacement_delay if self.owned == "pods" else 0.0
             self._queue.add((change.key[0], owner["name"]), late)
 
     def _run(self, key: Key) -> None:
@@ -109,3 +214,67 @@ class WorkloadController(ABC):
             obj["status"] = {**status, "observedGeneration": generation}
 
         self._store.patch_status(self.plural, namespace_of(owner), name_of(owner), change)
+
+
+LABEL = "controller-revision-hash"  # on pods
+_PLURAL = "controllerrevisions"
+
+
+def revision_of(pod: Object) -> str:
+    """Revision of the pod by its label, empty if it has none."""
+    return labels_of(pod).get(LABEL, "")
+
+
+def template_of(revision: Object) -> Object:
+    """Pod template of a revision."""
+    return {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
+
+
+def new_revision(owner: Object, kind: str, digest: str, number: int) -> Object:
+    """New revision with the owner's template."""
+    labels = dict(owner["spec"]["template"]["metadata"]["labels"])
+    return {
+        "metadata": {
+            "name": f"{name_of(owner)}-{digest}",
+            "namespace": namespace_of(owner),
+            "labels": labels | {LABEL: digest},
+            "annotations": dict(owner["metadata"].get("annotations") or {}),
+            "ownerReferences": [owner_reference("apps/v1", kind, owner)],
+        },
+        "data": {"spec": {"template": {**clone(owner["spec"]["template"]), "$patch": "replace"}}},
+        "revision": number,
+    }
+
+
+class Revisions:
+    """Revisions of the owners of one kind."""
+
+    def __init__(self, registry: Registry, kind: str) -> None:
+        self._registry, self._store, self._kind = registry, registry.store, kind
+
+    def all(self, owner: Object) -> list[Object]:
+        """Revisions of the owner, the oldest first."""
+        return sorted(self._store.list_controlled(_PLURAL, uid_of(owner)), key=lambda item: int(item["revision"]))
+
+    def newest(self, owner: Object) -> Object:
+        """Revision of the owner's current template: the last one, an old one made the last, or a new one.
+
+        Raises ForbiddenError in a namespace that is being terminated.
+        """
+        known = self.all(owner)
+        same = [item for item in known if template_of(item) == owner["spec"]["template"]]
+        number = max((item["revision"] for item in known), default=0) + 1
+        if not same:
+            created = new_revision(owner, self._kind, template_hash(owner["spec"]["template"]), number)
+            return self._store.get(_PLURAL, namespace_of(owner), name_of(created)) or self._registry.create(
+                _PLURAL, created
+            )
+        if same[-1] is known[-1]:
+            return same[-1]
+        return self._registry.update(_PLURAL, {**clone(same[-1]), "revision": number})
+
+    def trim(self, owner: Object, live: Collection[str]) -> None:
+        """Delete the oldest unused revisions beyond revisionHistoryLimit. ``live``: names and hashes in use."""
+        old = [item for item in self.all(owner) if not {name_of(item), labels_of(item)[LABEL]} & set(live)]
+        for item in old[: max(0, len(old) - owner["spec"].get("revisionHistoryLimit", 10))]:
+            self._registry.delete(_PLURAL, namespace_of(item), name_of(item))

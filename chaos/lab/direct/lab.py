@@ -5,23 +5,20 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from chaos.lab.apiserver.http.access import Access, Attributes
-from chaos.lab.apiserver.http.api import ApiServer
-from chaos.lab.apiserver.http.errors import not_found
-from chaos.lab.apiserver.http.resources import RESOURCES
-from chaos.lab.apiserver.store.store import Listener
-from chaos.lab.bmc.redfish import ROOT, RedfishServer
+from chaos.lab.apiserver.store import Listener
+from chaos.lab.bmc import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.server import ControllerManagerServer
-from chaos.lab.direct.host import DirectHost, DirectProgram, LinuxHost, line_reader
-from chaos.lab.direct.requests import Answer, DirectServer
-from chaos.lab.direct.tasks import SimWaits, Task
-from chaos.lab.direct.watches import Watcher
-from chaos.lab.hostshell.pod_exec import ExecError, ExecTarget, PodExec, Streams, obstacle
-from chaos.lab.node.kubelet.endpoints import KubeletEndpoints
+from chaos.lab.direct.host import DirectHost, DirectProgram, LinuxHost, SimWaits, Task, line_reader
+from chaos.lab.direct.requests import Answer, DirectServer, Watcher
+from chaos.lab.http.access import Access, Attributes
+from chaos.lab.http.api import ApiServer
+from chaos.lab.http.component_ports import ControllerManagerServer, KubeletEndpoints
+from chaos.lab.http.errors import not_found
+from chaos.lab.http.pod_exec import ExecError, ExecTarget, PodExec, Streams, obstacle
+from chaos.lab.http.resources import RESOURCES
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import Object
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 
 SSH_USER, BMC_USER, _BMC_PASSWORD = "chaos", "ops", "simulated"

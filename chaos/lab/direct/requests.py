@@ -1,9 +1,12 @@
-"""Requests to the lab's servers without a connection: the same routes, guards and handlers."""
+"""The stream of a watch to a client in this process: each frame is handed over as it is written.
+
+Requests to the lab's servers without a connection: the same routes, guards and handlers.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, Protocol, cast
@@ -12,10 +15,74 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from multidict import MultiDict
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.messages import Handle, PiecedResponse, Request
-from chaos.lab.apiserver.http.watch_stream import StreamFaults
-from chaos.lab.direct.watches import DirectStream, Watcher
+from chaos.lab.direct.host import Suspend
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.messages import Handle, PiecedResponse, Request
+from chaos.lab.http.watch_stream import StreamFaults
+
+
+class Watcher(Protocol):
+    """The client of a watch."""
+
+    def receive(self, data: bytes) -> None:
+        """A piece of the body."""
+
+    def end(self, *, is_cut: bool) -> None:
+        """Nothing more comes; ``is_cut``: the connection was lost, and the response has no end."""
+
+
+class _Flag:
+    """Implements Flag in the tasks of this process."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._waiting: list[Callable[[], object]] = []
+
+    def set(self) -> None:
+        self.is_set = True
+        waiting, self._waiting = self._waiting, []
+        for resume in waiting:
+            resume()
+
+    async def wait(self) -> None:
+        if not self.is_set:
+            await self
+
+    def __await__(self) -> Generator[Suspend, None, None]:
+        yield self._suspend
+
+    def _suspend(self, resume: Callable[[], object]) -> Callable[[], object]:
+        self._waiting.append(resume)
+        return lambda: self._waiting.remove(resume)
+
+
+class DirectStream:
+    """Implements EventStream; what the client does not read it keeps itself."""
+
+    def __init__(self, watcher: Watcher, faults: StreamFaults) -> None:
+        self.response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        self.done = _Flag()
+        self._watcher, self._faults = watcher, faults
+
+    def write(self, data: bytes) -> None:
+        if self.done.is_set or self._faults.fault:
+            return
+        for piece in self._faults.pieces(data):
+            self._watcher.receive(piece)
+        if self._faults.ends:
+            self.done.set()
+
+    async def write_all(self, frames: Iterable[bytes]) -> None:
+        for data in frames:
+            self.write(data)
+
+    def expire(self) -> None:
+        if self._faults.may_expire:
+            self.done.set()
+
+    async def finish(self) -> None:
+        self._watcher.end(is_cut=self._faults.ends_cut)
+
 
 _PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 _Found = tuple[Callable[[Request], Awaitable[web.StreamResponse]], dict[str, str]]

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.lab.direct.host import DirectHost, DirectProgram, line_reader
-from chaos.lab.direct.tasks import Cancelled, SimWaits, Task
-from chaos.lab.hostshell.streams import discard, no_input
+from chaos.lab.direct.host import Cancelled, DirectHost, DirectProgram, SimWaits, Task, line_reader
+from chaos.lab.hostshell.process import discard, no_input
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.windows.machine import SSH_PORT, WindowsMachine
-from chaos.lab.winshell.process import TOOLS, ProgramNotFoundError, WinHost, WinProcess, launch
+from chaos.lab.winshell.process import (
+    FILE_NOT_FOUND,
+    SYSTEM,
+    TOOLS,
+    ProgramNotFoundError,
+    WinHost,
+    WinProcess,
+    launch,
+    run_line,
+)
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.shell import run_line
-from chaos.lab.winshell.task_runner import FILE_NOT_FOUND, SYSTEM
 
 CRASH_TOOL = TOOLS + "notmyfault64.exe"
 _CLIENT, _CLIENT_PORT = "127.0.0.1", 40000  # as of a lab's process

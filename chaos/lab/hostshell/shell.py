@@ -11,11 +11,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program
-from chaos.lab.hostshell.streams import discard
-from chaos.lab.hostshell.syntax import ShellSyntaxError, SimpleCommand, parse
+from chaos.lab.hostshell.process import HostSystem, Process, Program, ShellSyntaxError, SimpleCommand, discard, parse
 from chaos.lab.node.machine import Machine
-from chaos.lab.sim.waits import Job
+from chaos.lab.sim.lockstep import Job
 
 _PIECE = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
 _VARIABLE = re.compile(r"\\([$`\"\\\n])|\$(?:\{(\w+|[@*#?])\}|(\d|[A-Za-z_]\w*|[@*#?]))")

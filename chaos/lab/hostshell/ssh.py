@@ -10,14 +10,13 @@ from functools import partial
 
 import asyncssh
 
-from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.process import HostSystem, Process, discard, no_input
 from chaos.lab.hostshell.programs import PROGRAMS
 from chaos.lab.hostshell.shell import Shell, execute
-from chaos.lab.hostshell.streams import discard, no_input
 from chaos.lab.node.machine import Machine
-from chaos.lab.server.port_reservation import Listener, PortReservation
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.time_source import Listener, PortReservation
 
 _LOGIN_TIMEOUT = 30  # wall seconds
 

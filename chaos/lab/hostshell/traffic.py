@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from chaos.lab.node.impairment import UNIMPAIRED, Impairment
+from chaos.lab.node.network import UNIMPAIRED, Impairment
 
 ROOT, EFFECT, BAND = "4e0f:", "4e10:", "4e0f:4"
 INGRESS, IFB = "ffff:", "nodefall0"

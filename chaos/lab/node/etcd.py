@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chaos.lab.node.kubelet.runtime import Container, Runtime
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 
 NAMESPACE, CONTAINER = "kube-system", "etcd"
 _ELECTION_TIMEOUT = 1.0  # --election-timeout; kubeadm leaves the default

@@ -1,28 +1,66 @@
-"""systemd-logind of one machine: delay inhibitors, two-step shutdown, scheduled shutdown. Facts 1.1, 1.7, 18."""
+"""The journal of one machine, on disk: log entries of the kubelet's shutdown manager in klog's format.
+
+Messages and levels are those of nodeshutdown_manager.go and nodeshutdown_manager_linux.go; the line numbers of the
+source are invented.
+systemd-logind of one machine: delay inhibitors, two-step shutdown, scheduled shutdown. Facts 1.1, 1.7, 18.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.rules.node import LogindRules
+from chaos.lab.sim import SimClock, Timer
+
+KUBELET = "kubelet.service"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    t: float
+    unit: str
+    message: str
+
+
+class Journal:
+    def __init__(self, sim: SimClock) -> None:
+        self._sim = sim
+        self._records: list[Record] = []
+
+    def write(self, pid: int, source: str, message: str, **values: object) -> None:
+        """Append a structured entry of the kubelet."""
+        now = self._sim.now
+        stamp = datetime.fromtimestamp(now, UTC).strftime("%m%d %H:%M:%S.%f")
+        pairs = "".join(f" {key}={_value(value)}" for key, value in values.items())
+        text = f'I{stamp} {pid:>7} {source}.go:1] "{message}"{pairs}'
+        self._records.append(Record(now, KUBELET, text))
+
+    def since(self, t: float, unit: str) -> list[Record]:
+        """Entries of a unit from ``t`` on."""
+        return [record for record in self._records if record.t >= t and record.unit == unit]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
 
 Kind = Literal["poweroff", "reboot"]
-_DEFAULT_DELAY_MAX = 5.0  # logind.conf(5) InhibitDelayMaxSec
-_POWER_KEY_ACTION = "poweroff"  # logind.conf(5) HandlePowerKey
 _DROP_INS = ("/usr/lib/systemd/logind.conf.d/", "/etc/systemd/logind.conf.d/")
 _DELAY = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
 _POWER_KEY = re.compile(r"^HandlePowerKey=([a-z-]+)$", re.MULTILINE)
 _SHUTDOWN_KINDS: Mapping[str, Kind] = {"poweroff": "poweroff", "reboot": "reboot"}
-_CANCELS_IN_FLIGHT = 257  # first systemd version whose `shutdown -c` cancels a shutdown that is being delayed
 
 
-def inhibit_delay_max(files: Mapping[str, str]) -> float:
+def inhibit_delay_max(files: Mapping[str, str], default: float) -> float:
     """InhibitDelayMaxSec by the drop-ins."""
     value = _last_setting(files, _DELAY)
-    return float(value) if value else _DEFAULT_DELAY_MAX
+    return float(value) if value else default
 
 
 def _last_setting(files: Mapping[str, str], pattern: re.Pattern[str]) -> str:
@@ -54,18 +92,18 @@ class Logind:
     """logind, which calls ``execute`` with the kind of shutdown when no inhibitor delays it.
 
     ``files``: contents by path, with logind's drop-ins. ``installed``: false for a machine without logind.
-    ``announces_schedules``: the breakage ``schedule-announced``.
     """
 
     def __init__(
-        self, sim: SimClock, version: int, execute: Callable[[Kind], None], files: dict[str, str] | None = None,
-        installed: bool = True,
+        self, sim: SimClock, version: int, execute: Callable[[Kind], None], rules: LogindRules,
+        files: dict[str, str] | None = None, installed: bool = True,
     ) -> None:  # fmt: skip
         self.version, self.installed = version, installed
         self._files = files if files is not None else {}
-        self.inhibit_delay_max, self.power_key_action = _DEFAULT_DELAY_MAX, _POWER_KEY_ACTION
+        self._rules = rules
+        self.inhibit_delay_max, self.power_key_action = rules.inhibit_delay_max, rules.handle_power_key
         self.preparing_for_shutdown = False
-        self.is_running = self.announces_schedules = False
+        self.is_running = False
         self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; a restart changes them
         self._sim, self._execute = sim, execute
         self._locks: list[Inhibitor] = []
@@ -84,8 +122,8 @@ class Logind:
 
     def reload(self) -> None:
         """Handle SIGHUP: read the drop-ins; the last one by file name wins (facts 1.7)."""
-        self.inhibit_delay_max = inhibit_delay_max(self._files)
-        self.power_key_action = _last_setting(self._files, _POWER_KEY) or _POWER_KEY_ACTION
+        self.inhibit_delay_max = inhibit_delay_max(self._files, self._rules.inhibit_delay_max)
+        self.power_key_action = _last_setting(self._files, _POWER_KEY) or self._rules.handle_power_key
 
     def press_power_key(self) -> None:
         """Begin what HandlePowerKey says, if logind runs and nothing else is in progress; errors are not reported."""
@@ -110,12 +148,12 @@ class Logind:
         chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
         self._pending_schedule = (chosen, at)
         self._schedule_timer = self._sim.at(at, self._on_schedule, chosen)
-        if self.announces_schedules:
+        if self._rules.announces_schedules:
             self.emit_prepare_for_shutdown(True)
 
     def cancel_scheduled(self) -> bool:
         """Cancel, as ``shutdown -c``; a delayed shutdown only from systemd 257 on. Whether there was a schedule."""
-        if self._delayed_kind is not None and self.version >= _CANCELS_IN_FLIGHT:
+        if self._delayed_kind is not None and self.version >= self._rules.cancels_in_flight_since:
             self._delayed_kind, self.preparing_for_shutdown = None, False
             self._cancel_delay_timer()
             self._clear_schedule()
@@ -209,7 +247,7 @@ class Logind:
         self.preparing_for_shutdown = True
         self.emit_prepare_for_shutdown(True)
         self._delayed_kind = kind
-        if self._locks:
+        if self._locks and self._rules.heeds_inhibitors:
             self._delay_timer = self._sim.after(self.inhibit_delay_max, self._execute_shutdown)
         else:
             self._execute_shutdown()

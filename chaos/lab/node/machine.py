@@ -9,24 +9,20 @@ from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.etcd import EtcdCluster
-from chaos.lab.node.journal import Journal
-from chaos.lab.node.kubelet.client_certificate import FILE as CERTIFICATE
-from chaos.lab.node.kubelet.client_certificate import has_expired
+from chaos.lab.node.kubelet.apiserver_link import FILE as CERTIFICATE
+from chaos.lab.node.kubelet.apiserver_link import has_expired
 from chaos.lab.node.kubelet.kubelet import Kubelet
-from chaos.lab.node.kubelet.machine_view import Resource
 from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown, ShutdownManager
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
-from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.process import Process
+from chaos.lab.node.kubelet.process import Process, Resource
 from chaos.lab.node.kubelet.runtime import Runtime
-from chaos.lab.node.kubelet.shutdown import ShutdownManager
 from chaos.lab.node.kubelet.static_pods import MANIFESTS, manifest
-from chaos.lab.node.logind import Kind, Logind
+from chaos.lab.node.logind import Journal, Kind, Logind
 from chaos.lab.node.network import DIRECTIONS, FAMILIES, Addresses, Direction, Family, Network, addresses_of
-from chaos.lab.objects.accessors import set_condition
-from chaos.lab.objects.quantity import parse_quantity
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.objects import parse_quantity, set_condition
+from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec, OperatingSystem, SharedIdentity
 
 _UUIDS = uuid.UUID("6d1f5c1e-8f3b-4f0a-9d5e-2b7c4a90e1d3")  # namespace of the UUIDs that a seed defines
@@ -94,9 +90,8 @@ class Machine:
             self.files[f"/usr/lib/systemd/logind.conf.d/{name}"] = f"[Login]\nInhibitDelayMaxSec={seconds}\n"
         for pod in node.static_pods:
             self.files[f"{MANIFESTS}{pod.name}.yaml"] = manifest(pod)
-        self.logind = Logind(sim, node.systemd, self.shut_down, self.files, node.logind)
-        self.logind.announces_schedules = spec.has_breakage("schedule-announced")
-        self.runtime = Runtime(sim)
+        self.logind = Logind(sim, node.systemd, self.shut_down, registry.rules.logind, self.files, node.logind)
+        self.runtime = Runtime(sim, registry.rules.pods.minimum_grace_period_seconds)
         self.journal = Journal(sim)
         self.kubelet = Kubelet(sim, registry, spec, self, self.make_shutdown_manager)
 
@@ -162,7 +157,7 @@ class Machine:
         self.pressure &= {"disk"}
         self.mounted_certificate = ""
         self.hidden_files.clear()
-        if self._registry.spec.has_breakage("state-file-lost"):
+        if not self._registry.rules.node_shutdown.keeps_state_file:
             self.files.pop(STATE_FILE, None)
         self._call_listeners()
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from chaos.lab import versions
-from chaos.lab.apiserver.admission.defaults import PREFIX, InvalidError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.admission import PREFIX, InvalidError
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.revisions import new_revision, revision_of
+from chaos.lab.controllers.workload import new_revision, revision_of
 from chaos.lab.node.kubelet.static_pods import is_mirror
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     controller_of,
     is_deleting,
@@ -24,28 +24,32 @@ from chaos.lab.objects.accessors import (
     node_of,
     uid_of,
 )
-from chaos.lab.replay import locks
-from chaos.lab.replay.implied import is_cancelled
-from chaos.lab.replay.pod_specs import adapt_template
-from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
-from chaos.lab.replay.settings import control_plane, is_control_plane, set_grace, zone_of
-from chaos.lab.replay.states import owner_of
-from chaos.lab.replay.static_pods import restore_static_pod
-from chaos.lab.replay.templates import TEMPLATE_KINDS, create_priority_classes, with_template
-from chaos.lab.replay.volumes import disables_forced_detach, load_volumes, mount_volumes
-from chaos.lab.spec import (
-    DEFAULT_NAMESPACES,
-    LabSpec,
-    NodeSpec,
-    SpecError,
+from chaos.lab.replay.implied import has_logind, is_cancelled, lost_after_cancel
+from chaos.lab.replay.initial_objects import (
+    TEMPLATE_KINDS,
+    create_priority_classes,
+    disables_forced_detach,
+    load_volumes,
+    with_template,
 )
+from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
+from chaos.lab.replay.session import restore_static_pod
+from chaos.lab.snapshot.restored import (
+    adapt_pod,
+    adapt_template,
+    add_api_versions,
+    control_plane,
+    is_control_plane,
+    mount_volumes,
+    owner_of,
+    set_grace,
+    zone_of,
+)
+from chaos.lab.spec import DEFAULT_NAMESPACES, LabSpec, NodeSpec, SpecError
 
 _OWNERS = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets")
 _REVISION_KINDS = {"statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
-_API_VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Node": "v1"}
 _CANCELS = 257  # the first systemd that cancels a shutdown in flight (facts 1.7)
-_NEVER = 1e9  # seconds
-_NO_IMAGE = ("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName")  # pkg/kubelet/images/types.go
 _ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
 _FINAL_DELETION_DELAY = 0.1
 _CAPACITY_RESOURCES = ("cpu", "memory", "pods")
@@ -61,7 +65,7 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
             nodes=[_node(node, recording) for node in recording.initial_objects("nodes")],
             kubernetes=versions.nearest_version(str(meta.get("kubernetes") or "")),
             controllers=control_plane(meta, {"disableForceDetachOnTimeout": disables_forced_detach(recording)}),
-            inhibitor_lost_after_cancel=locks.lost_after_cancel(recording),
+            inhibitor_lost_after_cancel=lost_after_cancel(recording),
             seed=seed,
             start=start,
             namespaces=sorted({*DEFAULT_NAMESPACES, *namespaces}),
@@ -80,7 +84,7 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
         zone=zone_of(node),
         labels=dict(labels_of(node)),
         boot_seconds=recording.boot_seconds(name),
-        logind=locks.has_logind(recording, name),
+        logind=has_logind(recording, name),
         capacity={key: str(value) for key, value in allocatable.items() if key in _CAPACITY_RESOURCES},
     )
     set_grace(spec, recording.configs.get(name, {}))
@@ -170,8 +174,7 @@ def _is_current(replica_set: Object, scaled_up: set[str]) -> bool:
 def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
     """Copy of a recorded object, with annotations for the recorded behaviour of its containers."""
     new: Object = clone(obj)
-    for reference in new["metadata"].get("ownerReferences") or []:
-        reference.setdefault("apiVersion", _API_VERSIONS.get(reference["kind"], "apps/v1"))  # not in runs of nodefall
+    add_api_versions(new)
     behaviour = recording.meta.get("behaviour") or {}
     if plural in TEMPLATE_KINDS:
         name = owner_of({"metadata": {**new["metadata"]}}) if plural == "replicasets" else ""
@@ -179,22 +182,11 @@ def add_behaviour(plural: str, obj: Object, recording: Recording) -> Object:
         _annotate_pod(new["spec"]["template"], rules)
         adapt_template(new["spec"]["template"])
     elif plural == "pods":
-        new.setdefault("status", {})
-        for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-            new["metadata"].pop(key, None)
         _annotate_pod(new, _behaviour_rules(behaviour, owner_of(new)))
-        adapt_template(new)  # runs of nodefall record no images
+        adapt_pod(new)
         if cpu := recording.cpu_requests.get(uid_of(new)):
             new["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
-        if _lacks_image(new):
-            new["metadata"].setdefault("annotations", {})[f"{PREFIX}starts-after"] = str(_NEVER)
     return new
-
-
-def _lacks_image(pod: Object) -> bool:
-    """Whether a container waits for an image that the node does not get."""
-    states = [item.get("state") or {} for item in pod["status"].get("containerStatuses") or []]
-    return any((state.get("waiting") or {}).get("reason") in _NO_IMAGE for state in states)
 
 
 def _behaviour_rules(behaviour: dict[str, Any], owner: str) -> dict[str, Any]:

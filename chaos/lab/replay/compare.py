@@ -1,17 +1,59 @@
-"""Compare the recorded history with the history of the lab, state by state. Pure."""
+"""Compare the recorded history with the history of the lab, state by state; interchangeable pods are paired. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from chaos.lab.replay.assignment import assign
+from chaos.lab.replay.initial_objects import volume_histories
 from chaos.lab.replay.recording import Observation, Recording, Stall
 from chaos.lab.replay.stalls import StalledClock, find_wakes
 from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
 from chaos.lab.replay.tolerances import Tolerances
-from chaos.lab.replay.volumes import volume_histories
 from chaos.lab.spec import ControllerSpec
+
+
+def assign(costs: list[list[float]]) -> list[int]:
+    """Column of each row of a square matrix, with the least sum of costs. Hungarian method, O(n^3)."""
+    size = len(costs)
+    row_of = [-1] * (size + 1)  # by column; the last one is virtual
+    by_row, by_column = [0.0] * size, [0.0] * (size + 1)
+    for row in range(size):
+        row_of[size] = row
+        column, path = _cheapest_path(costs, row_of, by_row, by_column)
+        while column != size:
+            row_of[column] = row_of[path[column]]
+            column = path[column]
+    result = [0] * size
+    for column in range(size):
+        result[row_of[column]] = column
+    return result
+
+
+def _cheapest_path(
+    costs: list[list[float]], row_of: list[int], by_row: list[float], by_column: list[float]
+) -> tuple[int, list[int]]:
+    """Free column with the cheapest augmenting path, and that path; updates the potentials."""
+    size = len(costs)
+    path, least, done = [size] * size, [float("inf")] * size, [False] * (size + 1)
+    column = size
+    while row_of[column] >= 0:
+        done[column] = True
+        here = row_of[column]
+        for other in [other for other in range(size) if not done[other]]:
+            cost = costs[here][other] - by_row[here] - by_column[other]
+            if cost < least[other]:
+                least[other], path[other] = cost, column
+        column = min((other for other in range(size) if not done[other]), key=least.__getitem__)
+        step = least[column]
+        for other in range(size + 1):
+            if done[other]:
+                by_row[row_of[other]] += step
+                by_column[other] -= step
+            elif other < size:
+                least[other] -= step
+    return column, path
+
 
 _MIN_TOLERANCE, _RELATIVE_TOLERANCE = 2.0, 0.1  # deterministic mechanisms: the greater of 2 s and 10 %
 _MONITOR_PASS = 5.2  # seconds between two passes of the node lifecycle controller (facts 5.2)

@@ -1,14 +1,59 @@
-"""Operations that no entry names: ends of partitions, boots, and restarts of kubelets. Pure."""
+"""CPU requests of pods that were recorded without, such that the kubelet preempts those that it did. Facts 9. Pure.
+
+Older recordings of nodefall have no requests; which pods a critical pod displaced shows how large they were together.
+Operations that no entry names: ends of partitions, boots, and restarts of kubelets. Pure.
+Inhibitor locks of the recorded kubelets. Kubernetes v1.36.2 has a defect that usually loses them.
+Facts 2 and 18. Read from ``systemd-inhibit --list``, or else inferred from the next shutdown.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
-from chaos.lab.objects.accessors import name_of, namespace_of, node_of
+from chaos.lab.objects import Object, condition, name_of, namespace_of, node_of, parse_quantity, uid_of
 from chaos.lab.replay.pod_lives import PodLife, own_exits, pod_lives
-from chaos.lab.replay.recording import NotARecordingError, Operation, Recording
+from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording, to_epoch
 from chaos.lab.spec import SpecError, parse_duration
+
+_PREEMPTED = "Pod was preempted by Kubelet to accommodate a critical pod."
+_CRITICAL = 2_000_000_000  # scheduling.SystemCriticalPriority
+
+
+def inferred_requests(recording: Recording) -> dict[str, str]:
+    """Requested cpu by the uid of a pod; empty for a recording with requests."""
+    pods = recording.observations["pods"]
+    if any(container.get("resources") for item in pods for container in item.object["spec"]["containers"]):
+        return {}
+    victims: dict[str, Observation] = {}
+    for item in pods:
+        if (condition(item.object, "DisruptionTarget") or {}).get("message") == _PREEMPTED:
+            victims.setdefault(uid_of(item.object), item)
+    result: dict[str, str] = {}
+    for node in {node_of(item.object) for item in victims.values()}:
+        displaced = {uid: item for uid, item in victims.items() if node_of(item.object) == node}
+        critical = _last_critical(pods, node, min(item.t for item in displaced.values()))
+        total = _allocatable(recording, node)
+        if critical is not None and total:
+            share = -(-total // len(displaced))
+            result |= dict.fromkeys(displaced, f"{share}m") | {uid_of(critical): f"{total}m"}
+    return result
+
+
+def _last_critical(pods: list[Observation], node: str, t: float) -> Object | None:
+    """Critical pod that was bound to the node last before ``t``."""
+    new = [item.object for item in pods if item.type == "ADDED" and item.t <= t and node_of(item.object) == node]
+    critical = [pod for pod in new if (pod["spec"].get("priority") or 0) >= _CRITICAL]
+    return critical[-1] if critical else None
+
+
+def _allocatable(recording: Recording, node: str) -> int:
+    """Milli-CPUs of a node; 0 if unknown."""
+    for obj in recording.initial_objects("nodes"):
+        if obj["metadata"]["name"] == node:
+            return int(parse_quantity((obj["status"].get("allocatable") or {}).get("cpu", "0")) * 1000)
+    return 0
+
 
 _START_OPERATIONS = ("power-on", "reboot", "hard-reboot", "kubelet-start", "kubelet-restart", "kubelet-kill")
 _OFF_OPERATIONS = ("poweroff", "power-cut")
@@ -96,3 +141,76 @@ def _is_off(recording: Recording, node: str, at: float) -> bool:
     power = (*_OFF_OPERATIONS, *_START_OPERATIONS)
     earlier = [item for item in recording.operations if item.node == node and item.t < at and item.action in power]
     return bool(earlier) and earlier[-1].action in _OFF_OPERATIONS and not is_cancelled(recording, earlier[-1])
+
+
+_SIGNALLED = ("poweroff", "reboot", "schedule-shutdown")
+_GRACEFUL_AFTER = 2.5  # seconds; without a lock the kubelet stops within 0.3 s
+_MESSAGE = "node is shutting down"
+
+
+def lost_after_cancel(recording: Recording) -> Literal["always", "never", "seeded"]:
+    """Outcome of the first cancelled shutdown that shows one, for those that do not."""
+    for item in recording.operations:
+        lost = is_lost_after(recording, item)
+        if lost is not None:
+            return "always" if lost else "never"
+    return "seeded"
+
+
+def is_lost_after(recording: Recording, operation: Operation) -> bool | None:
+    """Whether the kubelet had lost its lock after this operation; None if that is not a cancellation, or not seen."""
+    params, command = operation.params, operation.command
+    if operation.action != "prepare-for-shutdown" or params.get("active", "true" in command):
+        return None
+    has_lock = _has_lock_after(recording, operation)
+    return None if has_lock is None else not has_lock
+
+
+def has_logind(recording: Recording, node: str) -> bool:
+    """False without an initial lock and without a report of a shutdown: the kubelet's shutdown manager is off."""
+    if has_lock_initially(recording, node) is not False or not _shutdowns(recording, node):
+        return True
+    return _reported_shutdown(recording, node)
+
+
+def has_lock_initially(recording: Recording, node: str) -> bool | None:
+    """Whether the kubelet held a lock before the first operation; None without a sample."""
+    end = recording.first_operation_time()
+    samples = [has_lock for t, name, has_lock in recording.inhibitor_samples if name == node and t <= end]
+    return samples[-1] if samples else None
+
+
+def _has_lock_after(recording: Recording, cancel: Operation) -> bool | None:
+    """Last sample before the next operation on the node, else the outcome of its next shutdown."""
+    later = [item for item in recording.operations if item.t > cancel.t and item.node == cancel.node]
+    end = later[0].t if later else recording.end
+    of_node = [(t, has_lock) for t, name, has_lock in recording.inhibitor_samples if name == cancel.node]
+    samples = [has_lock for t, has_lock in of_node if cancel.t < t <= end]
+    if samples:
+        return samples[-1]
+    if later and later[0].action in _SIGNALLED:
+        return _is_graceful(recording, later[0])
+    return None
+
+
+def _is_graceful(recording: Recording, shutdown: Operation) -> bool:
+    """Whether the kubelet still ended pods at a time when a machine without lock is off."""
+    for item in recording.observations["pods"]:
+        target = condition(item.object, "DisruptionTarget") or {}
+        late = item.t > shutdown.t + _GRACEFUL_AFTER and node_of(item.object) == shutdown.node
+        if late and target.get("reason") == "TerminationByKubelet":
+            since = to_epoch(target["lastTransitionTime"])
+            if since >= shutdown.t + _GRACEFUL_AFTER - 1.0:  # lastTransitionTime has whole seconds
+                return True
+    return False
+
+
+def _shutdowns(recording: Recording, node: str) -> list[Operation]:
+    return [item for item in recording.operations if item.node == node and item.action in _SIGNALLED]
+
+
+def _reported_shutdown(recording: Recording, node: str) -> bool:
+    return any(
+        name_of(item.object) == node and _MESSAGE in (condition(item.object, "Ready") or {}).get("message", "")
+        for item in recording.observations["nodes"]
+    )

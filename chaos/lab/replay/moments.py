@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import takewhile
 
-from chaos.lab.objects.accessors import Object, condition, is_deleting, uid_of
-from chaos.lab.replay.recording import Observation, ReplayError, Stall, to_epoch
-from chaos.lab.replay.requests import Request
+from chaos.lab.objects import Object, condition, is_deleting, uid_of
+from chaos.lab.replay.recording import Observation, ReplayError, Request, Stall, to_epoch
 
 _SECOND = 1.0  # metav1.Time has whole seconds
 _LATE = 1.0  # seconds; what came sooner was received when it was made

@@ -6,18 +6,16 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.drain import Drain
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.network import FAMILIES
-from chaos.lab.objects.accessors import name_of, namespace_of
-from chaos.lab.replay import locks
-from chaos.lab.replay.recorded_choices import eviction_times, rejections_after
-from chaos.lab.replay.recorded_pressure import condition_time, first_round, last_short
+from chaos.lab.objects import name_of, namespace_of
+from chaos.lab.replay.external_writes import API
+from chaos.lab.replay.implied import is_lost_after
+from chaos.lab.replay.recorded_choices import condition_time, eviction_times, first_round, last_short, rejections_after
 from chaos.lab.replay.recording import NotReplayedError, Operation, Recording
 from chaos.lab.replay.session import ReplaySession
-from chaos.lab.replay.user_operations import USER_OPERATIONS
-from chaos.lab.replay.verbs import API
+from chaos.lab.replay.user_operations import USER_OPERATIONS, Drain
 from chaos.lab.spec import SpecError, parse_duration
 
 _OperationFunc = Callable[[ReplaySession, Operation], object]
@@ -63,7 +61,7 @@ def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None
     machine = session.machine(operation)
     rejections = rejections_after(session.recording, operation)
     if rejections is not None and session.follows_chance:
-        machine.kubelet.record_rejections(rejections)
+        machine.kubelet.choose_rejections(rejections)
     force = 2 if operation.params.get("force") else len(_FORCE.findall(operation.command))
     if force > 1:
         machine.power_off()  # systemctl(1): neither units nor file systems
@@ -80,9 +78,9 @@ def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None
 def _prepare_for_shutdown(session: ReplaySession, operation: Operation) -> None:
     active = operation.params.get("active", "true" in operation.command or not operation.command)
     machine = session.machine(operation)
-    lost = locks.is_lost_after(session.recording, operation)
+    lost = is_lost_after(session.recording, operation)
     if lost is not None and session.follows_chance:
-        machine.kubelet.record_lock_loss(lost)
+        machine.kubelet.choose_lock_loss(lost)
     machine.logind.emit_prepare_for_shutdown(bool(active))
 
 

@@ -1,5 +1,8 @@
-"""Random choices of a recorded cluster, which the lab repeats.
+"""When recorded kubelets noticed that a resource was short, and which pods they evicted first. Pure.
 
+How quickly a resource gets short, the phase of the eviction manager's rounds, and the use by each pod are not
+mechanisms of Kubernetes, and only their effect is recorded. Facts 9.
+Random choices of a recorded cluster, which the lab repeats.
 The scheduler's choice among feasible nodes, the order in which nodes were tainted, the times of pod GC, and how many
 pods a kubelet rejects before it is stopped. What a rule of Kubernetes decides is not taken from the recording.
 """
@@ -9,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.scheduler.node_affinity import matches_node
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     NOT_READY,
     OUT_OF_SERVICE,
     UNREACHABLE,
@@ -20,6 +22,7 @@ from chaos.lab.objects.accessors import (
     controller_of,
     has_taint,
     is_deleting,
+    matches_node,
     name_of,
     namespace_of,
     node_of,
@@ -27,9 +30,64 @@ from chaos.lab.objects.accessors import (
     uid_of,
     untolerated,
 )
-from chaos.lab.replay.recorded_pressure import eviction_ranks
-from chaos.lab.replay.recording import Observation, Operation, Recording
-from chaos.lab.replay.states import owner_of
+from chaos.lab.replay.recording import Observation, Operation, Recording, event_time
+from chaos.lab.snapshot.restored import owner_of
+
+CONDITIONS = {"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure"}
+_SHORT = 310.0  # seconds; a condition stays for 5 min, and a round is made every 10 s
+
+
+def first_round(recording: Recording, operation: Operation, kind: str) -> float | None:
+    """Time of the first round that noticed the pressure: of its first eviction, else of the condition."""
+    reported = condition_time(recording, operation, kind)
+    if reported is None:
+        return None
+    uids = _on_node(recording, operation.node)
+    times = [event_time(item) for item in _evictions(recording) if item.object["involvedObject"].get("uid") in uids]
+    return min([reported, *(t for t in times if operation.t <= t)])
+
+
+def condition_time(recording: Recording, operation: Operation, kind: str) -> float | None:
+    """Time at which the condition was first seen True after the operation; None if it was before, or never."""
+    for item in recording.observations["nodes"]:
+        if name_of(item.object) == operation.node and condition_status(item.object, CONDITIONS[kind]) == "True":
+            return item.t if item.t > operation.t else None
+    return None
+
+
+def last_short(recording: Recording, operation: Operation, kind: str) -> float | None:
+    """Time until which the resource was short, by the end of its condition; None if that was not recorded."""
+    is_true = False
+    for item in recording.observations["nodes"]:
+        if name_of(item.object) != operation.node or item.t < operation.t:
+            continue
+        status = condition_status(item.object, CONDITIONS[kind])
+        if is_true and status == "False":
+            return item.t - _SHORT
+        is_true = status == "True"
+    return None
+
+
+def eviction_ranks(recording: Recording) -> dict[str, float]:
+    """Times at which pods were evicted by a kubelet, by uid; a pod that exits with 0 has no reason (facts 9)."""
+    result: dict[str, float] = {}
+    for item in _evictions(recording):
+        result.setdefault(str(item.object["involvedObject"].get("uid", "")), event_time(item))
+    for item in recording.observations["pods"]:
+        if item.object["status"].get("reason") == "Evicted":
+            result.setdefault(uid_of(item.object), item.t)
+    return result
+
+
+def _evictions(recording: Recording) -> list[Observation]:
+    """Events of evictions by kubelets."""
+    events = recording.observations["events"]
+    return [item for item in events if item.type == "ADDED" and item.object.get("reason") == "Evicted"]
+
+
+def _on_node(recording: Recording, node: str) -> set[str]:
+    return {uid_of(item.object) for item in recording.observations["pods"] if node_of(item.object) == node}
+
 
 _CACHE_AGE = 0.25  # seconds by which the scheduler's view of a node may be old
 _BINDING_LEAD = 1.0  # seconds

@@ -1,5 +1,6 @@
-"""Stalls that a recording shows: API server and controllers stood still, and what had waited came in one batch.
+"""When recorded controllers wrote: what shows that they worked in a stall, one request at a time. Pure.
 
+Stalls that a recording shows: API server and controllers stood still, and what had waited came in one batch.
 Renewals of Leases have their own times, and every node renews each 10 s: if those of most nodes come seconds late, it
 is not a node that is cut off. How long each request waited is chance that a batch does not show, so the replay lets
 the lab's controllers stand still as long, and in the comparison the time of either side stands still, too. The states
@@ -14,9 +15,37 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from chaos.lab.objects.accessors import name_of, uid_of
-from chaos.lab.replay.controller_writes import controller_writes
+from chaos.lab.objects import Object, condition, controller_of, is_deleting, name_of, uid_of
+from chaos.lab.replay.moments import changes
 from chaos.lab.replay.recording import Observation, Recording, Stall, to_epoch
+
+_REACTION = 0.05  # seconds; a controller writes after what it reacts to, which may have the same time
+_USERS = ("user-delete", "user-force-delete", "user-evict")
+
+
+def controller_writes(recording: Recording) -> list[float]:
+    """Times at which controllers of workloads created or deleted a pod, in order."""
+    operations = [item for item in recording.operations if item.action in _USERS and item.params["plural"] == "pods"]
+    by_users = {uid_of(item.params["object"]) for item in operations}
+    return sorted(
+        {
+            item.t + _REACTION
+            for item, before in changes(recording.observations["pods"])
+            if item.type not in ("LIST", "DELETED")
+            and controller_of(item.object) is not None
+            and _is_write(item.object, before)
+            and not (before is not None and uid_of(item.object) in by_users)
+        }
+    )
+
+
+def _is_write(pod: Object, before: Object | None) -> bool:
+    """Whether a controller of a workload made this change: a new pod, or a deletion without a reason."""
+    if before is None:
+        return True
+    target = condition(pod, "DisruptionTarget") or {}
+    return is_deleting(pod) and not is_deleting(before) and target.get("status") != "True"
+
 
 _LATE = 5.0  # seconds; a renewal comes within a second, on a busy machine within three
 _IN_TIME = 1.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chaos.lab.objects.accessors import (
+from chaos.lab.objects import (
     Object,
     condition,
     condition_status,
@@ -21,6 +21,7 @@ from chaos.lab.objects.accessors import (
     uid_of,
 )
 from chaos.lab.replay.recording import Observation
+from chaos.lab.snapshot.restored import owner_of
 
 MERGE_WINDOW = 1.0  # seconds; changes this close together count as one state
 _TERMINAL_PHASES = ("Succeeded", "Failed")
@@ -245,18 +246,6 @@ class _PodMatcher:
             lost.remove(old)
             return old
         return None
-
-
-def owner_of(pod: Object) -> str:
-    """Namespace/name of the owner: the Deployment of a ReplicaSet's pod, and a pod without controller itself."""
-    owner = controller_of(pod)
-    if owner is None:
-        return f"{namespace_of(pod)}/{name_of(pod)}"
-    name = str(owner["name"])
-    digest = (pod["metadata"].get("labels") or {}).get("pod-template-hash")
-    if owner["kind"] == "ReplicaSet" and digest:
-        name = re.sub(f"-{re.escape(digest)}$", "", name)
-    return f"{namespace_of(pod)}/{name}"
 
 
 def _required_node(pod: Object) -> str:

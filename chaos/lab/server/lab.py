@@ -15,20 +15,17 @@ import asyncssh
 import msgspec
 from aiohttp import web
 
-from chaos.lab.apiserver.http.access import Access, User
-from chaos.lab.apiserver.http.api import ApiServer
-from chaos.lab.bmc.redfish import ROOT, RedfishServer
+from chaos.lab.bmc import ROOT, RedfishServer
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.server import ControllerManagerServer
 from chaos.lab.hostshell.ssh import SshServer
-from chaos.lab.node.kubelet.server import KubeletServer
+from chaos.lab.http.access import Access, User
+from chaos.lab.http.api import ApiServer
+from chaos.lab.http.component_ports import ControllerManagerServer, KubeletServer
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import addresses_of
-from chaos.lab.server.options import ServeOptions
-from chaos.lab.server.port_reservation import LOOPBACK, PortReservation
-from chaos.lab.server.tls import LabAuthority, write_private
+from chaos.lab.server.content import LabAuthority, ServeOptions, write_private
 from chaos.lab.sim.lockstep import Lockstep
-from chaos.lab.sim.time_source import TimeSource
+from chaos.lab.sim.time_source import LOOPBACK, PortReservation, TimeSource
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, NodeAddress, NodeSpec
 
 if TYPE_CHECKING:
@@ -257,6 +254,6 @@ def _ssh_class(machine: Machine) -> type[SshServer]:
     """Class by operating system. The code of Windows is imported only for a lab that has such a node."""
     if machine.os == "linux":
         return SshServer
-    from chaos.lab.winshell.ssh import WindowsSshServer  # noqa: PLC0415
+    from chaos.lab.winshell.servers import WindowsSshServer  # noqa: PLC0415
 
     return WindowsSshServer

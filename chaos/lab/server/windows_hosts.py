@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from chaos.lab.node.machine import Machine
-from chaos.lab.server.port_reservation import PortReservation
-from chaos.lab.server.tls import write_private
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.server.content import write_private
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import Lockstep
+from chaos.lab.sim.time_source import PortReservation
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.winrm.authentication import Account
-from chaos.lab.winrm.server import WinRmServer
+from chaos.lab.winrm.server import Account, WinRmServer
 from chaos.lab.winshell.process import TOOLS
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.task_runner import TaskRunner
+from chaos.lab.winshell.servers import TaskRunner
 
 WINRM_USER = "Administrator"  # other local administrators need LocalAccountTokenFilterPolicy
 

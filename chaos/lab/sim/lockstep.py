@@ -1,15 +1,52 @@
-"""Lockstep: simulated time moves only while all participants sleep, no request is in flight, and no client has work."""
+"""How the servers of a lab wait for simulated time, and what of theirs stops it.
+
+Lockstep: simulated time moves only while all participants sleep, no request is in flight, and no client has work.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from typing import Any, Protocol
 
-from chaos.lab.sim.clients import Clients, Identity
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.idle_loop import IdleLoop
+from chaos.lab.sim import SimClock
+from chaos.lab.sim.clients import Clients, Identity, IdleLoop
+
+
+class Waits(Protocol):
+    """As Lockstep does them for clients in other processes, and SimWaits for one in this process."""
+
+    def request(self) -> AbstractContextManager[None]:
+        """Count a request in flight: time does not move."""
+
+    def subrequest(self) -> AbstractContextManager[None]:
+        """Count a concurrent part of the current request."""
+
+    def suspend_request(self) -> AbstractContextManager[None]:
+        """Let time move within a request that waits for its client."""
+
+    def hold_for_new_tasks(self) -> None:
+        """Stop time until the tasks created so far have run as far as they can."""
+
+    async def wait_until(self, until: float, *, background: bool = False) -> None:
+        """Wait for simulated time within a request; ``background``: no client waits for that request."""
+
+    def on_sent(self) -> None:
+        """Let clients receive a watch event before time moves."""
+
+
+class Job(Protocol):
+    """A program in the background."""
+
+    def __await__(self) -> Generator[Any, Any, int]: ...
+
+    def cancel(self) -> object: ...
+
+    def add_done_callback(self, call: Callable[[Any], object], /) -> None: ...
+
 
 TICK = 0.002  # wall seconds between two steps of time
 LINGER = 0.05

@@ -1,35 +1,35 @@
-"""Restores the objects of a snapshot in a cluster that has just started, and its machines."""
+"""Restores the objects of a snapshot in a cluster that has just started, and its machines.
+
+The copy of a cluster: a LabSpec, and how a lab of it starts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.admission.jobs import check_job
-from chaos.lab.apiserver.admission.workloads import WORKLOADS, admit_workload
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.admission_workloads import WORKLOADS, admit_workload, check_job
 from chaos.lab.apiserver.registry import CLUSTER_WIDE
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
+from chaos.lab.apiserver.volumes import attachment_name, unique_name
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.static_pods import is_mirror
-from chaos.lab.objects.accessors import (
-    Object,
-    controller_of,
-    is_deleting,
-    is_ready,
-    is_terminal,
-    name_of,
-    node_of,
-    uid_of,
+from chaos.lab.objects import Object, controller_of, is_deleting, is_ready, is_terminal, name_of, node_of, uid_of
+from chaos.lab.sim import rfc3339, seconds_of
+from chaos.lab.snapshot.contents import (
+    annotate_owner,
+    annotate_pod,
+    inferred_revisions,
+    is_ready_node,
+    lab_spec,
+    with_marked_templates,
+    with_template_data,
+    write_manifests,
 )
-from chaos.lab.objects.volumes import attachment_name, unique_name
-from chaos.lab.replay.build import add_behaviour
-from chaos.lab.replay.recording import to_epoch
-from chaos.lab.replay.volumes import mount_volumes
-from chaos.lab.sim.clock import rfc3339
-from chaos.lab.snapshot.behaviour import annotate_owner, annotate_pod
-from chaos.lab.snapshot.machines import is_ready_node, write_manifests
-from chaos.lab.snapshot.reader import Snapshot
-from chaos.lab.snapshot.revisions import inferred_revisions, with_marked_templates, with_template_data
+from chaos.lab.snapshot.reader import Snapshot, SnapshotError
+from chaos.lab.snapshot.restored import adapt_pod, add_api_versions, mount_volumes
 from chaos.lab.snapshot.unmodelled import Simplifier
 
 _REGISTRATION = 0.5  # seconds after which nodes are registered, before kubelets sync their pods
@@ -63,9 +63,7 @@ class _Loader:
     def __init__(self, cluster: Cluster, snapshot: Snapshot, simplifier: Simplifier) -> None:
         self._cluster, self._store, self._snapshot, self._simplifier = cluster, cluster.store, snapshot, simplifier
         self._owners = {  # uids of owners that the lab has
-            str(obj["metadata"].get("uid"))
-            for plural in snapshot.recording.observations
-            for obj in snapshot.objects(plural)
+            str(obj["metadata"].get("uid")) for plural in snapshot.lists for obj in snapshot.objects(plural)
         }
 
     def load(self) -> None:
@@ -182,7 +180,9 @@ class _Loader:
                 del obj["metadata"]["ownerReferences"]
 
     def _restore_pod(self, pod: Object) -> None:
-        new = add_behaviour("pods", pod, self._snapshot.recording)
+        new: Object = clone(pod)
+        add_api_versions(new)
+        adapt_pod(new)
         self._simplifier.simplify_pod(new["spec"])
         annotate_pod(new, self._snapshot)
         self._drop_strange_owner(new)
@@ -202,7 +202,7 @@ class _Loader:
 
     def _resume_deletion(self, pod: Object, new: Object) -> None:
         """Set the deletion of a pod that was being deleted, with the grace that was left."""
-        left = round(to_epoch(pod["metadata"]["deletionTimestamp"]) - self._snapshot.recording.start)
+        left = round(seconds_of(pod["metadata"]["deletionTimestamp"]) - self._snapshot.taken)
         grace = 0 if is_terminal(pod) else max(1, left)
         new["metadata"]["deletionTimestamp"] = rfc3339(self._cluster.sim.now + grace)
         new["metadata"]["deletionGracePeriodSeconds"] = grace
@@ -240,3 +240,27 @@ def _restore_node(before: Object, new: Object) -> None:
 
 def _set_attached(items: list[Object], node: Object) -> None:
     node["status"]["volumesAttached"] = items
+
+
+# What objects that contradict each other raise, of which the reader has checked only the form.
+_INCONSISTENT = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, PermissionError)
+
+
+class Copy:
+    """``settings``: keys of the LabSpec besides those of the snapshot. Raises SnapshotError for what has no lab."""
+
+    def __init__(self, snapshot: Snapshot, settings: Mapping[str, Any]) -> None:
+        self._snapshot, self._simplifier = snapshot, Simplifier()
+        self.spec = lab_spec(snapshot, settings, self._simplifier)
+
+    def start(self, cluster: Cluster) -> None:
+        """Start a new cluster of ``spec`` with the snapshot's objects; only once. Raises SnapshotError."""
+        try:
+            start_from_snapshot(cluster, self._snapshot, self._simplifier)
+        except _INCONSISTENT as error:
+            raise SnapshotError(f"cannot simulate this cluster: {type(error).__name__}: {error}") from error
+
+    @property
+    def not_modelled(self) -> list[str]:
+        """What the lab leaves out of the snapshot, one line each; complete after :meth:`start`."""
+        return self._simplifier.lines()

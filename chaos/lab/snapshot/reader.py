@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chaos.lab.objects.accessors import Object
-from chaos.lab.replay.recording import Observation, Recording
+from chaos.lab.objects import Object
 
 FORMAT = 1
 _PARTS = ("metadata", "spec", "status")
@@ -49,23 +48,27 @@ class _Header(msgspec.Struct, rename="camel"):
 
 @dataclass
 class Snapshot:
-    """``recording``: the objects as a recording's first lists, and the kubelets' configurations.
+    """``taken``: epoch seconds. ``lists``: objects by plural. ``configs``: of kubelets, by node.
 
     ``hosts``: facts by node. ``measured``: times of pods by owner, kind and ``namespace/name``.
     """
 
     header: dict[str, Any]
-    recording: Recording
+    taken: float
+    lists: dict[str, list[Object]] = field(
+        default_factory=lambda: {plural: [] for plural in (*PLURALS, "events", "leases")}
+    )
+    configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     measured: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     def objects(self, plural: str) -> list[Object]:
         """Objects of a kind. They must not be changed in place."""
-        return self.recording.initial_objects(plural)
+        return list(self.lists[plural])
 
     def replace(self, plural: str, objects: list[Object]) -> None:
         """Put ``objects`` in place of those of a kind."""
-        self.recording.observations[plural] = [Observation(self.recording.start, "LIST", obj) for obj in objects]
+        self.lists[plural] = list(objects)
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -95,19 +98,16 @@ def _begin(entry: _Line, path: Path) -> Snapshot:
         raise SnapshotError(f"{path}: not a snapshot: the first line is no header")
     if header.get("format") != FORMAT:
         raise SnapshotError(f"{path}: format {header.get('format')} of a snapshot is not known, only {FORMAT}")
-    taken = msgspec.convert(header, _Header).taken
-    meta = {key: header.get(key) for key in ("kubernetes", "controllerManager", "apiServer")}
-    return Snapshot(header, Recording(taken, taken, meta, {plural: [] for plural in (*PLURALS, "events", "leases")}))
+    return Snapshot(header, msgspec.convert(header, _Header).taken)
 
 
 def _add(snapshot: Snapshot, entry: _Line) -> None:
     """Add a line; those of kinds that this version does not know are ignored."""
-    recording = snapshot.recording
     if entry.kind in PLURALS:
         _check_object(entry)
-        recording.observations[entry.kind].append(Observation(recording.start, "LIST", entry.object))
+        snapshot.lists[entry.kind].append(entry.object)
     elif entry.kind == "configz":
-        recording.configs[entry.node] = entry.object
+        snapshot.configs[entry.node] = entry.object
     elif entry.kind == "host":
         snapshot.hosts[entry.node] = entry.object
     elif entry.kind == "measured" and entry.object.get("kind") != "Image":

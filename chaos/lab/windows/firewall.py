@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chaos.lab.node.network import Direction, Family, Network
-from chaos.lab.windows.registry import SERVICES, WindowsRegistry
+from chaos.lab.windows.disk import SERVICES, WindowsRegistry
 
 API_PORT = 6443
 PROFILES = ("Domain", "Private", "Public")

@@ -1,4 +1,4 @@
-"""A Windows node: what Machine has, with the service control manager in place of systemd."""
+"""A Windows node: what Machine has, with the service control manager in place of systemd; and what is installed."""
 
 from __future__ import annotations
 
@@ -6,26 +6,103 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.node.kubelet.client_certificate import FILE as CLIENT_CERTIFICATE
-from chaos.lab.node.kubelet.client_certificate import client_certificate
+from chaos.lab.node.kubelet.apiserver_link import FILE as CLIENT_CERTIFICATE
+from chaos.lab.node.kubelet.apiserver_link import client_certificate
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
-from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.windows_shutdown import WindowsShutdownManager
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.node.network import Addresses
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.spec import LabSpec, OperatingSystem
-from chaos.lab.windows.builtin import TIME_SERVICES, builtin_services, fill_registry
-from chaos.lab.windows.clock import MachineClock, TimeSync
-from chaos.lab.windows.event_log import EventLog
+from chaos.lab.sim import SimClock
+from chaos.lab.spec import LabSpec, NodeSpec, OperatingSystem
+from chaos.lab.windows.disk import CONTROL, CRASH_CONTROL, PREFETCH, EventLog, MachineClock, TimeSync, WindowsRegistry
 from chaos.lab.windows.firewall import Firewall, write_rules
-from chaos.lab.windows.power import Power, PowerError, ShutdownRequest
-from chaos.lab.windows.registry import CRASH_CONTROL, PREFETCH, WindowsRegistry
+from chaos.lab.windows.power import Power, PowerError, ShutdownRequest, WindowsShutdownManager
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceManager
 from chaos.lab.windows.tasks import TaskScheduler
+
+_SVCHOST = r"C:\Windows\System32\svchost.exe -k"
+_KUBELET = r"C:\k\kubelet.exe --config=C:\var\lib\kubelet\config.yaml --kubeconfig=C:\etc\kubernetes\kubelet.conf"
+_NSSM = r"C:\k\nssm.exe"
+_PRESHUTDOWN = frozenset({"STOP", "PRESHUTDOWN"})
+_SHUTDOWN = frozenset({"STOP", "SHUTDOWN"})
+_FAILURE_RESTART, _NSSM_RESTART = 10.0, 5.0  # seconds; the GCE scripts' failure action, nssm's AppRestartDelay
+_NSSM_STOP = 1.5
+_SERVICING = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing"
+_UPDATE = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update"
+# What sets the clock right, and after how many seconds. Invented: the seconds. w32time waits for its next poll.
+TIME_SERVICES = {"vmictimesync": 5.0, "w32time": 30.0}
+# invented: the entries are of services that exist on every Server; the default order itself is not documented
+_PRESHUTDOWN_ORDER = ("UsoSvc", "gpsvc", "trustedinstaller")
+
+
+def kubelet_command(node: NodeSpec, identity: str) -> str:
+    """Command line of the kubelet's process. ``identity``: of LabSpec.kubelet_identity."""
+    flags = " --windows-service" if node.kubelet_service == "service" else ""
+    return _KUBELET + flags + (f" --hostname-override={node.name}" if identity == "hostname-override" else "")
+
+
+def builtin_services(node: NodeSpec, identity: str) -> list[Service]:
+    """Services of a node, the kubelet among them. Display names of Windows' own services are the real ones."""
+    return [
+        Service("EventLog", "Windows Event Log", f"{_SVCHOST} LocalServiceNetworkRestricted", _SHUTDOWN),
+        Service("BITS", "Background Intelligent Transfer Service", f"{_SVCHOST} netsvcs", _PRESHUTDOWN),
+        Service("gpsvc", "Group Policy Client", f"{_SVCHOST} netsvcs", frozenset({"PRESHUTDOWN"})),
+        Service("wuauserv", "Windows Update", f"{_SVCHOST} netsvcs", _PRESHUTDOWN, start_type="demand"),
+        Service("Schedule", "Task Scheduler", f"{_SVCHOST} netsvcs", frozenset({"SHUTDOWN"})),
+        Service("w32time", "Windows Time", f"{_SVCHOST} LocalService", _SHUTDOWN),
+        Service(
+            *("vmictimesync", "Hyper-V Time Synchronization Service", f"{_SVCHOST} LocalServiceNetworkRestricted"),
+            accepts=_SHUTDOWN,
+            start_type="demand",
+            is_triggered=True,
+        ),
+        Service(
+            *("WinRM", "Windows Remote Management (WS-Management)", f"{_SVCHOST} NetworkService", _SHUTDOWN),
+            start_type="delayed-auto",
+        ),
+        Service("sshd", "OpenSSH SSH Server", r"C:\Windows\System32\OpenSSH\sshd.exe", _SHUTDOWN, own_process=True),
+        Service(
+            *("containerd", "containerd", r"C:\Program Files\containerd\containerd.exe --run-service", _SHUTDOWN),
+            own_process=True,
+            restart_after=_FAILURE_RESTART,
+        ),
+        _kubelet(node, identity),
+    ]
+
+
+def _kubelet(node: NodeSpec, identity: str) -> Service:
+    """The service kubelet: real, or nssm with the kubelet as its child, which gets no pre-shutdown notice."""
+    depends = tuple(node.kubelet_depends)
+    if node.kubelet_service == "nssm":
+        return Service(
+            *("kubelet", "kubelet", _NSSM, _SHUTDOWN, depends),
+            own_process=True,
+            restart_after=_NSSM_RESTART,
+            stop_seconds=_NSSM_STOP,
+        )
+    return Service(
+        *("kubelet", "kubelet", kubelet_command(node, identity), _PRESHUTDOWN, depends),
+        own_process=True,
+        restart_after=_FAILURE_RESTART,
+    )
+
+
+def fill_registry(registry: WindowsRegistry, system_uuid: str, boot_id: int) -> None:
+    """Write the values that tools read, and ``boot_id`` of the last boot.
+
+    ``LastConfig`` is where the kubelet reads the UUID of the firmware (winstats).
+    """
+    registry.set(r"HKLM\SYSTEM\HardwareConfig", "LastConfig", "REG_SZ", f"{{{system_uuid.lower()}}}")
+    registry.set(PREFETCH, "BootId", "REG_DWORD", boot_id)
+    registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", _PRESHUTDOWN_ORDER)
+    registry.set(CONTROL, "WaitToKillServiceTimeout", "REG_SZ", "5000")
+    registry.set(CRASH_CONTROL, "AutoReboot", "REG_DWORD", 1)
+    for key in (_SERVICING, _UPDATE):  # without a reboot that is pending
+        registry.create(key)
+
 
 KUBELET, SSHD, WINRM = "kubelet", "sshd", "WinRM"
 SSH_PORT = 22
@@ -44,15 +121,15 @@ class WindowsMachine(Machine):
         self, sim: SimClock, registry: Registry, spec: LabSpec, index: int, addresses: dict[str, Addresses]
     ) -> None:
         self.computer = spec.nodes[index].name.upper()[:15]
-        self.registry = WindowsRegistry()
+        self.registry, rules = WindowsRegistry(), registry.rules.windows
         self.clock = MachineClock(sim)
         self.event_log = EventLog(self.clock, self.computer)
-        self.services = ServiceManager(sim, self.registry)
+        self.services = ServiceManager(sim, self.registry, rules)
         self.tasks = TaskScheduler(sim, self.clock)
         super().__init__(sim, registry, spec, index, addresses)
         self.logind.installed = False
         self.system_uuid = self.system_uuid.upper()  # as winstats has it
-        self.power = Power(sim, self.event_log, self._stop_services, self._complete)
+        self.power = Power(sim, self.event_log, self._stop_services, self._complete, rules)
         self.firewall = Firewall(self.network)
         self.firewall.on_change.append(self._call_listeners)
         fill_registry(self.registry, self.system_uuid, _FIRST_BOOT_ID)
@@ -62,7 +139,10 @@ class WindowsMachine(Machine):
             self.files[CLIENT_CERTIFICATE] = client_certificate(self.name)
         for service in builtin_services(self.spec, self.kubelet_identity):
             self.services.add(service)
-        self._break(registry.spec)
+        if rules.wrapped_services_notified:
+            self.services.get(KUBELET).accepts = frozenset({"STOP", "PRESHUTDOWN"})
+        if rules.countdown_announced:
+            self.power.on_countdown = self._announce_countdown
         self._connect_services()
 
     @property
@@ -78,7 +158,7 @@ class WindowsMachine(Machine):
     @property
     def runs_kubelet_as_service(self) -> bool:
         """Whether the kubelet itself speaks to the service control manager."""
-        return self.spec.kubelet_service == "service" or self._registry.spec.has_breakage("nssm-notified")
+        return self.spec.kubelet_service == "service" or self._registry.rules.windows.wrapped_services_notified
 
     @property
     def is_kubelet_port_open(self) -> bool:
@@ -129,15 +209,6 @@ class WindowsMachine(Machine):
             elif not self.kubelet.is_running and service.state == RUNNING:
                 self.services.kill(service)
         super().notify()
-
-    def _break(self, spec: LabSpec) -> None:
-        """Apply breakages of Windows itself."""
-        if spec.has_breakage("nssm-notified"):
-            self.services.get(KUBELET).accepts = frozenset({"STOP", "PRESHUTDOWN"})
-        self.services.keeps_preshutdown_timeout = not spec.has_breakage("preshutdown-timeout-ignored")
-        self.power.accepts_late_abort = spec.has_breakage("late-abort-accepted")
-        if spec.has_breakage("schedule-announced"):
-            self.power.on_countdown = self._announce_countdown
 
     def _announce_countdown(self) -> None:
         service = self.services.get(KUBELET)

@@ -1,13 +1,24 @@
-"""Shutdown of one Windows machine: the timer of InitiateShutdown, then the services, then power off or restart."""
+"""Shutdown of one Windows machine: the timer of InitiateShutdown, then the services, then power off or restart.
+
+Graceful node shutdown on Windows: the kubelet's handler of the pre-shutdown notice. Facts 3.
+Not cancellable: the notice comes when the countdown is over, and nothing takes it back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
+from chaos.lab.node.kubelet.node_status import NodeStatusReporter
+from chaos.lab.node.kubelet.pod_workers import PodWorkers
+from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.logind import Kind
-from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.windows.event_log import USER32, EventLog
+from chaos.lab.rules.node import WindowsRules
+from chaos.lab.sim import SimClock, Timer
+from chaos.lab.spec import parse_duration
+from chaos.lab.windows.disk import CONTROL, USER32, EventLog, WindowsRegistry
+from chaos.lab.windows.services import Service, ServiceManager
 
 IN_PROGRESS, NOT_IN_PROGRESS, ALREADY_SCHEDULED = 1115, 1116, 1190
 _SESSIONS_END = 0.2  # invented: seconds between the end of the timer and the first notice to a service
@@ -43,12 +54,12 @@ class Power:
         log: EventLog,
         stop_services: Callable[[Callable[[], None]], None],
         complete: Callable[[Kind], None],
+        rules: WindowsRules,
     ) -> None:
-        self._sim, self._log = sim, log
+        self._sim, self._log, self._rules = sim, log, rules
         self._stop_services, self._complete = stop_services, complete
         self.scheduled: ShutdownRequest | None = None
         self.is_in_progress = False
-        self.accepts_late_abort = False
         self.on_countdown: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
 
@@ -69,7 +80,7 @@ class Power:
 
     def abort(self) -> None:
         """End the countdown. Raises PowerError: a shutdown whose countdown is over cannot be aborted."""
-        if self.is_in_progress and self.accepts_late_abort:
+        if self.is_in_progress and self._rules.late_abort_accepted:
             return
         if self.scheduled is None or self.is_in_progress:  # invented: 1116 also once the services are being stopped
             raise PowerError(NOT_IN_PROGRESS)
@@ -91,3 +102,84 @@ class Power:
         if self.scheduled is not None and self.is_in_progress:
             self._log.log_stop()
             self._complete(self.scheduled.kind)
+
+
+_RELOAD = (0.1, 0.3)  # invented: seconds from the start of the manager to the gauges
+_MANAGER = "nodeshutdown_manager_windows"  # source file in log entries
+
+
+def merge_order(existing: Sequence[str], service: str, dependencies: Sequence[str]) -> list[str]:
+    """PreshutdownOrder with the service before the first of its dependencies; those not yet listed go to the end.
+
+    Without dependencies the list stays as it is: the service is not in it.
+    """
+    if not dependencies:
+        return list(existing)
+    order = [name for name in existing if name.lower() != service.lower()]
+    known = {name.lower() for name in order}
+    order += [name for name in dependencies if name.lower() not in known]
+    wanted = {name.lower() for name in dependencies}
+    first = next(index for index, name in enumerate(order) if name.lower() in wanted)
+    return [*order[:first], service, *order[first:]]
+
+
+class WindowsShutdownManager(GracefulShutdown):
+    """``service``: the service named kubelet, None if the kubelet runs under a service wrapper."""
+
+    def __init__(
+        self,
+        process: Process,
+        reporter: NodeStatusReporter,
+        workers: PodWorkers,
+        registry: WindowsRegistry,
+        services: ServiceManager,
+        service: Service | None,
+    ) -> None:
+        super().__init__(process, reporter, workers)
+        self._registry, self._services, self._service = registry, services, service
+        self._done: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Merge PreshutdownOrder and raise the time-out of the service. Any failure leaves the manager off."""
+        if not self._buckets or not self._process.spec.has_feature("windows-graceful-shutdown"):
+            return
+        if self._service is None:
+            self._fail("kubelet is NOT running as a Windows service")
+            return
+        order = self._registry.strings(CONTROL, "PreshutdownOrder")
+        if order is None:
+            self._fail("The system cannot find the file specified.")
+            return
+        merged = merge_order(order, self._service.name, self._service.depends)
+        self._registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", tuple(merged))
+        total = sum(bucket.seconds for bucket in self._buckets)
+        if total > self._services.preshutdown_timeout(self._service):
+            self._services.set_preshutdown_timeout(self._service, total * 1000)
+        if by_hand := self._process.machine.spec.preshutdown_timeout:
+            self._services.set_preshutdown_timeout(self._service, int(parse_duration(by_hand) * 1000))
+        self._service.on_preshutdown = self._on_preshutdown
+        self._process.after_jitter(*_RELOAD, self._reload)
+
+    def close(self) -> None:
+        """End with the process: the service has no handler."""
+        if self._service is not None:
+            self._service.on_preshutdown = None
+
+    def _fail(self, error: str) -> None:
+        self._process.log("kubelet", "Failed to start node shutdown manager", err=error)
+
+    def _on_preshutdown(self, done: Callable[[], None]) -> None:
+        if not self._rules.heeds_preshutdown:
+            done()
+            return
+        self._done = done
+        self._emit_event("Shutdown manager detected preshutdown event")
+        self._process.log(_MANAGER, "Shutdown manager detected new preshutdown event")
+        self._process.log(_MANAGER, "Shutdown manager processing preshutdown event")
+        self._end_pods()
+
+    def _on_pods_ended(self) -> None:
+        message = "Shutdown manager completed processing preshutdown event, node will shutdown shortly"
+        self._process.log(_MANAGER, message)
+        if self._done is not None:
+            self._done()

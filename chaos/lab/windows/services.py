@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.windows.registry import CONTROL, SERVICES, WindowsRegistry
+from chaos.lab.rules.node import WindowsRules
+from chaos.lab.sim import SimClock, Timer
+from chaos.lab.windows.disk import CONTROL, SERVICES, WindowsRegistry
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
 STATE_NAMES = {1: "STOPPED", 2: "START_PENDING", 3: "STOP_PENDING", 4: "RUNNING"}
 NEVER_STARTED = 1077
 DEPENDENTS_RUNNING, INVALID_CONTROL, ALREADY_RUNNING, DISABLED = 1051, 1052, 1056, 1058
 UNKNOWN_SERVICE, CANNOT_ACCEPT, NOT_STARTED = 1060, 1061, 1062
-DEFAULT_PRESHUTDOWN_MS = 10_000  # since build 15063; 180 000 before
 _START_TIME, _STOP_TIME = 0.2, 0.3  # invented: seconds of an ordinary service
 _DEFAULT_WAIT_TO_KILL_MS = 5_000
 StartType = Literal["auto", "delayed-auto", "demand", "disabled"]
@@ -73,14 +73,13 @@ class Service:
 class ServiceManager:
     """Services by name, which ignores case. ``on_change``: called with a service whose state has changed."""
 
-    def __init__(self, sim: SimClock, registry: WindowsRegistry) -> None:
-        self._sim, self._registry = sim, registry
+    def __init__(self, sim: SimClock, registry: WindowsRegistry, rules: WindowsRules) -> None:
+        self._sim, self._registry, self._rules = sim, registry, rules
         self._services: dict[str, Service] = {}
         self._pids = 600
         self._timers: list[Timer] = []
         self.on_change: list[Callable[[Service], None]] = []
         self.is_shutting_down = False
-        self.keeps_preshutdown_timeout = True
 
     def add(self, service: Service) -> None:
         """Install a service."""
@@ -156,7 +155,7 @@ class ServiceManager:
     def preshutdown_timeout(self, service: Service) -> float:
         """Seconds that the manager waits for a service after the pre-shutdown notice."""
         milliseconds = self._registry.number(f"{SERVICES}\\{service.name}", "PreshutdownTimeout")
-        return (DEFAULT_PRESHUTDOWN_MS if milliseconds is None else milliseconds) / 1000
+        return self._rules.default_preshutdown_timeout if milliseconds is None else milliseconds / 1000
 
     def set_preshutdown_timeout(self, service: Service, milliseconds: int) -> None:
         """ChangeServiceConfig2 with SERVICE_CONFIG_PRESHUTDOWN_INFO."""
@@ -189,7 +188,7 @@ class ServiceManager:
         service, rest = waiting[0], waiting[1:]
         self._set(service, STOP_PENDING)
         once = _Once(partial(self._next_preshutdown, rest, done))
-        if self.keeps_preshutdown_timeout:
+        if self._rules.limits_preshutdown:
             self._after(self.preshutdown_timeout(service), once)
         if service.on_preshutdown is None:
             self._after(service.stop_seconds, self._preshutdown_ends, service, once)

@@ -12,12 +12,21 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from chaos.lab.winrm import faults
-from chaos.lab.winrm.config import IDLE_TIMEOUT, WinRmConfig
-from chaos.lab.winrm.namespaces import CMD, CONFIG, SHELL, TRANSFER
+from chaos.lab.winrm.faults import CMD, CONFIG, SHELL, TRANSFER
 from chaos.lab.winrm.shells import MAX_CMD_LINE, RemoteShell, RunningCommand
-from chaos.lab.winrm.soap import GET, RECEIVE, SHORT, EnvelopeError, Formatter, Request, parse_duration, parse_request
-from chaos.lab.winshell.process import ProgramNotFoundError, WinHost, WinProcess, find_program, launch
-from chaos.lab.winshell.shell import run_line
+from chaos.lab.winrm.soap import (
+    GET,
+    IDLE_TIMEOUT,
+    RECEIVE,
+    SHORT,
+    EnvelopeError,
+    Formatter,
+    Request,
+    WinRmConfig,
+    parse_duration,
+    parse_request,
+)
+from chaos.lab.winshell.process import ProgramNotFoundError, WinHost, WinProcess, find_program, launch, run_line
 
 _SHELL_ELEMENTS = (
     *("InputStreams", "OutputStreams", "Environment", "IdleTimeOut", "Lifetime", "Name", "WorkingDirectory"),

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-from chaos.lab.sim.clock import Timer
-from chaos.lab.sim.waits import Waits
-from chaos.lab.winrm.namespaces import SHELL
+from chaos.lab.sim import Timer
+from chaos.lab.sim.lockstep import Waits
+from chaos.lab.winrm.faults import SHELL
 
 MAX_CMD_LINE = 8191
 

@@ -1,4 +1,7 @@
-"""Envelopes of WS-Management: requests parsed, answers formatted as Windows does."""
+"""Envelopes of WS-Management: requests parsed, answers formatted as Windows does.
+
+winrm/config: quotas of the service, and the document that a Get answers with.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 from io import BytesIO
 from random import Random
 from urllib.parse import urlsplit
@@ -13,7 +17,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from chaos.lab.winrm import faults
-from chaos.lab.winrm.namespaces import ADDRESSING, ANONYMOUS, MICROSOFT, PREFIXES, SOAP, WSMAN
+from chaos.lab.winrm.faults import ADDRESSING, ANONYMOUS, MICROSOFT, PREFIXES, SOAP, WSMAN
 
 _SECONDS = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _DEFAULT_TIMEOUT = 60.0  # MaxTimeoutms
@@ -146,3 +150,20 @@ class Formatter:
             f"<a:MessageID>uuid:{self.new_id()}</a:MessageID><a:To>{ANONYMOUS}</a:To>{relates}{extra}</s:Header>"
             f"<s:Body>{body}</s:Body></s:Envelope>"
         )
+
+
+IDLE_TIMEOUT = 7200.0  # seconds
+
+
+@dataclass(slots=True)
+class WinRmConfig:
+    """Quotas with the defaults of Windows Server 2016 and later."""
+
+    max_operations_per_user: int = 1500
+    max_shells_per_user: int = 2147483647
+
+    def document(self) -> str:
+        """The element Config, with every value in the recorded order."""
+        text = (files(__package__) / "config.xml").read_text(encoding="ascii")
+        lines = "".join(line.strip() for line in text.splitlines())
+        return lines.format(operations=self.max_operations_per_user, shells=self.max_shells_per_user)

@@ -1,17 +1,49 @@
-"""TCP connections of programs on a Windows node, in the simulated network: only the API server answers.
+"""Packets of clients to one port of a Windows machine: blocked by its firewall, they wait, as TCP repeats them.
 
+TCP connections of programs on a Windows node, in the simulated network: only the API server answers.
 A node's other ports refuse a connection, and addresses outside the cluster do not answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from dataclasses import dataclass
 
 from chaos.lab.node.network import Family
+from chaos.lab.sim.time_source import PortReservation
 from chaos.lab.windows.firewall import API_PORT
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.process import WinProcess
+
+PEER = "127.0.0.1"  # every client of a lab
+
+
+class InboundGate:
+    """``port``: the one on loopback."""
+
+    def __init__(self, machine: WindowsMachine, port: PortReservation) -> None:
+        self._machine, self._port = machine, port
+        self._open = asyncio.Event()
+        self._open.set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._open.is_set()
+
+    def update(self) -> None:
+        """Follow the firewall, after a change of the machine."""
+        if self._machine.accepts(PEER):
+            self._open.set()
+            self._port.unblock()
+        else:
+            self._open.clear()
+            self._port.block()
+
+    async def wait(self) -> None:
+        """Wait until packets pass."""
+        await self._open.wait()
+
 
 _SYN = (0.0, 3.0, 9.0)  # seconds: Windows doubles the time-out of 3 s twice
 _SYN_LIMIT = 21.0

@@ -1,4 +1,9 @@
-"""Processes of a simulated Windows machine: machine, user and standard streams; and programs by path."""
+"""Command lines by the rules of the Microsoft C runtime (CommandLineToArgvW).
+
+Processes of a simulated Windows machine: machine, user and standard streams; and programs by path.
+Lines that sshd and WinRM pass to cmd.exe: a program with its arguments, and nothing else.
+No shell is simulated: operators, variables and built-in commands are refused.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,61 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.waits import Waits
+from chaos.lab.sim import SimClock
+from chaos.lab.sim.lockstep import Waits
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.winshell.command_line import split_arguments, split_program
+
+
+def split_program(line: str) -> tuple[str, str]:
+    """The program's name and the rest of the line. A quoted name ends at the next quote, without escapes."""
+    line = line.lstrip(" \t")
+    if line.startswith('"'):
+        name, _, rest = line[1:].partition('"')
+        return name, rest.lstrip(" \t")
+    for index, character in enumerate(line):
+        if character in " \t":
+            return line[:index], line[index:].lstrip(" \t")
+    return line, ""
+
+
+def split_arguments(text: str) -> list[str]:
+    """Arguments of a program. 2n backslashes before a quote are n, 2n+1 are n and a literal quote."""
+    arguments: list[str] = []
+    position, length = 0, len(text)
+    while True:
+        while position < length and text[position] in " \t":
+            position += 1
+        if position >= length:
+            return arguments
+        argument, position = _next_argument(text, position)
+        arguments.append(argument)
+
+
+def _next_argument(text: str, position: int) -> tuple[str, int]:
+    parts: list[str] = []
+    quoted = False
+    while position < len(text) and (quoted or text[position] not in " \t"):
+        slashes = 0
+        while position < len(text) and text[position] == "\\":
+            slashes += 1
+            position += 1
+        if position < len(text) and text[position] == '"':
+            parts.append("\\" * (slashes // 2))
+            if slashes % 2:
+                parts.append('"')
+            elif quoted and text[position + 1 : position + 2] == '"':
+                parts.append('"')  # two quotes inside quotes are one
+                position += 1
+            else:
+                quoted = not quoted
+            position += 1
+            continue
+        parts.append("\\" * slashes)
+        if position < len(text) and (quoted or text[position] not in " \t"):
+            parts.append(text[position])
+            position += 1
+    return "".join(parts), position
+
 
 SYSTEM32 = "C:\\Windows\\System32\\"
 TOOLS = "C:\\Tools\\"  # invented: where the machine's owner has put programs that Windows does not include
@@ -110,3 +166,38 @@ async def call(process: WinProcess, program: str, *arguments: str) -> tuple[int,
     found = find_program(process.host.programs, program, by_name=True)
     code = await found(dataclasses.replace(process, out=parts.append), list(arguments))
     return code, "".join(parts)
+
+
+class _OperatorError(ValueError):
+    """What only cmd.exe would understand."""
+
+
+async def run_line(process: WinProcess, line: str) -> int:
+    """Run a line as cmd.exe does, which first takes the carets out of it."""
+    try:
+        return await launch(process, _without_carets(line))
+    except _OperatorError as error:
+        return process.fail(f"The lab has no cmd.exe: {error} is not simulated.")
+    except ProgramNotFoundError as error:
+        process.err(f"'{error}' is not recognized as an internal or external command,\r\n")
+        return process.fail("operable program or batch file.")
+
+
+def _without_carets(line: str) -> str:
+    """A caret takes the meaning of the next character, unless it is quoted. Raises _OperatorError."""
+    found, is_quoted, characters = "", False, iter(line)
+    for character in characters:
+        if character == "^" and not is_quoted:
+            found += next(characters, "")
+            continue
+        if character in "&|<>%" and (not is_quoted or character == "%"):
+            raise _OperatorError(character)
+        is_quoted ^= character == '"'
+        found += character
+    return found
+
+
+SYSTEM = r"NT AUTHORITY\SYSTEM"
+
+
+FILE_NOT_FOUND = 0x80070002

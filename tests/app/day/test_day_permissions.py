@@ -20,8 +20,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission
 from chaos.core.ports import Response
 from chaos.engine.planning.permissions import role_manifests
-from chaos.lab.apiserver.http.access import Access
-from chaos.lab.apiserver.http.reviews import review
+from chaos.lab.http.access import Access, review
 from chaos.lab.spec import Rule, UserSpec
 from tests.kit.deployments import granted
 from tests.kit.fakes import FakeKube

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chaos.faults.readings.certificates import kubelet_client_certificate, kubelet_credentials
-from chaos.lab.node.kubelet.client_certificate import client_certificate
+from chaos.lab.node.kubelet.apiserver_link import client_certificate
 
 TARGET = "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem"
 DIGEST = "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.faults.readings.certificates import CLIENT_CERTIFICATES, kubelet_user
 from chaos.faults.readings.identity import system_uuid
-from chaos.lab.node.kubelet.client_certificate import FILE, client_certificate
+from chaos.lab.node.kubelet.apiserver_link import FILE, client_certificate
 from tests.kit.lab_host import Host
 
 UUID = "4C4C4544-0042-3510-8034-B3C04F584332"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.http.access import Access, Attributes, User
-from chaos.lab.apiserver.http.errors import ApiError
+from chaos.lab.http.access import Access, Attributes, User
+from chaos.lab.http.errors import ApiError
 from chaos.lab.spec import LabSpec, Rule, SpecError
 from tests.kit.kubectl_lab import Kubectl
 

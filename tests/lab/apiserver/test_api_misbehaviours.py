@@ -10,10 +10,10 @@ from typing import Any, get_args
 
 import pytest
 
-from chaos.lab.apiserver.http import fault_injection
-from chaos.lab.apiserver.http.fault_injection import STREAM_FAULTS, CorruptedRepresentation, FaultInjector
-from chaos.lab.apiserver.http.representations import ObjectRepresentation
-from chaos.lab.apiserver.http.resources import RESOURCES
+from chaos.lab.http import fault_injection
+from chaos.lab.http.fault_injection import STREAM_FAULTS, CorruptedRepresentation, FaultInjector
+from chaos.lab.http.reads import ObjectRepresentation
+from chaos.lab.http.resources import RESOURCES
 from chaos.lab.spec import ApiMisbehaviour, LabSpec, SpecError
 
 EVENT = {"metadata": {"name": "e", "uid": "u"}, "eventTime": "now", "reportingComponent": "kubelet"}

@@ -8,18 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.http.field_sets import SchemaError, differences, fields_of, merge, remove_fields
-from chaos.lab.apiserver.http.field_type import field_type_of
-from chaos.lab.apiserver.http.managed_fields import (
-    LAST_APPLIED,
-    Writer,
-    apply_configuration,
-    decode,
-    encode,
-    record_update,
-)
-from chaos.lab.apiserver.http.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
-from chaos.lab.apiserver.http.resources import RESOURCES
+from chaos.lab.http.field_sets import SchemaError, differences, field_type_of, fields_of, merge, remove_fields
+from chaos.lab.http.managed_fields import LAST_APPLIED, Writer, apply_configuration, decode, encode, record_update
+from chaos.lab.http.ownership import ApplyConflict, ManagedFieldsEntry, Manager, Managers, Updater
+from chaos.lab.http.resources import RESOURCES
 
 DEPLOYMENT = RESOURCES["apps/v1", "deployments"]
 CONFIG_MAP = RESOURCES["v1", "configmaps"]

@@ -1,11 +1,20 @@
-"""kubectl for nodes and their pods: cordon, drain, taint, delete. Real binary, lab at ten times the speed."""
+"""kubectl for nodes and their pods: cordon, drain, taint, delete. Real binary, lab at ten times the speed.
+
+A run is aborted by kubectl: an annotation of the cluster lock's Lease.
+"""
 
 from __future__ import annotations
 
 import json
+import threading
+import time
+from contextlib import closing
+from typing import Any
 
 import pytest
 
+from chaos.cluster.client import connect
+from chaos.cluster.lease_lock import ClusterLock, Identity
 from tests.kit.kubectl_lab import Kubectl
 
 pytestmark = pytest.mark.lab
@@ -76,3 +85,24 @@ def test_delete_waits_and_force_does_not(kubectl: Kubectl) -> None:
     assert 'pod "forced" force deleted' in ran.stdout
     assert "Immediate deletion does not wait for confirmation" in ran.stderr
     assert 'pods "forced" not found' in kubectl.run("get", "pod", "forced").stderr
+
+
+def test_the_holder_gets_the_reason(free_lab: Any, kubectl: Kubectl) -> None:
+    reasons: list[str] = []
+    is_requested = threading.Event()
+
+    def on_abort(reason: str) -> None:
+        reasons.append(reason)
+        is_requested.set()
+
+    with closing(connect(free_lab.facts["kubeconfig"])) as kube:
+        lock = ClusterLock(kube, "kube-system", Identity("ann@a/1", {}), time.time, on_abort)
+        lock.acquire(lambda _: None)
+        try:
+            output = kubectl("annotate", "lease", "nodefall", "-n", "kube-system", "nodefall.dev/abort=pager went off")
+            assert output == "lease.coordination.k8s.io/nodefall annotated\n"
+            assert is_requested.wait(60)
+            assert reasons[0] == "pager went off"
+        finally:
+            lock.release()
+    assert "not found" in kubectl.run("get", "lease", "nodefall", "-n", "kube-system").stderr

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.http import discovery, openapi
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.negotiation import negotiate
-from chaos.lab.apiserver.http.resources import RESOURCES
+from chaos.lab.http import openapi, resources
+from chaos.lab.http.errors import ApiError, negotiate
+from chaos.lab.http.resources import RESOURCES
 from tools import lab_schemas
 
 ROOT = Path(__file__).parents[3]
@@ -65,10 +64,10 @@ def test_aggregated_discovery(shared: Any, path: str, groups: list[str] | None) 
 
 @pytest.mark.parametrize("core", [True, False])
 def test_both_forms_of_discovery_are_equal(core: bool) -> None:
-    for item in discovery.aggregated_discovery(core)["items"]:
+    for item in resources.aggregated_discovery(core)["items"]:
         for version in item["versions"]:
             group_version = f"{item['metadata']['name']}/{version['version']}".lstrip("/")
-            legacy = discovery.resource_list(group_version)
+            legacy = resources.resource_list(group_version)
             assert legacy
             verbs = {
                 (entry["resource"] + (f"/{sub['subresource']}" if sub else "")): (sub or entry)["verbs"]
@@ -110,7 +109,7 @@ def _kinds() -> list[dict[str, str]]:
 
 
 def test_the_schemas_are_those_of_the_tool() -> None:
-    assert (ROOT / "chaos/lab/apiserver/http/schemas.json").read_text() == lab_schemas.generate()
+    assert (ROOT / "chaos/lab/http/schemas.json").read_text() == lab_schemas.generate()
 
 
 @pytest.mark.parametrize(

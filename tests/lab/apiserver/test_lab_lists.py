@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.list_options import ListOptions, parse_list_options
-from chaos.lab.apiserver.http.pagination import Paginator
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.options import ListOptions, Paginator, parse_list_options
+from chaos.lab.sim import SimClock
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PARTIAL = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.http.printers import printer_of
-from chaos.lab.apiserver.http.printers.columns import first_three, human_duration, labels_text, selector_text
-from chaos.lab.apiserver.http.representations import PartialObjectMetadata, Table
-from chaos.lab.apiserver.http.resources import RESOURCES
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.http.printer_table import printer_of
+from chaos.lab.http.printers import first_three, human_duration, labels_text, selector_text
+from chaos.lab.http.reads import PartialObjectMetadata, Table
+from chaos.lab.http.resources import RESOURCES
+from chaos.lab.sim import SimClock
 
 NOW = 1_795_000_600.0
 BORN = "2026-11-18T11:06:40Z"  # ten minutes before

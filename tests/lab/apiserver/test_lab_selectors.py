@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.selectors import parse_field_selector, parse_label_selector
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.messages import parse_field_selector, parse_label_selector
 
 POD: dict[str, Any] = {
     "metadata": {"name": "x", "namespace": "n", "labels": {"app": "web", "tier": "", "size": "7", "word": "many"}},

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from chaos.lab.apiserver.http.messages import json_response
+from chaos.lab.http.messages import json_response
 
 
 @pytest.mark.parametrize("size", [10, (1 << 22) - 20, 5_000_001])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.patches import json_patch, merge_patch
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.patches import json_patch, merge_patch
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

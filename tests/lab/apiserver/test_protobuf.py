@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.protobuf import decode
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.protobuf import decode
 
 
 def varint(value: int) -> bytes:

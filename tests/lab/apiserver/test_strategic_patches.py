@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.patch_meta import patch_meta_of
-from chaos.lab.apiserver.http.strategic import strategic_merge
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.patches import strategic_merge
+from chaos.lab.http.schemas import patch_meta_of
 
 
 def template(**spec: Any) -> dict[str, Any]:

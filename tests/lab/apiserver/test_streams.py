@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohttp import web
 
-from chaos.lab.apiserver.http.fault_injection import FaultInjector
-from chaos.lab.apiserver.http.watch_stream import WatchStream
+from chaos.lab.http.fault_injection import FaultInjector
+from chaos.lab.http.watch_stream import WatchStream
 
 KIB = 1024
 

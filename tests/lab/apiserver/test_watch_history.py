@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.watch_cache import WatchCache
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.fault_injection import WatchCache
 
 Steps = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0.0, 0.1, 5.0, 80.0])), max_size=400)
 

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
-from chaos.lab.server.options import ServeOptions
 from chaos.lab.spec import LabSpec, NodeSpec
 
 pytestmark = pytest.mark.lab

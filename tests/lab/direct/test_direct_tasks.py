@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.lab.direct.tasks import Cancelled, SimWaits, Task
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.direct.host import Cancelled, SimWaits, Task
+from chaos.lab.sim import SimClock
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from chaos.core.command import HostCommand
 from chaos.faults.actions.certificate_expired import ACTION, CertificateState
 from chaos.faults.readings.certificates import kubelet_client_certificate, kubelet_credentials
-from chaos.lab.node.kubelet.client_certificate import TARGET
+from chaos.lab.node.kubelet.apiserver_link import TARGET
 from tests.kit.lab_host import Host
 
 

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.hostshell.process import HostSystem, Process
+from chaos.lab.hostshell.process import HostSystem, Process, UnknownOptionError, split_options
 from chaos.lab.hostshell.programs import PROGRAMS
-from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
-from chaos.lab.hostshell.programs.shutdown import parse_time
+from chaos.lab.hostshell.programs.logind import parse_time
 from chaos.lab.hostshell.programs.systemctl import format_timespan
 from chaos.lab.hostshell.programs.systemd import parse_timespan
 from chaos.lab.hostshell.shell import Shell

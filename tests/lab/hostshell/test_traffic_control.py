@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from chaos.faults.readings.interfaces import netem_support
-from chaos.lab.node.impairment import Impairment
+from chaos.lab.node.network import Impairment
 from tests.kit.lab_host import Host
 
 SERVER, OTHER = "10.89.0.2", "10.89.0.99"

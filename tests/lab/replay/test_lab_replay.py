@@ -16,9 +16,8 @@ import pytest
 from chaos.lab.replay.build import lab_spec
 from chaos.lab.replay.compare import compare, count_states
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import play
+from chaos.lab.replay.play import play, replay
 from chaos.lab.replay.recording import NotARecordingError, Operation, Recording
-from chaos.lab.replay.verify import replay
 from chaos.lab.spec import ControllerSpec
 
 Lines = list[dict[str, Any]]

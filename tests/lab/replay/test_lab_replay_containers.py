@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.objects.accessors import name_of, node_of, uid_of
-from chaos.lab.replay.inferred_requests import inferred_requests
+from chaos.lab.objects import name_of, node_of, uid_of
+from chaos.lab.replay.implied import inferred_requests
+from chaos.lab.replay.initial_objects import disables_forced_detach
 from chaos.lab.replay.parser import parse
+from chaos.lab.replay.play import replay
 from chaos.lab.replay.pod_lives import PodLife, pod_lives
 from chaos.lab.replay.recorded_choices import eviction_times, has_constraints
-from chaos.lab.replay.verify import replay
-from chaos.lab.replay.volumes import disables_forced_detach
 from tests.kit.labtrace import Lines, Step, record, spec
 from tests.kit.simkit import VICTIM
 

@@ -9,8 +9,7 @@ import pytest
 
 from chaos.lab.replay.moments import at_their_moments, made_by_server
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.recording import Observation, Stall
-from chaos.lab.replay.requests import Request, Requests
+from chaos.lab.replay.recording import Observation, Request, Requests, Stall
 
 BASE = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 Body = dict[str, Any]

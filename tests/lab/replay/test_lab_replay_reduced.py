@@ -11,11 +11,11 @@ import pytest
 from chaos.cluster.watch_codec import WatchCodec
 from chaos.core.resources import RESOURCES
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import name_of
+from chaos.lab.objects import name_of
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.recorded_pressure import condition_time, eviction_ranks, first_round, last_short
+from chaos.lab.replay.play import replay
+from chaos.lab.replay.recorded_choices import condition_time, eviction_ranks, first_round, last_short
 from chaos.lab.replay.recording import Operation
-from chaos.lab.replay.verify import replay
 from tests.kit.labtrace import Lines, Step, edit, record, spec
 from tests.kit.simkit import VICTIM
 

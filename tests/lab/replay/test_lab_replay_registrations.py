@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.kubelet.registration import MESSAGES, Registration
-from chaos.lab.objects.accessors import condition
-from chaos.lab.replay.recorded_registrations import follow_registrations, registrations
+from chaos.lab.node.kubelet.apiserver_link import MESSAGES, Registration
+from chaos.lab.objects import condition
 from chaos.lab.replay.recording import Observation, Operation, Recording
+from chaos.lab.replay.session import follow_registrations, registrations
 from tests.kit.labtrace import spec
 from tests.kit.simkit import VICTIM
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.replay.behaviour import inferred_behaviour
 from chaos.lab.replay.parser import parse
+from chaos.lab.replay.play import replay
+from chaos.lab.replay.pod_lives import inferred_behaviour
 from chaos.lab.replay.recording import Recording
-from chaos.lab.replay.verify import replay
 
 RUNS = Path(__file__).parents[2] / "recordings" / "runs"
 STATES = {

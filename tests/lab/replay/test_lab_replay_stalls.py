@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.replay.controller_writes import controller_writes
 from chaos.lab.replay.parser import parse
 from chaos.lab.replay.recording import Observation, Operation, Recording, Stall
-from chaos.lab.replay.stalls import StalledClock, find_stalls, find_wakes, still_times
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.stalling import StallingClock
+from chaos.lab.replay.session import StallingClock
+from chaos.lab.replay.stalls import StalledClock, controller_writes, find_stalls, find_wakes, still_times
+from chaos.lab.sim import SimClock
 
 BASE = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 NODES = ("n1", "n2", "n3")

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import pytest
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.drain import Drain, cordon
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.verify import replay
+from chaos.lab.replay.play import replay
+from chaos.lab.replay.user_operations import Drain, cordon
 from tests.kit.labtrace import Lines, Step, bare, edit, pod_of, record, spec
 from tests.kit.simkit import VICTIM, with_priorities
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import name_of, namespace_of
+from chaos.lab.objects import name_of, namespace_of
 from chaos.lab.replay.compare import compare
+from chaos.lab.replay.initial_objects import volume_histories
 from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import play
-from chaos.lab.replay.verify import replay
-from chaos.lab.replay.volumes import volume_histories
+from chaos.lab.replay.play import play, replay
 from chaos.lab.spec import ControllerSpec
 from tests.kit.labtrace import Lines, Step, pod_of, record, spec
 from tests.kit.simkit import VICTIM

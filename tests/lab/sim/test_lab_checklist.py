@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import STATE_FILE
 from chaos.lab.spec import ControllerSpec, LabSpec, NodeSpec, PriorityGrace, Taint

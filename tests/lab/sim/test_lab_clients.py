@@ -16,12 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.lab.sim import clients
+from chaos.lab.sim import SimClock, clients
 from chaos.lab.sim import lockstep as lockstep_module
-from chaos.lab.sim.client_process import MAX_WORK, ClientProcess, ProcessGoneError
-from chaos.lab.sim.clients import Clients
-from chaos.lab.sim.clock import SimClock
-from chaos.lab.sim.idle_loop import IdleLoop
+from chaos.lab.sim.clients import MAX_WORK, ClientProcess, Clients, IdleLoop, ProcessGoneError
 from chaos.lab.sim.lockstep import SETTLE, Lockstep
 from chaos.lab.sim.time_source import TimeSource
 

@@ -6,23 +6,11 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import name_of
+from chaos.lab.objects import name_of
 from chaos.lab.spec import LabSpec, NodeSpec, Taint
-from tests.kit.simkit import (
-    VICTIM,
-    Object,
-    events,
-    node,
-    pods_on,
-    run,
-    spec,
-    spread,
-    started,
-    taints,
-    workload,
-)
+from tests.kit.simkit import VICTIM, Object, events, node, pods_on, run, spec, spread, started, taints, workload
 
 
 def _of(cluster: Cluster, app: str) -> list[Object]:

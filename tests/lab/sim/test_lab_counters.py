@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.metrics import format_metrics
+from chaos.lab.http.component_ports import format_metrics
 from chaos.lab.spec import ControllerSpec
 from tests.kit.simkit import VICTIM, Object, disruption, node, pods_on, run, spec, started, taints, workload
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.apiserver.eviction import BudgetBusy, EvictionRefused
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, clone
+from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.drain import Drain
+from chaos.lab.replay.user_operations import Drain
 from tests.kit.simkit import Object, events, run, spec, started, workload
 
 

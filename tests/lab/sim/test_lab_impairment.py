@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.impairment import Impairment
+from chaos.lab.node.network import Impairment
 from tests.kit.simkit import VICTIM, node, ready, run, spec, started
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
-from chaos.lab.node.kubelet.pod_shutdown import Bucket, group_by_priority
+from chaos.lab.node.kubelet.pod_worker import Bucket, group_by_priority
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
-from chaos.lab.objects.quantity import parse_quantity
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import parse_quantity
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import SpecError, parse_duration
 from tests.kit.invariants import Checker
 from tests.kit.simkit import History, events, ready, run, spec, started, taints

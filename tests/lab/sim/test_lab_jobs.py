@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import ControllerSpec
 from tests.kit.simkit import Object, disruption, events, run, spec, started

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.admission import NoVictimsError, victims, worker_requests
 from chaos.lab.node.kubelet.pod_worker import Worker
-from chaos.lab.node.kubelet.preemption import NoVictimsError, victims, worker_requests
 from chaos.lab.node.kubelet.static_pods import MANIFESTS
 from tests.kit.simkit import VICTIM, Object, disruption, events, run, spec, started
 

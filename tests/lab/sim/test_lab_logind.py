@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chaos.lab.node.logind import Inhibitor, Kind, Logind, LogindError
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.rules import LogindRules
+from chaos.lab.sim import SimClock
 
 _LOCK = Inhibitor("shutdown", "kubelet", "why", "delay", 0, 700)
 
@@ -17,9 +18,12 @@ class Bench:
         self.sim = SimClock(1000.0, 1)
         self.done: list[tuple[float, Kind]] = []
         self.signals: list[bool] = []
-        self.logind = Logind(self.sim, version, lambda kind: self.done.append((self.sim.now, kind)), files)
+        self.logind = Logind(self.sim, version, self._execute, LogindRules(), files)
         self.logind.start()
         self.logind.listen(self.signals.append)
+
+    def _execute(self, kind: Kind) -> None:
+        self.done.append((self.sim.now, kind))
 
     def run(self, seconds: float) -> None:
         self.sim.run_until(self.sim.now + seconds)

@@ -190,7 +190,7 @@ def test_a_drop_in_that_sorts_after_the_kubelets_wins(cap: int, held: list[str])
     ],
 )
 def test_inhibit_delay_max(files: dict[str, str], seconds: float) -> None:
-    assert inhibit_delay_max(files) == seconds
+    assert inhibit_delay_max(files, 5.0) == seconds
 
 
 def test_node_without_logind_shuts_down_without_a_signal() -> None:

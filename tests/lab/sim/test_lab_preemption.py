@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from tests.kit.simkit import VICTIM, History, Object, disruption, events, node, run, spec, spread, started, workload
 

@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
+from chaos.lab.node.kubelet.admission import victim
 from chaos.lab.node.kubelet.pod_worker import Worker
-from chaos.lab.node.kubelet.pressure import victim
+from chaos.lab.rules import NodePressureRules
 from tests.kit.simkit import VICTIM, History, Object, disruption, events, node, pods_on, run, started, taints
 
 
@@ -123,7 +124,7 @@ def _worker(name: str, priority: int = 0, qos: str = "BestEffort", static: bool 
     ],
 )
 def test_order_of_evictions(workers: list[Worker], name: str | None) -> None:
-    chosen = victim(workers)
+    chosen = victim(workers, lambda _: 0.0, NodePressureRules())
     assert (chosen.name if chosen else None) == name
 
 

@@ -7,11 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.controllers.scheduler.filters import feasible_nodes
-from chaos.lab.controllers.scheduler.node_affinity import named_nodes
-from chaos.lab.controllers.scheduler.ranking import RankingCache
-from chaos.lab.controllers.scheduler.scores import score
-from chaos.lab.controllers.scheduler.snapshot import Snapshot
+from chaos.lab.controllers.scheduler_plugins import feasible_nodes, score
+from chaos.lab.controllers.scheduler_ranking import RankingCache
+from chaos.lab.controllers.scheduler_snapshot import Snapshot
+from chaos.lab.objects import named_nodes
 
 Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.apiserver.registry import ForbiddenError
-from chaos.lab.apiserver.store.store import ConflictError, NotFoundError, clone
+from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
 from tests.kit.simkit import Object, spec, workload
 

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.pod_worker import Backoff
 from chaos.lab.node.kubelet.status import go_duration
+from chaos.lab.rules import PodRules
 from tests.kit.simkit import VICTIM, Object, disruption, events, run, spec, started
+
+LIMITS = PodRules().crash_loop_backoff
 
 
 def _pod(policy: str, runs_for: float, code: int = 0, *, stops_after: float = 0, name: str = "task") -> Object:
@@ -138,9 +141,9 @@ def test_back_off_doubles_and_is_reset_after_ten_minutes(runs: list[float], wait
     backoff, now, found = Backoff(), 1000.0, []
     for seconds in runs:
         now += seconds
-        found.append(backoff.remaining(now, now))
+        found.append(backoff.remaining(now, now, LIMITS))
         ended, now = now, now + found[-1]
-        backoff.advance(ended, now)
+        backoff.advance(ended, now, LIMITS)
     assert found == waits
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.rollout import Limits, limits_of, new_replicas, old_replicas
+from chaos.lab.controllers.replicaset import Limits, limits_of, new_replicas, old_replicas
 from tests.kit.simkit import History, Object, events, run, spec, started, workload
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from chaos.lab.apiserver.store.store import Change
+from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import STATE_FILE
 from tests.kit.simkit import (

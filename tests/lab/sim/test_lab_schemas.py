@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 import referencing
 
-from chaos.lab.apiserver.http import discovery
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.resources import RESOURCES
 from chaos.lab.cluster import Cluster
+from chaos.lab.http import resources
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.resources import RESOURCES
 from chaos.lab.node.machine import Machine
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.simkit import STORED_OBJECTS, VICTIM, apply_recorded_workload, workload
@@ -126,9 +126,9 @@ def test_an_invalid_object_is_detected() -> None:
 
 
 def test_discovery_documents() -> None:
-    for group_version in discovery.group_versions():
-        assert faults(discovery.resource_list(group_version) or {}) == set()
-    assert faults(discovery.group_list()) == set()
+    for group_version in resources.group_versions():
+        assert faults(resources.resource_list(group_version) or {}) == set()
+    assert faults(resources.group_list()) == set()
 
 
 @pytest.mark.parametrize("details", [{}, {"name": "x", "kind": "pods", "causes": [{"reason": "r", "message": "m"}]}])

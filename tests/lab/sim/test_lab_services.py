@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 

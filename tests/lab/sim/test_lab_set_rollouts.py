@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.controllers.daemon_rollout import max_unavailable, pods_to_replace
-from chaos.lab.controllers.revisions import template_of
+from chaos.lab.controllers.daemon_pods import max_unavailable, pods_to_replace
+from chaos.lab.controllers.workload import template_of
 from tests.kit.simkit import History, Object, run, spec, started, workload
 
 

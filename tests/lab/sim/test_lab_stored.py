@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.admission.deployment import STORED
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.admission_others import STORED
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.simkit import STORED_OBJECTS

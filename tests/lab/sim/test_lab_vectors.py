@@ -8,15 +8,13 @@ import msgspec
 import pytest
 
 from chaos.lab.controllers.disruption import expected_pod_counts
+from chaos.lab.controllers.node_state import Limiter, zone_rate, zone_state
 from chaos.lab.controllers.taint_eviction import toleration_seconds
-from chaos.lab.controllers.zones import Limiter, zone_rate, zone_state
 from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
-from chaos.lab.node.kubelet.pod_shutdown import Bucket, buckets_of, grace_override, group_by_priority
-from chaos.lab.node.kubelet.pod_worker import CRITICAL
-from chaos.lab.node.kubelet.runtime import MINIMUM_GRACE
-from chaos.lab.objects.accessors import Object, selector_matches, template_hash, tolerates
-from chaos.lab.objects.quantity import parse_quantity
-from chaos.lab.spec import ControllerSpec, NodeSpec, PriorityGrace
+from chaos.lab.node.kubelet.pod_worker import CRITICAL, Bucket, buckets_of, grace_override, group_by_priority
+from chaos.lab.objects import Object, parse_quantity, selector_matches, template_hash, tolerates
+from chaos.lab.rules import NodeLifecycleRules, NodeShutdownRules, PodRules
+from chaos.lab.spec import NodeSpec, PriorityGrace
 
 _TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 _OTHER = {"key": "example.com/gone", "value": "yes", "effect": "NoExecute"}
@@ -61,7 +59,8 @@ def test_pods_outside_of_the_buckets_are_in_the_first_or_last() -> None:
     ("bucket", "pod", "stop"), [(20, 120, 20), (20, 5, 5), (20, None, 20), (0, 30, 2), (20, 0, 2), (20, 1, 2)]
 )
 def test_stop_time_out(bucket: int, pod: int | None, stop: int) -> None:
-    assert max(grace_override(bucket, pod), MINIMUM_GRACE) == stop
+    grace = grace_override(bucket, pod, NodeShutdownRules())
+    assert max(grace, PodRules().minimum_grace_period_seconds) == stop
 
 
 @pytest.mark.parametrize(
@@ -80,9 +79,9 @@ def test_stop_time_out(bucket: int, pod: int | None, stop: int) -> None:
     ],
 )
 def test_zone_states(total: int, not_ready: int, state: str, rate: float) -> None:
-    settings = ControllerSpec()
-    found = zone_state(total - not_ready, not_ready, settings.unhealthy_zone_threshold)
-    assert (found, zone_rate(found, total, settings)) == (state, rate)
+    rules = NodeLifecycleRules()
+    found = zone_state(total - not_ready, not_ready, rules)
+    assert (found, zone_rate(found, total, rules)) == (state, rate)
 
 
 def test_limiter_gives_one_token_and_then_one_in_ten_seconds() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.http.errors import ApiError
-from chaos.lab.apiserver.http.watch_options import parse_watch_options
+from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.cluster import Cluster
-from chaos.lab.node.journal import KUBELET
-from chaos.lab.objects.accessors import labels_of
-from chaos.lab.sim.clock import seconds_of
+from chaos.lab.http.errors import ApiError
+from chaos.lab.http.options import parse_watch_options
+from chaos.lab.node.logind import KUBELET
+from chaos.lab.objects import labels_of
+from chaos.lab.sim import seconds_of
 from chaos.lab.spec import LabSpec, NodeSpec, SpecError
 from chaos.lab.versions import DIFFERENCES, NEWEST, OLDEST, features_of, minor_of, nearest_version
 from tests.kit.simkit import VICTIM, Object, disruption, events, node, ready, run, spec, started, workload

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.admission.defaults import InvalidError
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.admission import InvalidError
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import is_ready
+from chaos.lab.objects import is_ready
 from chaos.lab.spec import ControllerSpec
 from tests.kit.simkit import VICTIM, History, Object, events, node, run, spec, started, workload
 

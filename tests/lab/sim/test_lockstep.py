@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from chaos.core.clock import RemoteClock
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.sim import SimClock
 from chaos.lab.sim.lockstep import CALM, LINGER, Lockstep
 from chaos.lab.sim.time_source import TimeSource
 

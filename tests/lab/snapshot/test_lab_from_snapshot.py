@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chaos.app.snapshot.take import take_snapshot
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.objects.accessors import condition_status, is_deleting, is_ready, labels_of, name_of, node_of
+from chaos.lab.objects import condition_status, is_deleting, is_ready, labels_of, name_of, node_of
 from chaos.lab.snapshot.reader import SnapshotError, read_snapshot
 from chaos.lab.snapshot.unmodelled import EFFECTS
 from chaos.lab.spec import LabSpec, NodeSpec, StaticPod

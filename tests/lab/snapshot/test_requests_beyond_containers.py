@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.apiserver.store.store import clone
-from chaos.lab.controllers.scheduler.resources import requests_of
-from chaos.lab.snapshot.requests import fold_requests
-from chaos.lab.snapshot.unmodelled import Simplifier
+from chaos.lab.apiserver.store import clone
+from chaos.lab.objects import requests_of
+from chaos.lab.snapshot.unmodelled import Simplifier, fold_requests
 
 Object = dict[str, Any]
 

@@ -10,8 +10,8 @@ import pytest
 from chaos.faults.readings.certificates import find_kubelet_user
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
+from chaos.lab.windows.disk import PREFETCH, SERVICES
 from chaos.lab.windows.machine import WindowsMachine
-from chaos.lab.windows.registry import PREFETCH, SERVICES
 from tests.kit.win_host import WindowsHost
 
 CERTIFICATE = r"C:\var\lib\kubelet\pki\kubelet-client-current.pem"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file
-from chaos.lab.node.kubelet.windows_shutdown import merge_order
-from chaos.lab.objects.accessors import Object, condition_status
+from chaos.lab.objects import Object, condition_status
 from chaos.lab.spec import PriorityGrace
-from chaos.lab.windows.registry import CONTROL, SERVICES
+from chaos.lab.windows.disk import CONTROL, SERVICES
+from chaos.lab.windows.power import merge_order
 from tests.kit.win_host import WindowsHost
 
 NORMAL, CRITICAL = {"normal-20": 20, "normal-25": 25}, {"critical-5": 5, "critical-10": 10, "critical-20": 20}

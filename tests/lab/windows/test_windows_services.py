@@ -1,4 +1,7 @@
-"""The service control manager: order of a shutdown, time-outs, dependencies; and what a boot starts."""
+"""The service control manager: order of a shutdown, time-outs, dependencies; and what a boot starts.
+
+Processes of a Windows machine that die, and failure actions.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.rules import WindowsRules
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec, SpecError
+from chaos.lab.windows.disk import CONTROL, CRASH_CONTROL, SERVICES, KeyPathError, WindowsRegistry
 from chaos.lab.windows.machine import WINRM
-from chaos.lab.windows.registry import CONTROL, CRASH_CONTROL, SERVICES, KeyPathError, WindowsRegistry
 from chaos.lab.windows.services import RUNNING, STOPPED, Service, ServiceError, ServiceManager
 from tests.kit.win_host import WindowsHost
 from tests.kit.winrm_exchanges import read
@@ -28,7 +32,7 @@ class Manager:
     def __init__(self) -> None:
         self.sim = SimClock(0.0, 1)
         self.registry = WindowsRegistry()
-        self.manager = ServiceManager(self.sim, self.registry)
+        self.manager = ServiceManager(self.sim, self.registry, WindowsRules())
         self.stopped: list[tuple[str, float]] = []
         for name in "abcd":
             self.manager.add(Service(name, name, "x.exe", PRESHUTDOWN))
@@ -175,3 +179,31 @@ def test_a_bug_check_of_notmyfault() -> None:
     host.run(r"C:\Tools\notmyfault64.exe /accepteula /crash", cmd=False)
     host.wait(600.0)
     assert (host.machine.boot_id, host.machine.state, host.machine.is_reachable) == ("33", "on", False)
+
+
+def test_a_killed_containerd_comes_back_while_the_kubelet_runs_on() -> None:
+    host = WindowsHost()
+    host.kill("containerd")
+    assert not host.machine.runtime.is_available
+    host.wait(9.0)
+    assert "1  STOPPED" in host.run("sc.exe query containerd")[1]
+    host.wait(3.0)
+    assert "4  RUNNING" in host.run("sc.exe query containerd")[1]
+    assert (host.machine.runtime.is_available, host.machine.kubelet.is_running) == (True, True)
+
+
+def test_a_killed_kubelet_is_started_by_its_failure_action() -> None:
+    host = WindowsHost()
+    host.kill("kubelet")
+    host.wait(1.0)
+    assert "1  STOPPED" in host.run("sc.exe query kubelet")[1]
+    host.wait(15.0)
+    assert host.machine.kubelet.is_running
+
+
+def test_a_service_without_a_failure_action_stays_down() -> None:
+    host = WindowsHost()
+    host.machine.services.get("containerd").restart_after = None
+    host.kill("containerd")
+    host.wait(60.0)
+    assert "1  STOPPED" in host.run("sc.exe query containerd")[1]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from chaos.core.windows import powershell, system_program
-from chaos.lab.windows.task_xml import NAMESPACE, TaskXmlError, parse_span, parse_task_xml
+from chaos.lab.windows.tasks import NAMESPACE, TaskXmlError, parse_span, parse_task_xml
 from tests.kit.win_host import WindowsHost
 
 XML = """<?xml version="1.0" encoding="UTF-16"?>

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chaos.lab.winshell.command_line import split_arguments, split_program
+from chaos.lab.winshell.process import split_arguments, split_program
 from tests.kit.win_host import WindowsHost
 
 TEXT = st.text(st.sampled_from('ab \t"\\'), max_size=12)

@@ -17,10 +17,9 @@ from chaos.core.encoded_script import SCRIPTS as PACKAGE
 from chaos.core.encoded_script import decode_script, read_script
 from chaos.core.windows import powershell
 from chaos.engine.registry import load_windows_facts
-from chaos.lab.winshell.powershell import digest
+from chaos.lab.winshell.powershell import SCRIPTS, digest
 from chaos.lab.winshell.programs import PROGRAMS
-from chaos.lab.winshell.scripts import SCRIPTS
-from chaos.lab.winshell.scripts.script import Script
+from chaos.lab.winshell.service_scripts import Script
 from tests.kit.actionkit import WINDOWS_ACTIONS
 from tests.kit.win_host import WindowsHost, script_line
 from tests.kit.winrm_exchanges import read
@@ -38,7 +37,7 @@ def test_every_script_has_a_handler_that_was_written_for_its_text(name: str) -> 
     assert name in NAMES, "the lab answers a script that is not there any more"
     expected = digest(read_script(name))
     assert SCRIPTS.get(name, Script("", lambda *_: None)).digest == expected, (  # type: ignore[arg-type]
-        f"compare chaos/lab/winshell/scripts with {name}.ps1, then write its digest there: {expected}"
+        f"compare chaos/lab/winshell/powershell.py with {name}.ps1, then write its digest there: {expected}"
     )
 
 

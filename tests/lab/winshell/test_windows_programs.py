@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from chaos.lab.windows.registry import PREFETCH
+from chaos.lab.windows.disk import PREFETCH
 from tests.kit.win_host import WindowsHost
 from tests.kit.winrm_exchanges import read
 

@@ -1,14 +1,20 @@
-"""Programs of coreutils and similar packages."""
+"""Programs of coreutils and similar packages.
+
+``sed -n /FROM/,/TO/p FILE...``: the lines of some blocks.
+find(1), for the sockets and clients of container runtimes, files of systemd, and what does not exist on a worker.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from itertools import takewhile
 
 from chaos.lab.hostshell.process import Process, Program
-from chaos.lab.hostshell.programs.cpu_time import TICKS
+from chaos.lab.hostshell.programs.containers import SOCKET
+from chaos.lab.hostshell.programs.cpu import TICKS
 from chaos.lab.hostshell.programs.files import read_file
 from chaos.lab.hostshell.shell import Shell, execute
 
@@ -194,6 +200,57 @@ async def shell(process: Process, argv: list[str]) -> int:
     return await Shell(process, argv[3:] or [argv[0]], bash=bash).run(argv[2])
 
 
+_BLOCKS = re.compile(r"/((?:[^/\\]|\\.)+)/,/((?:[^/\\]|\\.)+)/p")
+
+
+async def sed(process: Process, argv: list[str]) -> int:
+    """Print the blocks of all files, as if they were one; exit code 2 if a file is missing or unreadable."""
+    match = _BLOCKS.fullmatch(argv[2]) if len(argv) > 3 and argv[1] == "-n" else None
+    if match is None:
+        return process.fail("sed: the lab simulates only sed -n /FROM/,/TO/p FILE...")
+    begin, end = re.compile(match[1]), re.compile(match[2])
+    code, inside = 0, False
+    for path in argv[3:]:
+        text, why = read_file(process, path)
+        if text is None:
+            code = process.fail(f"sed: can't read {path}: {why}", 2)
+            continue
+        for line in text.splitlines():
+            if inside or begin.search(line):
+                process.out(line + "\n")
+                inside = not (inside and end.search(line))
+    return code
+
+
+_CLIENT = "/usr/bin/crictl"
+
+
+async def find(process: Process, argv: list[str]) -> int:
+    """``find PATH... -maxdepth 0 [-type s]``: print those of the paths that exist; ``find DIRECTORY... -name NAME``."""
+    paths = [word for word in argv[1:] if word.startswith("/")]
+    if argv[1 + len(paths) : -1] == ["-name"]:
+        return _find_by_name(process, paths, argv[-1])
+    existing = {SOCKET} if "-type" in argv else {SOCKET, _CLIENT, *process.host.machine.files}
+    if argv[1 + len(paths) :] not in (["-maxdepth", "0", "-type", "s"], ["-maxdepth", "0"]):
+        return process.fail("find: the lab simulates only find PATH... -maxdepth 0 [-type s], find PATH... -name NAME")
+    missing = [path for path in paths if path not in existing]
+    for path in missing:
+        process.err(f"find: '{path}': No such file or directory\n")
+    process.out("".join(f"{path}\n" for path in paths if path in existing))
+    return 1 if missing else 0
+
+
+def _find_by_name(process: Process, directories: list[str], pattern: str) -> int:
+    """In /run, where a directory exists if it has a file."""
+    known = sorted(process.host.run_files)
+    missing = [path for path in directories if not any(file.startswith(f"{path}/") for file in known)]
+    for path in missing:
+        process.err(f"find: '{path}': No such file or directory\n")
+    inside = [file for file in known if any(file.startswith(f"{path}/") for path in directories)]
+    process.out("".join(f"{file}\n" for file in inside if fnmatchcase(file.rpartition("/")[2], pattern)))
+    return 1 if missing else 0
+
+
 PROGRAMS: dict[str, Program] = {
     "bash": shell,
     "cat": cat,
@@ -212,4 +269,6 @@ PROGRAMS: dict[str, Program] = {
     "true": succeed,
     "uname": uname,
     "whoami": whoami,
+    "sed": sed,
+    "find": find,
 }

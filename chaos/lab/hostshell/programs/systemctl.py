@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 
-from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer
-from chaos.lab.hostshell.programs import cpu_quota, disk_limits
-from chaos.lab.hostshell.programs.options import UnknownOptionError, split_options
+from chaos.lab.hostshell.process import HostSystem, Process, Program, TransientTimer, UnknownOptionError, split_options
+from chaos.lab.hostshell.programs import cpu, disks
 from chaos.lab.hostshell.programs.units import control, is_active, main_pid, signal_kubelet
 from chaos.lab.node.logind import LogindError
 
@@ -134,10 +133,10 @@ def _properties(host: HostSystem, unit: str) -> dict[str, str]:
         "SubState": "waiting" if timer else "running" if is_running else "dead",
         "UnitFileState": "transient" if timer else "enabled" if is_loaded else "",
     }
-    if unit == cpu_quota.UNIT:
-        result |= cpu_quota.properties(host)
-    elif unit == disk_limits.UNIT:
-        result |= disk_limits.properties(host)
+    if unit == cpu.UNIT:
+        result |= cpu.properties(host)
+    elif unit == disks.UNIT:
+        result |= disks.properties(host)
     return result
 
 
@@ -245,8 +244,8 @@ async def _list_timers(process: Process, words: list[str], options: dict[str, li
 async def _daemon_reload(process: Process, _: list[str], __: dict[str, list[str]]) -> int:
     if not process.is_root:
         return process.fail(f"Failed to reload daemon: {NOT_ROOT}")
-    cpu_quota.reload(process.host)
-    disk_limits.reload(process.host)
+    cpu.reload(process.host)
+    disks.reload(process.host)
     return 0
 
 
@@ -257,9 +256,9 @@ async def _set_property(process: Process, words: list[str], options: dict[str, l
     unit = _unit_name(words[1])
     if not process.is_root:
         return process.fail(f"Failed to set unit properties on {unit}: {NOT_ROOT}")
-    if unit == disk_limits.UNIT:
-        return disk_limits.set_properties(process, words[2:])
-    return cpu_quota.set_property(process, unit, " ".join(words[2:]))
+    if unit == disks.UNIT:
+        return disks.set_properties(process, words[2:])
+    return cpu.set_property(process, unit, " ".join(words[2:]))
 
 
 async def _is_system_running(process: Process, _: list[str], __: dict[str, list[str]]) -> int:

@@ -1,18 +1,106 @@
-"""The kubelet's only HTTP/2 connection to the API server: it stalls, is closed after 45 s, and is dialled again.
+"""The kubelet's connection to the API server: its certificate, and how it registers.
 
+What a new Node says of its kubelet, and the certificate that the kubelet has.
+How long a Node that its kubelet has just created is not Ready, and what it says until then.
+It is Ready once its kubelet has checked the container runtime and created the CSINode, for which it waits until the
+Node is there, in retries 15 ms to 3 s apart (pkg/volume/csi/csi_plugin.go, initializeCSINode).
+The kubelet's client certificate: the file that a real kubelet rotates, with the certificate and its private key.
+Nothing here is drawn: digests of the file are in plans, and the same seed writes the same recording in every process.
+The kubelet's only HTTP/2 connection to the API server: it stalls, is closed after 45 s, and is dialled again.
 Checked against recordings 07 and 12: a gap of 45.0 s in the Lease, then the other family; seconds after a heal.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.x509.oid import NameOID
 
 from chaos.lab.node.network import Family, Network
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer
 
-_DEAD_AFTER = 45.0  # client-go: ReadIdleTimeout 30 s and PingTimeout 15 s after the last frame received
+RUNTIME_UNCHECKED = "container runtime status check may not have completed yet"
+_NO_CSI_NODE = "CSINode is not yet initialized"
+MESSAGES = (RUNTIME_UNCHECKED, _NO_CSI_NODE, f"[{RUNTIME_UNCHECKED}, {_NO_CSI_NODE}]")  # in the order of ReadyCondition
+
+
+class Registration(NamedTuple):
+    """A message of :data:`MESSAGES`, and for how many seconds the Node has it."""
+
+    message: str
+    seconds: float
+
+
+FILE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+TARGET = "/var/lib/kubelet/pki/kubelet-client-2020-01-01-00-00-00.pem"  # of the symbolic link FILE
+_VALIDITY = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC))  # fixed: the lab reads no clock
+_PEM = serialization.Encoding.PEM
+
+
+@cache
+def client_certificate(node: str) -> str:
+    """Content of the file on the host of ``node``. Nothing authenticates with it."""
+    return make_certificate(f"/O=system:nodes/CN=system:node:{node}", *_VALIDITY) + private_key()
+
+
+def make_certificate(subject: str, begin: datetime, end: datetime) -> str:
+    """A certificate in PEM; ``subject`` as of openssl's option: ``/O=system:nodes/CN=NAME``."""
+    organization, _, name = subject.removeprefix("/O=").partition("/CN=")
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)]
+    names.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name(names))
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nodefall lab")]))
+        .public_key(_key().public_key())
+        .serial_number(int.from_bytes(_digest(f"{subject} {begin} {end}")[:16]))
+        .not_valid_before(begin)
+        .not_valid_after(end)
+        .sign(_authority(), None)
+    )
+    return certificate.public_bytes(_PEM).decode()
+
+
+def has_expired(pem: str, now: float) -> bool:
+    """Whether there is a certificate in ``pem``, and it has expired."""
+    return bool(pem) and x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.timestamp() <= now
+
+
+@cache
+def private_key() -> str:
+    """The key of all certificates, in PEM."""
+    return (
+        _key()
+        .private_bytes(_PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+        .decode()
+    )
+
+
+@cache
+def _key() -> ec.EllipticCurvePrivateKey:
+    """One for all nodes: making one for each of a thousand would take seconds."""
+    return ec.derive_private_key(int.from_bytes(_digest("key")), ec.SECP256R1())
+
+
+@cache
+def _authority() -> Ed25519PrivateKey:
+    """The lab's certificate authority: a key whose signatures, other than those of ECDSA, have no random part."""
+    return Ed25519PrivateKey.from_private_bytes(_digest("authority"))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(f"nodefall lab: {text}".encode()).digest()
+
+
 _FALLBACK = 0.3  # net.Dialer: delay before the other family is dialled as well (RFC 6555)
 _HANDSHAKE = 0.004
 _SYN = (0.0, 1.0, 3.0, 7.0)  # tcp(7): retransmissions double
@@ -34,8 +122,9 @@ class Timers(Protocol):
 class ApiServerLink:
     """Connection through which the process sends its requests; while it is down, the latest of each key is queued."""
 
-    def __init__(self, sim: SimClock, timers: Timers, network: Network) -> None:
+    def __init__(self, sim: SimClock, timers: Timers, network: Network, connection_timeout: float) -> None:
         self._sim, self._timers, self._network = sim, timers, network
+        self._connection_timeout = connection_timeout  # seconds after the last frame received
         self._queue: dict[Hashable, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
         self._family: Family | None = None
         self._is_stalled = self._is_awaiting_ack = False
@@ -80,7 +169,7 @@ class ApiServerLink:
         if key in self._in_flight:
             self._in_flight[key] = (call, args)
             return True
-        now, limit = self._sim.now, self._last_read + _DEAD_AFTER
+        now, limit = self._sim.now, self._last_read + self._connection_timeout
         lateness = answer = 0.0
         if self._family:
             lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now)
@@ -142,8 +231,10 @@ class ApiServerLink:
     def _stall(self) -> None:
         if not self._is_stalled:
             self._is_stalled, self._is_awaiting_ack = True, False
-            self._unacknowledged_since = self._last_read + _DEAD_AFTER  # of the ping, unless a request is sent before
-        self._set_timer(self._last_read + _DEAD_AFTER, self._drop_connection)
+            self._unacknowledged_since = (
+                self._last_read + self._connection_timeout
+            )  # of the ping, unless a request is sent before
+        self._set_timer(self._last_read + self._connection_timeout, self._drop_connection)
 
     def _retransmit(self) -> None:
         """Schedule TCP's next retransmission after packets pass again, unless the connection is closed before."""
@@ -151,7 +242,7 @@ class ApiServerLink:
         when = self._unacknowledged_since if self._is_awaiting_ack else now
         while when < now:
             when, step = when + step, 2 * step
-        if when < self._last_read + _DEAD_AFTER:
+        if when < self._last_read + self._connection_timeout:
             self._set_timer(when, self._on_connect, self._family)
 
     def _drop_connection(self) -> None:

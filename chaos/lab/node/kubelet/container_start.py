@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from chaos.lab.node.kubelet.pod_status import PodStatuses
-from chaos.lab.node.kubelet.pod_worker import Worker
+from chaos.lab.apiserver.volumes import can_mount
+from chaos.lab.node.kubelet.pod_worker import VolumeMounts, Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import should_restart
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
+from chaos.lab.node.kubelet.status import PodStatuses
 from chaos.lab.node.network import pod_address
-from chaos.lab.objects.accessors import Object, claims_of, is_deleting
-from chaos.lab.objects.storage import can_mount
+from chaos.lab.objects import Object, claims_of, is_deleting
 
 SETTLE = (0.05, 0.6)  # exit of the containers to the kubelet's reaction
 _SANDBOX = (0.3, 0.7)
@@ -156,11 +155,11 @@ class ContainerStarter:
             return
         now = self._process.sim.now
         ended = max(container.finished_at or now for container in self._runtime.containers(worker.uid))
-        remaining = worker.backoff.remaining(ended, now)
+        remaining = worker.backoff.remaining(ended, now, self._process.rules.pods.crash_loop_backoff)
         if remaining > 0:
             self._wait(worker, pod, remaining)
             return
-        worker.backoff.advance(ended, now)
+        worker.backoff.advance(ended, now, self._process.rules.pods.crash_loop_backoff)
         self._process.after_jitter(*_IN_PLACE, self._restart, worker)
 
     def _restart(self, worker: Worker) -> None:

@@ -7,22 +7,20 @@ from typing import Any
 
 import msgspec
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
-from chaos.lab.apiserver.store.store import Change
-from chaos.lab.node.kubelet import metrics
-from chaos.lab.node.kubelet.cpu import KubeletCpu
-from chaos.lab.node.kubelet.machine_view import MachineView
+from chaos.lab.apiserver.store import Change
+from chaos.lab.node.kubelet.admission import Pressure
+from chaos.lab.node.kubelet.apiserver_link import Registration
+from chaos.lab.node.kubelet.metrics import STATE_FILE, Metrics, format_metrics
+from chaos.lab.node.kubelet.node_shutdown import GracefulShutdown
 from chaos.lab.node.kubelet.node_status import NodeStatusReporter
-from chaos.lab.node.kubelet.pod_shutdown import GracefulShutdown
+from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
-from chaos.lab.node.kubelet.pressure import EVICTION_HARD, Pressure
-from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.registration import Registration
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
+from chaos.lab.node.kubelet.process import KubeletCpu, MachineView, Process
 from chaos.lab.node.network import Family
-from chaos.lab.objects.accessors import Object
-from chaos.lab.objects.events import Recorder
-from chaos.lab.sim.clock import SimClock
+from chaos.lab.objects import Object
+from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 
 _RESTART = (0.1, 0.3)
@@ -54,8 +52,8 @@ class Kubelet:
         self._manager: GracefulShutdown | None = None
         self._pressure: Pressure | None = None
         self._reporter: NodeStatusReporter | None = None
-        self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # replaced by a replay
-        self.registrations: list[Registration | None] = []  # filled by a replay
+        self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # lower ones first; can be replaced
+        self.registrations: list[Registration | None] = []  # those to come, instead of by default
         self._pids = 0
         self._should_run = False
         registry.store.subscribe_node(machine.name, self._on_change)
@@ -83,13 +81,13 @@ class Kubelet:
             self._sim.after(_RESTART_SEC, self._start_if_needed)
             return
         self._pids += 1
-        gauges = metrics.Metrics(process_start=round(self._sim.now, 2))
+        gauges = Metrics(process_start=round(self._sim.now, 2))
         process = Process(
             self._sim, self._registry, self._spec, self._machine, self._recorder, 700 + self._pids, gauges,
             self.cpu, start_time=self._sim.now,
         )  # fmt: skip
-        was_shut_down = metrics.STATE_FILE in self._machine.files
-        process.is_shutting_down = was_shut_down and self._spec.has_breakage("shutdown-flag-survives")
+        was_shut_down = STATE_FILE in self._machine.files
+        process.is_shutting_down = was_shut_down and process.rules.node_shutdown.survives_restart
         pressure = self._pressure = Pressure(process, self.eviction_rank)
         volumes = VolumeMounts(process)
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
@@ -144,18 +142,18 @@ class Kubelet:
         self._should_run = True
         self._sim.after(self._sim.rng.uniform(*_RESTART), self._start_if_needed)
 
-    def record_lock_loss(self, lost: bool) -> None:
-        """Whether the next cancellation loses the lock, as seen in a recording, instead of by chance."""
+    def choose_lock_loss(self, lost: bool) -> None:
+        """Whether the next cancellation loses the lock, instead of by chance."""
         if self._manager is not None:
-            self._manager.recorded_lock_loss = lost
+            self._manager.chosen_lock_loss = lost
 
-    def record_rejections(self, number: int) -> None:
-        """How many pods the kubelet rejects before a shutdown stops it, as recorded, instead of by chance."""
+    def choose_rejections(self, number: int) -> None:
+        """How many pods the kubelet rejects before a shutdown stops it, instead of by chance."""
         if self._process is not None:
             self._process.rejections_left = number
 
     def observe_pressure(self) -> None:
-        """Make a round of the eviction manager now, as recorded; its phase is chance."""
+        """Make a round of the eviction manager now; its phase is chance."""
         if self._process is not None and self._pressure is not None and self._workers is not None:
             self._pressure.run_now(self._workers)
 
@@ -165,7 +163,7 @@ class Kubelet:
             self._pressure.rephase(self._workers)
 
     def report_node(self) -> None:
-        """Report the node's status now, as recorded."""
+        """Report the node's status now."""
         if self._process is not None and self._reporter is not None:
             self._reporter.report_now()
 
@@ -186,7 +184,7 @@ class Kubelet:
             any(item.state == "running" for item in self._machine.runtime.containers(uid))
             for uid in self._machine.runtime.pods()
         )
-        return metrics.format_metrics(process.metrics, self._machine.name, self._spec, running)
+        return format_metrics(process.metrics, self._machine.name, self._spec, running)
 
     def configz(self) -> dict[str, Any]:
         """Response to ``/configz``. Raises RuntimeError without a process."""
@@ -199,10 +197,10 @@ class Kubelet:
         config: dict[str, Any] = {
             "shutdownGracePeriod": node.shutdown_grace_period,
             "shutdownGracePeriodCriticalPods": node.shutdown_grace_period_critical_pods,
-            "nodeLeaseDurationSeconds": 40,
+            "nodeLeaseDurationSeconds": self._registry.rules.node_status.node_lease_duration_seconds,
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
-            "evictionHard": EVICTION_HARD,
+            "evictionHard": self._registry.rules.node_pressure.eviction_hard,
             "failSwapOn": node.fail_swap_on,
         }
         if node.taints:

@@ -12,6 +12,8 @@ import msgspec
 from chaos.lab.spec import LabSpec
 
 STATE_FILE = "/var/lib/kubelet/graceful_node_shutdown_state"
+
+
 _ZERO = "0001-01-01T00:00:00Z"
 
 

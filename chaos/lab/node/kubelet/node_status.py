@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chaos.lab.node.kubelet.pressure import SIGNALS, Pressure, condition_change_events
+from chaos.lab.node.kubelet.admission import Pressure, condition_change_events
+from chaos.lab.node.kubelet.apiserver_link import RUNTIME_UNCHECKED, Registration
+from chaos.lab.node.kubelet.pod_worker import CAPACITY, VolumeMounts
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.registration import RUNTIME_UNCHECKED, Registration
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
-from chaos.lab.objects.accessors import Object, condition_status
-from chaos.lab.sim.clock import Timer
+from chaos.lab.objects import Object, condition_status
+from chaos.lab.sim import Timer
 
-_PERIOD = 10.0  # lease renewal and status update
 _JITTER = 0.04
-_REPORT = 300.0  # nodeStatusReportFrequency
-_RETRY_PERIOD = 50.0  # nodeStatusUpdateRetry: five attempts, each with the update frequency as timeout
-_RUNTIME_CHECK, _RUNTIME_DOWN = 5.0, 30.0
-_PLEG_DOWN = 180.0
 WINDOWS_BUILD = "10.0.20348"  # Windows Server 2022
 _SYSTEMS = {
     "linux": {"kernelVersion": "6.1.0-lab", "osImage": "nodefall lab (simulated)"},
     "windows": {"kernelVersion": f"{WINDOWS_BUILD}.2700", "osImage": "Windows Server 2022 Datacenter (simulated)"},
 }
-CAPACITY = {"cpu": "2", "memory": "8192Mi", "ephemeral-storage": "40Gi", "pods": "110"}
 
 
 class _Inputs(NamedTuple):
@@ -37,12 +31,13 @@ class _Inputs(NamedTuple):
 class NodeStatusReporter:
     """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long.
 
-    ``registrations``: those to come that are slow, from a replay; None for one that is not.
+    ``registrations``: those to come that are slow; None for one that is not.
     """
 
     def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:
         self.registrations: list[Registration | None] = []
         self._registration = Registration(RUNTIME_UNCHECKED, 0.0)
+        self._rules = process.rules.node_status
         self._process, self._pressure, self._volumes = process, pressure, volumes
         self._was_schedulable = True
         self._registry = process.registry
@@ -52,9 +47,8 @@ class NodeStatusReporter:
         self._give_up_timer: Timer | None = None
         self._unchanged_node: Object | None = None  # whose status equals one of these inputs, but for heartbeats
         self._unchanged_inputs: _Inputs | None = None
-        self._has_offset = process.spec.has_feature("report-offset")
         self._ready_at = 0.0
-        self._is_starting = False  # set by the breakage reboot-unready: the first status after a reboot is not ready
+        self._is_starting = False  # the first status after a reboot is not ready
 
     def start(self) -> None:
         """Register the node, report it Ready, then renew and report periodically with jitter."""
@@ -62,7 +56,7 @@ class NodeStatusReporter:
         process.after_jitter(0.05, 0.1, self._register)
         process.after_jitter(0.1, 0.15, self._renew)
         process.after_jitter(0.15, 0.3, self._sync)
-        process.after(_RUNTIME_CHECK, self._check_runtime)
+        process.after(self._rules.runtime_check_period, self._check_runtime)
         process.machine.runtime.on_stop = process.cpu.on_limit = process.on_freeze = self._resume_runtime_checks
 
     def report_now(self) -> None:
@@ -81,7 +75,7 @@ class NodeStatusReporter:
         elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
             message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
             self._process.emit_node("Rebooted", message, type_="Warning")
-            self._is_starting = self._process.spec.has_breakage("reboot-unready")
+            self._is_starting = self._rules.unready_after_reboot
 
     def _create_node(self) -> None:
         registration = self.registrations.pop(0) if self.registrations else None
@@ -105,7 +99,11 @@ class NodeStatusReporter:
 
     def _renew_for(self, node: Object) -> None:
         store, sim, name = self._registry.store, self._process.sim, self._process.node
-        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": sim.micro_timestamp()}
+        spec = {
+            "holderIdentity": name,
+            "leaseDurationSeconds": self._rules.node_lease_duration_seconds,
+            "renewTime": sim.micro_timestamp(),
+        }
         if store.replace_spec("leases", "kube-node-lease", name, spec) is None:
             owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
             metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
@@ -113,7 +111,7 @@ class NodeStatusReporter:
 
     def _sync(self) -> None:
         if not self._process.link.is_up:
-            self._give_up_timer = self._process.after(_RETRY_PERIOD, self._give_up)
+            self._give_up_timer = self._process.after(self._rules.status_update_timeout, self._give_up)
         self._process.link.send("status", self._sync_now)
 
     def _sync_now(self) -> None:
@@ -134,15 +132,15 @@ class NodeStatusReporter:
             self._runtime_seen_at = process.sim.now
             self._checks_runtime = process.cpu.share is not None
         if self._checks_runtime:
-            process.after(_RUNTIME_CHECK, self._check_runtime)
+            process.after(self._rules.runtime_check_period, self._check_runtime)
 
     def _resume_runtime_checks(self) -> None:
         """Check again, at the times of the checks left out."""
         if not self._checks_runtime:
             passed = self._process.sim.now - self._runtime_seen_at
-            self._runtime_seen_at += passed // _RUNTIME_CHECK * _RUNTIME_CHECK
+            self._runtime_seen_at += passed // self._rules.runtime_check_period * self._rules.runtime_check_period
             self._checks_runtime = True
-            self._process.at(self._runtime_seen_at + _RUNTIME_CHECK, self._check_runtime)
+            self._process.at(self._runtime_seen_at + self._rules.runtime_check_period, self._check_runtime)
 
     def _errors(self) -> list[str]:
         """Reasons why the node is not ready, in the order of SET ReadyCondition."""
@@ -152,18 +150,18 @@ class NodeStatusReporter:
         if self._is_starting:
             errors.append(RUNTIME_UNCHECKED)
             self._is_starting = False
-        if self._checks_runtime and now - self._runtime_seen_at > _RUNTIME_DOWN:
+        if self._checks_runtime and now - self._runtime_seen_at > self._rules.runtime_timeout:
             errors.append("container runtime is down")
         silent = 0.0 if runtime.is_available else now - max(runtime.unavailable_since, self._process.start_time)
-        if silent > _PLEG_DOWN:
+        if silent > self._rules.relist_threshold:
             ago = f"{int(silent) // 60}m{silent % 60:.9g}s"
             errors.append(f"PLEG is not healthy: pleg was last seen active {ago} ago; threshold is 3m0s")
-        if self._process.is_shutting_down:
-            errors.append("node is shutting down")
+        if self._process.is_shutting_down and self._rules.unready_in_shutdown:
+            errors.append(self._rules.shutting_down_message)
         return errors
 
     def _period(self) -> float:
-        return _PERIOD * (1 + _JITTER * self._process.sim.rng.random())
+        return self._rules.node_status_update_frequency * (1 + _JITTER * self._process.sim.rng.random())
 
     def _report(self) -> None:
         """Patch the status if it has changed or the report period is over."""
@@ -180,11 +178,12 @@ class NodeStatusReporter:
         self._unchanged_node, self._unchanged_inputs = None if changed else node, inputs
         if not changed and sim.now < self._report_at:
             return
-        offset = sim.rng.uniform(-0.5, 0.5) * _REPORT if changed and self._has_offset else 0.0
-        self._report_at = sim.now + _REPORT + offset
+        frequency, share = self._rules.node_status_report_frequency, self._rules.status_offset
+        offset = sim.rng.uniform(-share, share) * frequency if changed and share else 0.0
+        self._report_at = sim.now + frequency + offset
         before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
         self._registry.store.update("nodes", new)
-        for reason in condition_change_events(node, new):
+        for reason in condition_change_events(node, new, self._process.rules.node_pressure):
             self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
         if before != after:
             reason = "NodeReady" if after == "True" else "NodeNotReady"
@@ -205,14 +204,14 @@ class NodeStatusReporter:
         return _Inputs(self._errors(), self._pressure.short_resources(), in_use, (*identity, machine.swap))
 
     def _fill(self, node: Object, inputs: _Inputs) -> None:
-        ready = ("True", "KubeletReady", "kubelet is posting ready status")
+        ready = ("True", *self._rules.ready)
         if errors := inputs.errors:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-            ready = ("False", "KubeletNotReady", text)
+            ready = ("False", self._rules.not_ready_reason, text)
         short = inputs.short_resources
         desired = {
             item.condition: ("True", *item.under_pressure[:2]) if kind in short else ("False", *item.no_pressure[:2])
-            for kind, item in SIGNALS.items()
+            for kind, item in self._process.rules.node_pressure.signals.items()
         }
         desired["Ready"] = ready
         now = self._process.sim.timestamp()
@@ -271,7 +270,7 @@ class NodeStatusReporter:
         }
         taints: list[Object] = [
             {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
-            for taint in (() if self._process.spec.has_breakage("register-taints-missing") else spec.taints)
+            for taint in (spec.taints if self._rules.registers_with_taints else ())
         ]
         if spec.role == "control-plane":
             labels["node-role.kubernetes.io/control-plane"] = ""
@@ -279,11 +278,11 @@ class NodeStatusReporter:
         metadata: Object = {"name": machine.name, "labels": labels | spec.labels}
         if spec.annotations:
             metadata["annotations"] = dict(spec.annotations)
-        ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
+        ready = {"type": "Ready", "status": "False", "reason": self._rules.not_ready_reason}
         now = self._process.sim.timestamp()
         ready |= {"message": self._registration.message, "lastHeartbeatTime": now, "lastTransitionTime": now}
         status = {"conditions": [ready], **self._static_status()}
-        if self._process.spec.has_breakage("capacity-missing"):
+        if not self._rules.registers_capacity:
             del status["capacity"], status["allocatable"]
         return {
             "metadata": metadata,

@@ -5,39 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from chaos.lab.apiserver.store.store import Change, ConflictError, NotFoundError
-from chaos.lab.node.kubelet.admission import Admission
+from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
+from chaos.lab.node.kubelet.admission import Admission, Pressure
 from chaos.lab.node.kubelet.container_start import RETRY, SETTLE, ContainerStarter
-from chaos.lab.node.kubelet.manifest_check import ManifestCheck
-from chaos.lab.node.kubelet.pod_status import PodStatuses
-from chaos.lab.node.kubelet.pod_worker import Cause, State, Worker
-from chaos.lab.node.kubelet.pressure import Pressure
+from chaos.lab.node.kubelet.pod_worker import Cause, State, VolumeMounts, Worker
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.node.kubelet.static_pods import MirrorPods, is_mirror
-from chaos.lab.node.kubelet.status import PREEMPTED, SHUTDOWN, disruption_target
-from chaos.lab.node.kubelet.volume_mounts import VolumeMounts
-from chaos.lab.objects.accessors import (
-    Object,
-    condition,
-    is_deleting,
-    is_terminal,
-    name_of,
-    namespace_of,
-    set_condition,
-    uid_of,
-)
+from chaos.lab.node.kubelet.static_pods import ManifestCheck, MirrorPods, is_mirror
+from chaos.lab.node.kubelet.status import PREEMPTED, PodStatuses, disruption_target, shutdown_cause
+from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, namespace_of, set_condition, uid_of
 
 _WATCH = (0.003, 0.012)  # change to reaction
-_CLEANUP = (0.3, 0.8)  # terminal status to the kubelet's DELETE
-_RECONCILE = 10.0  # SM syncPeriod
-_REMOVED_GRACE, _EVICTION_GRACE, _DEFAULT_GRACE = 1, 1.0, 30
-_LATE = 5.0  # of the breakage disruption-target-late
 
 
 class PodWorkers:
     """Runs the pods of the node, writes their status, and deletes their objects once their containers have exited."""
 
     def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:
+        self._rules = process.rules.pods
         self._process, self._admission, self._volumes = process, Admission(process, pressure), volumes
         self._store, self._runtime = process.registry.store, process.machine.runtime
         self._workers: dict[str, Worker] = {}
@@ -71,7 +55,7 @@ class PodWorkers:
         for uid in sorted({*self._runtime.pods(), *self._runtime.mounts} - known):
             self._runtime.remove(uid)
             self._volumes.release(uid)
-        self._process.after(_RECONCILE, self._reconcile)
+        self._process.after(self._rules.sync_period, self._reconcile)
 
     def _bound_pods(self) -> list[Object]:
         """Pods of the node in the API server, without mirror pods."""
@@ -116,26 +100,24 @@ class PodWorkers:
         period (recordings 16 and 27, against the deduction of facts 1.6)."""
         worker.waiters.append(done)
         if worker.state != "stopping":
-            worker.cause = SHUTDOWN
-            self._apply_order_breakages(worker)
+            worker.cause = shutdown_cause(self._rules)
+            self._write_early(worker)
             self._stop(worker, float(grace))
 
-    def _apply_order_breakages(self, worker: Worker) -> None:
-        """Write the end of a pod when its stop starts, with the breakages that reorder this."""
-        spec = self._process.spec
-        if spec.has_breakage("disruption-target-early"):
-            now = self._process.sim.timestamp()
-            self._store.patch_status(
-                "pods", worker.namespace, worker.name, lambda pod: set_condition(pod, disruption_target(), now)
-            )
-        if spec.has_breakage("pod-ended-while-running"):
+    def _write_early(self, worker: Worker) -> None:
+        """Write what the rules have before a pod's containers end: nothing, for a real kubelet."""
+        if self._rules.disruption_target_before_end:
+            now, target = self._process.sim.timestamp(), disruption_target(self._rules, self._rules.shutdown_message)
+            self._store.patch_status("pods", worker.namespace, worker.name, lambda pod: set_condition(pod, target, now))
+        if self._rules.ends_before_stop:
             self._statuses.write(worker, final=True)
 
     def evict(self, worker: Worker, message: str) -> None:
         """End a pod for node pressure; hard thresholds allow 1 s of grace."""
-        worker.cause = Cause("Evicted", message, message)
-        self._statuses.emit(worker.pod, "Evicted", message, type_="Warning")
-        self._stop(worker, _EVICTION_GRACE)
+        rules = self._process.rules.node_pressure
+        worker.cause = Cause(rules.evicted_reason, message, message)
+        self._statuses.emit(worker.pod, rules.evicted_reason, message, type_="Warning")
+        self._stop(worker, rules.eviction_grace_period)
 
     def _observe(self, namespace: str, name: str, uid: str) -> None:
         pod = self._store.get("pods", namespace, name)
@@ -190,7 +172,8 @@ class PodWorkers:
         if victim.state != "stopping":
             victim.cause = PREEMPTED
             self._statuses.emit(victim.pod, PREEMPTED.reason, PREEMPTED.message, type_="Warning")
-            self._stop(victim, float(_DEFAULT_GRACE if victim.termination_grace is None else victim.termination_grace))
+            default, grace = self._rules.default_termination_grace_period_seconds, victim.termination_grace
+            self._stop(victim, float(default if grace is None else grace))
 
     def _stop(self, worker: Worker, grace: float) -> None:
         pod = self._statuses.pod(worker)
@@ -202,8 +185,8 @@ class PodWorkers:
             for container in self._runtime.containers(worker.uid):
                 if container.state == "running":
                     self._statuses.emit(pod, "Killing", f"Stopping container {container.name}")
-            if is_deleting(pod) and self._process.spec.has_breakage("pod-removal-early"):
-                self._process.after_jitter(*_CLEANUP, self._delete, worker)
+            if is_deleting(pod) and self._rules.removes_while_running:
+                self._process.after_jitter(*self._rules.removal_delay, self._delete, worker)
         self._runtime_stop(worker, pod, grace)
 
     def _runtime_stop(self, worker: Worker, pod: Object, grace: float) -> None:
@@ -218,8 +201,8 @@ class PodWorkers:
             return
         worker.state, worker.has_sandbox = "ended", False
         self._statuses.write(worker, final=True)
-        if self._process.spec.has_breakage("disruption-target-late"):
-            self._process.after(_LATE, self._statuses.write, worker, True)
+        if late := self._rules.disruption_target_delay:
+            self._process.after(late, self._statuses.write, worker, True)
         self._volumes.release(worker.uid, worker.mark_unmounted)
         worker.call_waiters()
         pod = self._statuses.pod(worker)
@@ -228,10 +211,9 @@ class PodWorkers:
 
     def _schedule_delete(self, worker: Worker) -> None:
         """Delete the object of a deleted pod, once, after its volumes are unmounted."""
-        if not worker.is_removing:
+        if self._rules.removes_deleted and not worker.is_removing:
             worker.is_removing = True
-            late = self._process.spec.shift("pod-removal")
-            self._process.after_jitter(_CLEANUP[0] + late, _CLEANUP[1] + late, self._delete, worker)
+            self._process.after_jitter(*self._rules.removal_delay, self._delete, worker)
 
     def _delete(self, worker: Worker) -> None:
         send = partial(self._process.link.send, ("delete", worker.uid), self._delete_now, worker)
@@ -253,7 +235,7 @@ class PodWorkers:
         """Kill the containers of a removed pod with minimal grace (facts 10), while a shutdown waits for it."""
         self._workers.pop(worker.uid, None)
         running = any(item.state == "running" for item in self._runtime.containers(worker.uid))
-        self._process.after(float(_REMOVED_GRACE) if running else 0.0, self._forget, worker)
+        self._process.after(float(self._rules.removed_grace_period_seconds) if running else 0.0, self._forget, worker)
 
     def _forget(self, worker: Worker) -> None:
         self._runtime.remove(worker.uid)
@@ -297,4 +279,4 @@ class PodWorkers:
             self._statuses.write_changed(list(running))
         elif any(running):
             self._process.link.on_frame()
-        self._process.after(_RECONCILE, self._reconcile)
+        self._process.after(self._rules.sync_period, self._reconcile)

@@ -1,6 +1,8 @@
-"""One kubelet process: the state that its parts share, and timers that end with the process.
+"""One kubelet process: the state and the timers of its parts, its CPU time, and the machine as it sees it.
 
-A stopped process (SIGSTOP) defers its due timers until SIGCONT.
+A stopped process (SIGSTOP) defers its due timers until SIGCONT. With a CPU quota its work waits in a queue, and is done
+at the quota's rate. The costs are assumptions of the order of a small node; what follows from them is only that work is
+late, and that a loop begins again when its work is done, so that the queue is bounded.
 """
 
 from __future__ import annotations
@@ -8,17 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Protocol
 
+from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.node.kubelet.apiserver_link import ApiServerLink
-from chaos.lab.node.kubelet.cpu import KubeletCpu
-from chaos.lab.node.kubelet.machine_view import MachineView
 from chaos.lab.node.kubelet.metrics import Metrics
-from chaos.lab.objects.accessors import Object
-from chaos.lab.objects.events import Recorder
-from chaos.lab.sim.clock import SimClock, Timer
-from chaos.lab.spec import LabSpec
+from chaos.lab.node.kubelet.runtime import Runtime
+from chaos.lab.node.logind import Journal, Logind
+from chaos.lab.node.network import Network
+from chaos.lab.objects import Object
+from chaos.lab.rules import Rules
+from chaos.lab.sim import SimClock, Timer
+from chaos.lab.spec import LabSpec, NodeSpec, OperatingSystem
 
 _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 
@@ -27,7 +31,7 @@ _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
 class Process:
     """``is_shutting_down`` is lost when the process ends (facts 1.4, 1.7).
 
-    ``rejections_left``: number of pods that it still rejects for a shutdown before it is stopped, in a replay.
+    ``rejections_left``: number of pods that it still rejects for a shutdown before it is stopped.
     ``has_pod_changes``: since the last sync of all pods, one of the node's pods has changed, or a worker runs again.
     """
 
@@ -45,13 +49,15 @@ class Process:
     rejections_left: float = math.inf
     has_pod_changes: bool = True
     start_time: float = field(default=0.0)
+    rules: Rules = field(init=False)
     link: ApiServerLink = field(init=False)
     on_freeze: Callable[[], object] = field(default=lambda: None)
     _deferred_timers: list[Timer] = field(default_factory=list)
     _event_count: int = 0
 
     def __post_init__(self) -> None:
-        self.link = ApiServerLink(self.sim, self, self.machine.network)
+        self.rules = self.registry.rules
+        self.link = ApiServerLink(self.sim, self, self.machine.network, self.rules.node_status.connection_timeout)
 
     @property
     def node(self) -> str:
@@ -78,7 +84,7 @@ class Process:
 
     def may_reject(self, reason: str) -> bool:
         """Whether the process lives long enough to reject another pod for this reason."""
-        if reason == "NodeShutdown":
+        if reason == self.rules.pods.shutdown_rejection[0]:
             self.rejections_left -= 1
         return self.rejections_left >= 0
 
@@ -127,3 +133,91 @@ class Process:
             self._deferred_timers.append(timer)
             return
         timer.call(*timer.args)
+
+
+Resource = Literal["cpu", "memory", "disk", "pid"]
+
+
+class MachineView(Protocol):
+    """``index``: position in the LabSpec. ``files``: contents by path, ``hidden_files``: those
+    over which /dev/null is mounted. ``swap``: active swap in bytes.
+
+    ``is_stopping``: PID 1 stops the units and starts none.
+    ``pressure``: resources that are short for a reason outside Kubernetes.
+    """
+
+    os: OperatingSystem
+    index: int
+    spec: NodeSpec
+    name: str
+    address: str
+    kubelet_port: int
+    machine_id: str
+    container_id: str
+    system_uuid: str
+    boot_id: str
+    swap: int
+    state: Literal["on", "off"]
+    is_stopping: bool
+    files: dict[str, str]
+    hidden_files: set[str]
+    pressure: set[Resource]
+    network: Network
+    logind: Logind
+    runtime: Runtime
+    journal: Journal
+
+    @property
+    def kubelet_may_start(self) -> bool:
+        """Whether a kubelet that starts goes on to run."""
+
+    def notify(self) -> None:
+        """Report that the kubelet's process has started, stopped, or ended."""
+
+
+_IDLE = 0.03  # CPU seconds a second for housekeeping and the relist of containers
+_TASK = 0.02  # CPU seconds for one piece of work: a request, a sync
+_FAIR = 0.5  # of a quota that housekeeping alone would use up: left for work besides it
+
+
+class KubeletCpu:
+    """``share`` of one CPU, None without a quota."""
+
+    def __init__(self, sim: SimClock) -> None:
+        self._sim = sim
+        self.share: float | None = None
+        self.on_limit: Callable[[], object] = lambda: None
+        self._since = self._last_done = sim.now
+        self._used = self._throttled = 0.0
+        self._waiting: list[Timer] = []
+
+    def limit(self, share: float | None) -> None:
+        """Set or remove the quota. Without a quota the work that waits is done now."""
+        self.on_limit()
+        self._used, self._throttled = self.usage()
+        self._since, self.share = self._sim.now, share
+        if share is None:
+            self._last_done, waiting, self._waiting = self._sim.now, self._waiting, []
+            for timer in waiting:
+                if not timer.cancelled and timer.due > self._sim.now:
+                    timer.cancel()
+                    self._sim.after(0.0, timer.call, *timer.args)
+
+    def defer(self, call: Callable[..., Any], *args: Any) -> bool:
+        """Call when the quota allows it; False, without a call, if there is no quota."""
+        if self.share is None:
+            return False
+        rate = max(self.share - _IDLE, self.share * _FAIR)
+        self._last_done = max(self._last_done, self._sim.now) + _TASK / rate
+        self._waiting = [timer for timer in self._waiting if timer.due > self._sim.now]
+        self._waiting.append(self._sim.at(self._last_done, call, *args))
+        return True
+
+    def usage(self) -> tuple[float, float]:
+        """CPU seconds used and throttled seconds since the lab started."""
+        passed = self._sim.now - self._since
+        if self.share is None:
+            return self._used + passed * _IDLE, self._throttled
+        # housekeeping comes in bursts that use up a period's quota; the rest of the period is throttled
+        busy = min(1.0, _IDLE / self.share)
+        return self._used + passed * busy * self.share, self._throttled + passed * busy * (1 - self.share)

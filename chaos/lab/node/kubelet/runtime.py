@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
-from chaos.lab.objects.accessors import Object, name_of, namespace_of, uid_of
-from chaos.lab.sim.clock import SimClock, Timer
+from chaos.lab.apiserver.admission import PREFIX
+from chaos.lab.objects import Object, name_of, namespace_of, uid_of
+from chaos.lab.sim import SimClock, Timer
 
 # What a container reads from the disk until it is ready, an assumption: what follows from it is only that it is late.
 _READS, _READ_BYTES = 400, 8 << 20
-MINIMUM_GRACE = 2.0  # minimumGracePeriodInSeconds, kuberuntime_manager.go
 _KILLED = 137
 _LOST = 255
 
@@ -97,11 +96,12 @@ class DiskLimit:
 class Runtime:
     """Containers by pod uid. ``is_available``: the service runs; without it containers run on, but send no events.
 
-    A replay replaces ``behaviour``, which is by annotations.
+    ``behaviour`` is by annotations, and can be replaced.
     """
 
-    def __init__(self, sim: SimClock) -> None:
+    def __init__(self, sim: SimClock, minimum_grace: float) -> None:
         self.is_available = True
+        self._minimum_grace = minimum_grace
         self.unavailable_since = 0.0
         self.on_stop: Callable[[], object] = lambda: None
         self._sim = sim
@@ -149,7 +149,7 @@ class Runtime:
         Another stop can only shorten the grace period. A preStop sleep is part of it (facts 1.3).
         """
         uid = uid_of(pod)
-        limit = self._sim.now + max(grace, MINIMUM_GRACE)
+        limit = self._sim.now + max(grace, self._minimum_grace)
         behaviour = self.behaviour(pod)
         hooks = {item["name"]: _pre_stop(item) for item in pod["spec"]["containers"]}
         self._exit_waiters[uid] = done

@@ -1,5 +1,7 @@
-"""Static pods from manifests of a machine, and their mirror pods in the API server. Facts 1.2, 1.6, 1.8.
+"""Manifests of static pods, listed at the start of a kubelet and then every 20 s.
 
+pkg/kubelet/config/file.go: inotify, which reports written files, sees no mount.
+Static pods from manifests of a machine, and their mirror pods in the API server. Facts 1.2, 1.6, 1.8.
 A static pod runs without an API server. After a shutdown, even a cancelled one, it stays ended until the kubelet
 restarts.
 """
@@ -8,18 +10,62 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from chaos.lab.apiserver.admission.defaults import PREFIX
-from chaos.lab.apiserver.store.store import clone
+from chaos.lab.apiserver.admission import PREFIX
+from chaos.lab.apiserver.store import clone
 from chaos.lab.node.kubelet.pod_worker import Worker
-from chaos.lab.objects.accessors import Object, is_deleting, name_of, namespace_of
+from chaos.lab.node.kubelet.process import Process
+from chaos.lab.objects import Object, is_deleting, name_of, namespace_of, uid_of
 from chaos.lab.spec import StaticPod
 
-if TYPE_CHECKING:
-    from chaos.lab.node.kubelet.process import Process
+
+class ManifestCheck:
+    """Starts and ends static pods. ``workers``: by the pod's UID; ``start`` makes one, ``stop`` ends its containers."""
+
+    def __init__(
+        self,
+        process: Process,
+        workers: dict[str, Worker],
+        mirrors: MirrorPods,
+        start: Callable[[Object], object],
+        stop: Callable[[Worker, float], object],
+    ) -> None:
+        self._process, self._workers, self._mirrors = process, workers, mirrors
+        self._start, self._stop = start, stop
+
+    def begin(self) -> None:
+        """Start the pods of all manifests; a machine without any is not checked again."""
+        for pod in self._pods():
+            self._start(pod)
+        if any(path.startswith(MANIFESTS) for path in self._process.machine.files):
+            self._process.after(self._process.rules.pods.file_check_frequency, self._check)
+
+    def _pods(self) -> list[Object]:
+        machine = self._process.machine
+        return read_manifests(machine.files, self._process.node, machine.hidden_files)
+
+    def _check(self) -> None:
+        pods = {uid_of(pod): pod for pod in self._pods()}
+        gone = [worker for worker in self._workers.values() if worker.is_static and worker.uid not in pods]
+        for worker in gone:
+            if not worker.is_removing:
+                worker.is_removing = True
+                worker.waiters.append(self._forget)
+                default = self._process.rules.pods.default_termination_grace_period_seconds
+                grace = worker.termination_grace
+                self._stop(worker, float(default if grace is None else grace))
+        for uid, pod in pods.items():
+            if uid not in self._workers:
+                self._start(pod)
+        self._process.after(self._process.rules.pods.file_check_frequency, self._check)
+
+    def _forget(self, worker: Worker) -> None:
+        self._workers.pop(worker.uid, None)
+        self._process.machine.runtime.remove(worker.uid)
+        self._mirrors.remove(worker)
+
 
 MANIFESTS = "/etc/kubernetes/manifests/"
 _RETRY = 1.0

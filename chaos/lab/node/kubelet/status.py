@@ -1,28 +1,29 @@
 """Pod status of the kubelet: conditions, phase and container statuses from the state of the runtime.
 
 Facts 1.6 and 5.7; fields, messages and order from the recordings. Only fields of the kubelet are written.
+Status writes, rejections and events of pods, from the kubelet to the API server.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from chaos.lab.node.kubelet.pod_worker import Cause
+from chaos.lab.apiserver.pods import observed_generation
+from chaos.lab.node.kubelet.pod_worker import Cause, Worker
+from chaos.lab.node.kubelet.process import Process
 from chaos.lab.node.kubelet.runtime import Container, should_restart
-from chaos.lab.objects.accessors import Object, is_terminal
-from chaos.lab.objects.generation import observed_generation
-from chaos.lab.sim.clock import rfc3339
+from chaos.lab.objects import Object, is_terminal, uid_of
+from chaos.lab.rules.node import PodRules
+from chaos.lab.sim import rfc3339
 from chaos.lab.spec import LabSpec
 
-_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
-SHUTDOWN = Cause("Terminated", _SHUTDOWN, _SHUTDOWN)
 PREEMPTED = Cause(
     "Preempting",
     "Preempted in order to admit critical pod",
     "Pod was preempted by Kubelet to accommodate a critical pod.",
 )
-REJECTED = "Pod was rejected as the node is shutting down."
 _OWNED_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _NEVER_RAN = 137
 
@@ -36,6 +37,7 @@ class View(NamedTuple):
 
     containers: list[Container]
     spec: LabSpec
+    rules: PodRules
     host_ip: str
     pod_ip: str = ""
     has_sandbox: bool = False
@@ -45,9 +47,15 @@ class View(NamedTuple):
     crash_backoff: float = 0.0
 
 
-def disruption_target(message: str = SHUTDOWN.disruption) -> dict[str, Any]:
+def shutdown_cause(rules: PodRules) -> Cause:
+    """Why a pod ends in a node's shutdown."""
+    return Cause(rules.shutdown_reason, rules.shutdown_message, rules.shutdown_message)
+
+
+def disruption_target(rules: PodRules, message: str) -> dict[str, Any]:
     """DisruptionTarget of the kubelet."""
-    return {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message}
+    reason = rules.disruption_target_reason
+    return {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
 
 
 def write_status(pod: Object, view: View, now: float) -> None:
@@ -69,15 +77,13 @@ def write_status(pod: Object, view: View, now: float) -> None:
     ready = bool(view.containers) and all(_is_ready(item, now) for item in view.containers)
     extra: dict[str, dict[str, Any]] = {}
     if view.is_final and view.cause is not None:
-        late = view.spec.has_breakage("disruption-target-late") and not has_ended
-        if not late and not view.spec.has_breakage("disruption-target-missing"):
-            extra["DisruptionTarget"] = disruption_target(view.cause.disruption)
-        if phase == "Failed" or view.spec.has_breakage("reason-on-succeeded"):
+        late = bool(view.rules.disruption_target_delay) and not has_ended
+        if view.rules.adds_disruption_target and not late:
+            extra["DisruptionTarget"] = disruption_target(view.rules, view.cause.disruption)
+        if phase == "Failed" or view.rules.reason_on_succeeded:
             status.update(reason=view.cause.reason, message=view.cause.message)
     observed = generation.get("observedGeneration")
-    desired = _conditions(
-        view.has_sandbox, view.spec.has_breakage("failed-pod-stays-ready"), phase, _unready(pod, ready)
-    )
+    desired = _conditions(view.has_sandbox, view.rules.failed_pods_stay_ready, phase, _unready(pod, ready))
     _write_conditions(status, {**desired, **extra} if extra else desired, observed, rfc3339(now))
 
 
@@ -104,7 +110,7 @@ def _phase(pod: Object, view: View) -> str:
         return "Failed"
     if view.is_final:
         codes = [item.exit_code for item in view.containers]
-        return "Succeeded" if codes and (not any(codes) or view.spec.has_breakage("exit-code-ignored")) else "Failed"
+        return "Succeeded" if codes and not (view.rules.exit_codes_count and any(codes)) else "Failed"
     return "Running" if view.containers else "Pending"
 
 
@@ -214,3 +220,81 @@ def go_duration(seconds: float) -> str:
     """Format whole seconds as a Go duration: 10s, 1m20s, 5m0s."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+class PodStatuses:
+    """Writes statuses by the pods that this process has seen last, which are outdated while the API is unreachable."""
+
+    def __init__(self, process: Process) -> None:
+        self._process, self._store = process, process.registry.store
+
+    def pod(self, worker: Worker) -> Object | None:
+        """Pod object of the worker, None if it was removed."""
+        if worker.is_static or not self._process.link.is_up:
+            return worker.pod
+        pod = self._store.get("pods", worker.namespace, worker.name)
+        if pod is None or uid_of(pod) != worker.uid:
+            return None
+        worker.pod = pod
+        return pod
+
+    def write(self, worker: Worker, final: bool = False) -> None:
+        """Write the status. ``final``: the pod has ended."""
+        self._process.link.send(("status", worker.uid), self._write_now, worker, final)
+
+    def write_changed(self, workers: Sequence[Worker]) -> None:
+        """Write the statuses that have changed since their last write: few of those of every sync, every 10 s."""
+        link = self._process.link
+        for worker in workers:
+            if link.is_up and self._store.get("pods", worker.namespace, worker.name) is worker.last_written_pod:
+                link.on_frame()
+            else:
+                self.write(worker)
+
+    def reject(self, worker: Worker, reason: str, message: str) -> None:
+        """Write phase Failed for a pod that is not admitted."""
+        self._process.metrics.reject(reason)
+        self.emit(worker.pod, reason, message, type_="Warning")
+        self._process.link.send(("status", worker.uid), self._reject_now, worker, reason, message)
+
+    def _reject_now(self, worker: Worker, reason: str, message: str) -> None:
+        now, spec = self._process.sim.now, self._process.spec
+
+        def change(pod: Object) -> None:
+            write_rejection(pod, spec, reason, message, now)
+
+        self._store.patch_status("pods", worker.namespace, worker.name, change)
+
+    def drop_address(self, worker: Worker) -> None:
+        """Remove the IP address of a pod that ended before this process started."""
+
+        def change(pod: Object) -> None:
+            pod["status"].pop("podIP", None)
+            pod["status"].pop("podIPs", None)
+
+        self._store.patch_status("pods", worker.namespace, worker.name, change)
+
+    def emit(self, pod: Object, reason: str, message: str, *, type_: str = "Normal") -> None:
+        """Send an event about the pod."""
+        self._process.emit("Pod", pod, reason, message, type_=type_)
+
+    def _write_now(self, worker: Worker, final: bool) -> None:
+        pod = self.pod(worker)
+        if pod is None or (worker.state in ("stopping", "ended") and not final):
+            return
+        machine = self._process.machine
+        containers, now = machine.runtime.containers(worker.uid), self._process.sim.now
+        known = [(item.id, item.state, item.finished_at, item.ready_at <= now) for item in containers]
+        state = (known, worker.ip, worker.has_sandbox, final, worker.cause, worker.crash_backoff)
+        if pod is worker.last_written_pod and state == worker.last_written_inputs:
+            return  # unchanged
+        view = View(
+            containers, self._process.spec, self._process.rules.pods, machine.address, worker.ip, worker.has_sandbox,
+            final, worker.is_static, worker.cause, worker.crash_backoff,
+        )  # fmt: skip
+        written = self._store.patch_status(
+            "pods", worker.namespace, worker.name, lambda pod: write_status(pod, view, now)
+        )
+        worker.last_written_inputs, worker.last_written_pod = state, written
+        if written is not None and not worker.is_static:
+            worker.pod = written  # and the version before is freed

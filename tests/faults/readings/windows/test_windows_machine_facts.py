@@ -6,8 +6,8 @@ import pytest
 
 from chaos.engine.registry import load_windows_facts
 from chaos.faults.readings.windows.identity import CLIENT_CERTIFICATES, kubelet_user
-from chaos.lab.node.kubelet.client_certificate import client_certificate
-from chaos.lab.windows.files import write_file
+from chaos.lab.node.kubelet.apiserver_link import client_certificate
+from chaos.lab.windows.disk import write_file
 from chaos.machines.windows_command_line import quote_argument
 from tests.kit.win_host import WindowsHost
 

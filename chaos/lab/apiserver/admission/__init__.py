@@ -1,1 +1,0 @@
-"""Defaults and validation on writes."""

@@ -1,1 +1,0 @@
-"""What the simulated cluster shows on loopback: API server, kubelet ports, Redfish endpoint, SSH."""

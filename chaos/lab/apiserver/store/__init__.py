@@ -1,1 +1,0 @@
-"""Storage of the API server."""

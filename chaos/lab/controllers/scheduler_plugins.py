@@ -1,0 +1,220 @@
+"""Filters of the scheduler: pure. Reasons in kube-scheduler's own words. Facts 12.
+
+Scores of the scheduler for nodes that passed its filters: pure. Facts 12.
+Topology spread constraints of a pod: pure. kube-scheduler's plugin PodTopologySpread.
+The scheduler's plugins VolumeBinding and VolumeRestrictions.
+pkg/scheduler/framework/plugins/volumebinding, volumerestrictions. Claims with delayed binding are bound after a node
+was selected for their pod, and before the pod is bound to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+
+from chaos.lab.apiserver.store import Store
+from chaos.lab.apiserver.volumes import (
+    SELECTED_NODE,
+    claims_used_by,
+    lacks_volume,
+    unbound_reason,
+    with_volume_affinity,
+)
+from chaos.lab.controllers.scheduler_snapshot import Snapshot
+from chaos.lab.objects import (
+    UNSCHEDULABLE,
+    Object,
+    allocatable_amount,
+    allocatable_pods,
+    is_terminal,
+    labels_of,
+    matches_node,
+    name_of,
+    namespace_of,
+    node_of,
+    requests_of,
+    selector_matches,
+    taints_of,
+    tolerates,
+    uid_of,
+    untolerated,
+)
+
+_UNSCHEDULABLE = "node(s) were unschedulable"
+_TAINTS = "node(s) had untolerated taint(s)"
+_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+_SPREAD = "node(s) didn't match pod topology spread constraints"
+_FULL = "Too many pods"
+UNRESOLVABLE = (_UNSCHEDULABLE, _TAINTS, _AFFINITY)  # by preemption
+
+
+def feasible_nodes(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
+    """Nodes that pass all filters, and the number of the other nodes by reason."""
+    rejected: Counter[str] = Counter()
+    feasible = []
+    for node in nodes:
+        reason = refusal(pod, node, snapshot)
+        if reason:
+            rejected[reason] += 1
+        else:
+            feasible.append(node)
+    return feasible, rejected
+
+
+def fit_error_message(total: int, rejected: Counter[str]) -> str:
+    """Message of the event FailedScheduling and of the condition PodScheduled=False."""
+    head = f"0/{total} nodes are available"
+    if not rejected:
+        return f"{head}."
+    return f"{head}: " + ", ".join(sorted(f"{number} {reason}" for reason, number in rejected.items())) + "."
+
+
+def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
+    """Reason why the node does not fit the pod, empty if it fits."""
+    if reason := node_refusal(pod, node) or resource_refusal(requests_of(pod), node, snapshot):
+        return reason
+    return "" if Spread(pod, snapshot).allows(domains_of(pod, node)) else _SPREAD
+
+
+def node_refusal(pod: Object, node: Object) -> str:
+    """Reason why the node does not fit the pod, whatever runs on the node; empty if there is none."""
+    unschedulable = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
+    if node["spec"].get("unschedulable") and not any(
+        tolerates(item, unschedulable) for item in pod["spec"].get("tolerations") or []
+    ):
+        return _UNSCHEDULABLE
+    if untolerated(pod, taints_of(node), ("NoSchedule", "NoExecute")):
+        return _TAINTS
+    return "" if matches_node(pod, node) else _AFFINITY
+
+
+def resource_refusal(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
+    """Reason why the node has not enough free resources, empty if it has."""
+    name = name_of(node)
+    if snapshot.pod_counts[name] >= allocatable_pods(node):
+        return _FULL
+    for resource, amount in requests.items():
+        if amount and snapshot.requested[name, resource] + amount > allocatable_amount(node, resource):
+            return f"Insufficient {resource}"
+    return ""
+
+
+def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int, int]:
+    """PreferNoSchedule taints, matching pods in the node's domains, pods on the node. The lowest score is the best."""
+    spread = Spread(pod, snapshot).count_matching(domains_of(pod, node))
+    return count_intolerable_taints(pod, node), spread, snapshot.pod_counts[name_of(node)]
+
+
+def count_intolerable_taints(pod: Object, node: Object) -> int:
+    """Number of the node's PreferNoSchedule taints that the pod does not tolerate."""
+    return len(untolerated(pod, taints_of(node), ("PreferNoSchedule",)))
+
+
+Domains = tuple[str | None, ...]
+
+
+def domains_of(pod: Object, node: Object) -> Domains:
+    """Domain of the node for each constraint of the pod; None where the node lacks the label."""
+    constraints = pod["spec"].get("topologySpreadConstraints") or []
+    return tuple(labels_of(node).get(item["topologyKey"]) for item in constraints)
+
+
+class Spread:
+    """Constraints of one pod, and the number of matching pods in each domain."""
+
+    def __init__(self, pod: Object, snapshot: Snapshot) -> None:
+        self._constraints = [
+            (item, snapshot.domains(pod, item), selector_matches(item.get("labelSelector"), labels_of(pod)))
+            for item in pod["spec"].get("topologySpreadConstraints") or []
+        ]
+        self._min_matches = [min(counts.values(), default=0) for _, counts, _ in self._constraints]
+
+    def allows(self, domains: Domains) -> bool:
+        """Whether the pod, on a node in these domains, exceeds no maxSkew with whenUnsatisfiable DoNotSchedule."""
+        for (item, counts, matches_itself), least, domain in zip(
+            self._constraints, self._min_matches, domains, strict=True
+        ):
+            if item.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
+                continue
+            if domain is None or counts[domain] + matches_itself - least > item["maxSkew"]:
+                return False
+        return True
+
+    def count_matching(self, domains: Domains) -> int:
+        """Number of matching pods in these domains."""
+        return sum(
+            counts.get(domain or "", 0) for (_, counts, _), domain in zip(self._constraints, domains, strict=True)
+        )
+
+
+_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"  # binder.go ErrReasonNodeConflict, since #129887
+_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"  # ErrReasonBindConflict
+_ONE_POD = (  # volume_restrictions.go ErrReasonReadWriteOncePodConflict, since kubernetes/kubernetes#129145
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+
+class VolumeBinding:
+    """What the volumes of a pod mean for the choice of its node."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._assumed: dict[str, str] = {}  # node by uid of a pod whose claims are being bound
+
+    def refusal(self, pod: Object, nodes: int) -> str:
+        """Reason why no node fits the pod, empty if some may."""
+        if reason := unbound_reason(self._store, pod):
+            return reason
+        for claim in claims_used_by(self._store, pod):
+            if claim["spec"]["accessModes"] == ["ReadWriteOncePod"] and self._is_used(claim, pod):
+                return f"{nodes} {_ONE_POD}"
+            if lacks_volume(self._store, claim):
+                return f"{nodes} {_NO_VOLUME}"
+        return ""
+
+    def is_binding(self, pod: Object) -> bool:
+        """Whether a node is selected for claims of the pod that are not bound yet."""
+        claims = claims_used_by(self._store, pod)
+        return any(_selected_node(claim) and not claim["spec"].get("volumeName") for claim in claims)
+
+    def with_affinity(self, pod: Object) -> Object:
+        """The pod with the node affinity of its volumes."""
+        return with_volume_affinity(self._store, pod)
+
+    def assumed_node(self, pod: Object) -> str:
+        """Node for which the pod's claims were bound, empty if there is none."""
+        return self._assumed.get(uid_of(pod), "")
+
+    def explain(self, rejected: Counter[str], total: int) -> Counter[str]:
+        """The reasons of a failure by number of nodes, with those that only the volumes do not fit."""
+        left = total - rejected.total()
+        return rejected + Counter({_CONFLICT: left})
+
+    def select_node(self, pod: Object, node: str) -> bool:
+        """Ask for the volumes of the pod's unbound claims on the node. Whether there are any."""
+        unbound = [item for item in claims_used_by(self._store, pod) if not item["spec"].get("volumeName")]
+        if not unbound:
+            self._assumed.pop(uid_of(pod), None)
+            return False
+        self._assumed[uid_of(pod)] = node
+        for claim in unbound:
+            self._store.patch(
+                "persistentvolumeclaims",
+                namespace_of(claim),
+                name_of(claim),
+                partial(_annotate, node),
+            )
+        return True
+
+    def _is_used(self, claim: Object, pod: Object) -> bool:
+        others = self._store.pods_using(namespace_of(claim), name_of(claim))
+        return any(node_of(other) and not is_terminal(other) and uid_of(other) != uid_of(pod) for other in others)
+
+
+def _annotate(node: str, claim: Object) -> None:
+    claim["metadata"]["annotations"] = {**(claim["metadata"].get("annotations") or {}), SELECTED_NODE: node}
+
+
+def _selected_node(claim: Object) -> str:
+    return str((claim["metadata"].get("annotations") or {}).get(SELECTED_NODE) or "")

@@ -1,0 +1,1 @@
+"""What the simulated cluster answers over HTTP: the API server, and the ports of its components."""

@@ -1,1 +1,0 @@
-"""Kubernetes objects as plain JSON dictionaries."""

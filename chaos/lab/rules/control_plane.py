@@ -1,0 +1,210 @@
+"""Rules of the API server, kube-controller-manager and kube-scheduler. Times in seconds, rates in nodes per second.
+
+Fields that are also flags get their values from a LabSpec's ``controllers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Literal
+
+from chaos.lab.objects import NOT_READY, OUT_OF_SERVICE, UNREACHABLE, UNSCHEDULABLE
+
+EvictionStep = Literal["add-disruption-target", "delete"]
+
+
+def _no_execute_taints() -> Mapping[str, str]:
+    return {"False": NOT_READY, "Unknown": UNREACHABLE}
+
+
+def _pressure_taints() -> Mapping[str, str]:
+    return {
+        "MemoryPressure": "node.kubernetes.io/memory-pressure",
+        "DiskPressure": "node.kubernetes.io/disk-pressure",
+        "PIDPressure": "node.kubernetes.io/pid-pressure",
+        "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeLifecycleRules:
+    """pkg/controller/nodelifecycle/node_lifecycle_controller.go and scheduler/; facts 5.2 to 5.5.
+
+    ``node_conditions``: set to Unknown together. ``ready_taints``: taint by status of Ready.
+    ``pods_unready_on_not_ready``: pods turn unready also when the kubelet itself reports its node as not Ready.
+    ``zone_states_first``: zone states are evaluated at the start of a pass instead of at its end.
+    """
+
+    node_monitor_period: float = 5.0
+    node_monitor_grace_period: float = 50.0
+    node_startup_grace_period: float = 60.0
+    node_eviction_rate: float = 0.1  # evictionLimiterQPS
+    secondary_node_eviction_rate: float = 0.01  # secondaryEvictionLimiterQPS
+    large_cluster_size_threshold: int = 50  # largeClusterThreshold
+    unhealthy_zone_threshold: float = 0.55
+    partial_disruption_above: int = 2  # unready nodes; ComputeZoneState
+    node_conditions: tuple[str, ...] = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+    status_unknown: tuple[str, str] = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+    status_never_updated: tuple[str, str] = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+    ready_taints: Mapping[str, str] = field(default_factory=_no_execute_taints)
+    pressure_taints: Mapping[str, str] = field(default_factory=_pressure_taints)
+    unschedulable_taint: str = UNSCHEDULABLE
+    counts_heartbeats: bool = True
+    marks_unknown: bool = True
+    marks_pods_not_ready: bool = True
+    pods_unready_on_not_ready: bool = False
+    adds_no_schedule_taints: bool = True
+    no_schedule_taint_delay: float = 0.0
+    removes_no_schedule_taints: bool = True
+    adds_no_execute_taints: bool = True
+    no_execute_taint_delay: float = 0.0
+    removes_no_execute_taints: bool = True
+    limits_evictions: bool = True
+    slows_in_partial_disruption: bool = True
+    stops_in_full_disruption: bool = True
+    zone_states_first: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaintEvictionRules:
+    """pkg/controller/tainteviction/taint_eviction.go; facts 5.6.
+
+    ``min_toleration_time``: of the tolerationSeconds for several taints. ``restart_forgets_countdowns``: a new process
+    handles every taint again. ``swap_restarts_countdown``: a pod's countdown starts again with the other taint.
+    """
+
+    evicts: bool = True
+    eviction_delay: float = 0.0
+    min_toleration_time: Callable[[Iterable[float]], float] = min
+    steps: tuple[EvictionStep, EvictionStep] = ("add-disruption-target", "delete")
+    adds_disruption_target: bool = True
+    disruption_target_reason: str = "DeletionByTaintManager"
+    disruption_target_message: str = "Taint manager: deleting due to NoExecute taint"
+    untaint_cancels: bool = True
+    swap_restarts_countdown: bool = False
+    restart_forgets_countdowns: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodGcRules:
+    """pkg/controller/podgc/gc_controller.go; facts 6 and 11."""
+
+    gc_check_period: float = 20.0
+    quarantine_time: float = 40.0
+    terminated_pod_gc_threshold: int = 12500
+    collects_orphans: bool = True
+    collects_out_of_service: bool = True
+    out_of_service_taint: str = OUT_OF_SERVICE
+    out_of_service_needs_unready: bool = True
+    sets_failed: bool = True
+    disruption_target_reason: str = "DeletionByPodGC"
+    disruption_target_message: str = "PodGC: node no longer exists"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DisruptionRules:
+    """pkg/controller/disruption/disruption.go; facts 8.2 and 9."""
+
+    recompute_delay: float = 0.0
+    counts_unready: bool = False
+    counts_terminating: bool = False
+    round_percentage: Callable[[float], int] = ceil
+    disruption_allowed_reasons: tuple[str, str] = ("SufficientPods", "InsufficientPods")
+    deletion_timeout: float = 120.0  # DeletionTimeout
+    resets_stale_targets: bool = True
+    stale_pod_disruption_timeout: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttachDetachRules:
+    """pkg/controller/volume/attachdetach; facts 6 and 7. ``clock_starts_at_deletion``: of the forced detach."""
+
+    max_wait_for_unmount_duration: float = 360.0
+    disable_force_detach_on_timeout: bool = False
+    out_of_service_taint: str = OUT_OF_SERVICE
+    heeds_out_of_service: bool = True
+    forced_detach_needs_unready: bool = True
+    waits_for_unmount: bool = True
+    clock_starts_at_deletion: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkloadRules:
+    """Controllers of ReplicaSets, StatefulSets, DaemonSets and Jobs; facts 5.7.
+
+    ``terminating_replicas_count``, ``unready_replicas_count``: pods that stand for a replica of a ReplicaSet.
+    ``stateful_set_force_deletes``: terminating pods, so that their names are free.
+    ``daemon_tolerations``: key and effect, of every daemon pod; ``daemons_ignore_taints``: of the nodes.
+    ``daemon_backoff``, ``job_backoff``: the first and the longest delay after a failed pod.
+    """
+
+    replacement_delay: float = 0.0
+    terminating_replicas_count: bool = False
+    unready_replicas_count: bool = True
+    stateful_set_force_deletes: bool = False
+    daemons_ignore_taints: bool = False
+    daemon_tolerations: tuple[tuple[str, str], ...] = (
+        (NOT_READY, "NoExecute"),
+        (UNREACHABLE, "NoExecute"),
+        ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+        ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+        ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+        (UNSCHEDULABLE, "NoSchedule"),
+    )
+    daemon_backoff: tuple[float, float] = (1.0, 900.0)
+    job_backoff: tuple[float, float] = (10.0, 600.0)  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchedulerRules:
+    """kube-scheduler; facts 12. ``ignored_effects``: of taints other than Kubernetes' own."""
+
+    ignored_effects: frozenset[str] = frozenset()
+
+
+def _priority_classes() -> Mapping[str, int]:
+    return {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApiServerRules:
+    """pkg/registry/core/pod/strategy.go, plugin/pkg/admission, pkg/apis/core/v1/defaults.go; facts 5.6, 5.7, 10, 12.
+
+    ``memory_pressure_qos_classes``: classes whose new pods get a toleration for the taint memory-pressure.
+    """
+
+    default_termination_grace_period_seconds: int = 30
+    adds_default_tolerations: bool = True
+    default_not_ready_toleration_seconds: int = 300
+    default_unreachable_toleration_seconds: int = 300
+    memory_pressure_qos_classes: frozenset[str] = frozenset()
+    delete_removes_running_pods: bool = False
+    terminating_pods_expire: bool = False
+    priority_classes: Mapping[str, int] = field(default_factory=_priority_classes)
+    event_ttl: float = 3600.0  # --event-ttl
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvictionApiRules:
+    """pkg/registry/core/pod/storage/eviction.go; facts 8.1. ``attempts``: of a request that conflicts with others.
+
+    ``conflict_window``: seconds between requests that read the same version of a budget.
+    """
+
+    exempt_phases: frozenset[str] = frozenset({"Pending", "Succeeded", "Failed"})
+    refuses_several_budgets: bool = True
+    heeds_unhealthy_policy: bool = True  # unhealthyPodEvictionPolicy
+    checks_budgets: bool = True
+    decrements_budgets: bool = True
+    max_disrupted_pods: int = 2000  # MaxDisruptedPodSize
+    retry_after_seconds: int = 10
+    conflict_window: float = 0.02
+    conflict_backoff: float = 0.5  # EvictionsRetry.Duration
+    disruption_target_reason: str = "EvictionByEvictionAPI"
+    disruption_target_message: str = "Eviction API: evicting"
+    refusal_message: str = "Cannot evict pod as it would violate the pod's disruption budget."
+    multiple_budgets_message: str = (
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    )
