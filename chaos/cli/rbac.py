@@ -56,9 +56,10 @@ def command(
     A run without one of them is refused before any side effect. A separate role, commented out, has the optional
     permissions of doctor, plan and run.
     """
+    from chaos.core.permission import role_manifests
     from chaos.documents.inventory import load_inventory
     from chaos.documents.yaml_dump import dump
-    from chaos.engine.planning.permissions import describe_risk, permissions_to_list, role_manifests
+    from chaos.engine.planning.permissions import describe_risk, permissions_to_list
     from chaos.engine.preflight.observations import LISTS
 
     if not experiments and not snapshot:

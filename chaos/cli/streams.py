@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from chaos.core.redaction import redact, redact_bytes
+
 _CLOSED_PIPES: set[int] = set()
 
 
@@ -37,9 +39,8 @@ def is_closed_pipe(number: int) -> bool:
 class StandardStream:
     """A text or binary stream on the descriptor ``number``.
 
-    Secrets are redacted; none is registered before the redaction module is imported. Once the other end of a pipe is
-    closed, all is discarded: the command goes on, as a run must undo its fault, and ends with its
-    usual exit code.
+    Secrets are redacted. Once the other end of a pipe is closed, all is discarded: the command goes on, as a run must
+    undo its fault, and ends with its usual exit code.
     """
 
     def __init__(self, stream: Any, number: int) -> None:
@@ -52,9 +53,7 @@ class StandardStream:
 
     def write(self, data: str | bytes) -> int:
         """Write redacted ``data``. Raises OSError, as for a full disk, but not for a closed pipe."""
-        redaction = sys.modules.get("chaos.core.redaction")
-        if redaction:
-            data = redaction.redact(data) if isinstance(data, str) else redaction.redact_bytes(bytes(data))
+        data = redact(data) if isinstance(data, str) else redact_bytes(bytes(data))
         try:
             return int(self._stream.write(data))
         except BrokenPipeError:

@@ -4,16 +4,11 @@ Inventories hold references to secrets, and nodefall never writes a secret on pu
 BMC that repeats a password in its error, a traceback with a header.
 """
 
+# ruff: noqa: PLC0415 - every command imports this module, and few have secrets
 from __future__ import annotations
 
-import html
-import json
 import re
-from base64 import b64encode
 from typing import Any
-from urllib.parse import quote
-
-import msgspec
 
 REDACTED = "***"
 MIN_LENGTH = 6  # characters: shorter texts occur in many words
@@ -61,6 +56,10 @@ def redact_json(data: bytes) -> bytes:
     """A JSON document without secrets in its strings; anything else is redacted as text."""
     if not contains_secret(data):
         return data
+    import json
+
+    import msgspec
+
     text = data.decode("utf-8", "replace")
     try:
         return msgspec.json.encode(_redact_value(json.loads(text))) + (b"\n" if data.endswith(b"\n") else b"")
@@ -81,6 +80,11 @@ def _rarity(byte: int) -> int:
 
 
 def _encodings(text: str) -> set[str]:
+    import html
+    import json
+    from base64 import b64encode
+    from urllib.parse import quote
+
     try:
         raw = text.encode("utf-8", "surrogateescape")  # environment variables may hold any bytes
     except UnicodeEncodeError:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 from collections.abc import Sequence
+
+from chaos.core.redaction import redact
 
 # Cc: control; Cf: format, which includes bidirectional overrides; Cs: lone surrogates, which UTF-8 cannot hold;
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_REDACTION = "chaos.core.redaction"  # slow to import; until it is imported there are no secrets
 _MAX_LENGTH = 2000
 _ASCII_SYMBOLS = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
@@ -19,18 +19,13 @@ def printable(text: str, limit: int = _MAX_LENGTH) -> str:
 
     Secrets are redacted first, as the other changes would alter them.
     """
-    escaped = _escape(" ".join(_redact(text)[: 4 * limit].split()))
+    escaped = _escape(" ".join(redact(text)[: 4 * limit].split()))
     return escaped if len(escaped) <= limit else escaped[: limit - 1] + "…"
 
 
 def escape_control(text: str) -> str:
     """``text`` without secrets; invisible characters, including line ends, as escapes."""
-    return _escape(_redact(text))
-
-
-def _redact(text: str) -> str:
-    redaction = sys.modules.get(_REDACTION)
-    return str(redaction.redact(text)) if redaction else text
+    return _escape(redact(text))
 
 
 def _escape(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from chaos.app.discovery.machines import Access
+from chaos.app.discovery.machines import Access, provider_of
 from chaos.app.discovery.nodes import ListedNode
 from chaos.core.driver import PowerSettings
 
@@ -20,49 +20,6 @@ Settings = dict[str, Any]
 _MANUAL: Settings = {"kind": "manual", "deadline": "10m"}
 _OTHERS = "replace it by redfish, ipmi, command or wake-on-lan (docs/power.md) for runs without a person"
 _NODE = "{node}"
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """Provider IDs of a cloud or hypervisor: ``pattern`` has a group for each key that a power control may need."""
-
-    kind: str
-    name: str
-    pattern: str
-    source: str
-
-
-PROVIDERS = (
-    Provider(
-        "aws", "Amazon EC2", r"aws:///(?P<zone>(?P<region>[a-z]+(?:-[a-z]+)+-\d+)[a-z]?)/(?P<instance>i-[0-9a-f]+)",
-        "kubernetes/cloud-provider-aws: pkg/providers/v1/instances.go",
-    ),
-    Provider(
-        "gcp", "Google Compute Engine", r"gce://(?P<project>[^/]+)/(?P<zone>[^/]+)/(?P<instance>[^/]+)",
-        "kubernetes/cloud-provider-gcp: providers/gce/gce_util.go",
-    ),
-    Provider(
-        "azure", "Azure",
-        r"azure:///subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<resourceGroup>[^/]+)/providers/"
-        r"Microsoft\.Compute/(?P<instance>virtualMachine(?:s|ScaleSets)/.+)",
-        "kubernetes-sigs/cloud-provider-azure: pkg/provider/azure_wrap.go",
-    ),
-    Provider(
-        "openstack", "OpenStack", r"openstack://(?P<region>[^/]*)/(?P<instance>[0-9a-f-]{36})",
-        "kubernetes/cloud-provider-openstack: pkg/openstack/instances.go",
-    ),
-    Provider("vsphere", "vSphere", r"vsphere://(?P<instance>[0-9a-fA-F-]{36})", "kubernetes/cloud-provider-vsphere"),
-    Provider(
-        "proxmox", "Proxmox", r"proxmox://(?P<region>[^/]*)/(?P<instance>\d+)",
-        "sergelogvinov/proxmox-cloud-controller-manager",
-    ),
-    Provider("libvirt", "libvirt", r"libvirt://[^/]*/(?P<instance>[^/]+)", "openshift/cluster-api-provider-libvirt"),
-)  # fmt: skip
-
-
-def provider_of(provider_id: str) -> Provider | None:
-    """The provider whose form the ID has; a cloud that is not in the table has none."""
-    return next((each for each in PROVIDERS if re.fullmatch(each.pattern, provider_id)), None)
 
 
 def provider_power(provider_id: str, kinds: Kinds) -> PowerSettings | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.engine.planning.permissions import role_manifests
+from chaos.core.permission import role_manifests
 from chaos.gameday.deploy.deployment import Deployment
 from chaos.gameday.deploy.manifests import cron_job, network_policy, upload_job
 from chaos.gameday.deploy.volumes import config_data, config_name

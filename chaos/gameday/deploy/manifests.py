@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos.engine.planning.permissions import role_manifests
+from chaos.core.permission import role_manifests
 from chaos.gameday.deploy.deployment import Deployment
 from chaos.gameday.deploy.pod import pod_template, upload_template
 from chaos.gameday.deploy.volumes import config_data, config_name

@@ -17,9 +17,8 @@ from chaos.app.day.document import day_permissions, load_game_day
 from chaos.cluster.permissions import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
-from chaos.core.permission import Permission
+from chaos.core.permission import Permission, role_manifests
 from chaos.core.ports import Response
-from chaos.engine.planning.permissions import role_manifests
 from chaos.lab.http.access import Access, review
 from chaos.lab.spec import Rule, UserSpec
 from tests.kit.deployments import granted
