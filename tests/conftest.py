@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import zlib
 from collections.abc import Generator
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("suite")
+
+# The tests start hundreds of processes, each of which would compile all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose processes inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
