@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.inventory import Prometheus as Settings
 from chaos.gameday.gate_check import GateResult, check_gate
 from chaos.gameday.gates import Gate
+from tests.kit.processes import free_port
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
@@ -126,9 +126,7 @@ RULES = {
 @contextmanager
 def prometheus(folder: Path) -> Iterator[str]:
     """The real Prometheus, which scrapes itself; its URL."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{sock.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     scrape = [{"job_name": "self", "static_configs": [{"targets": [address]}]}]
     config = {"global": times, "rule_files": ["rules.yml"], "scrape_configs": scrape}

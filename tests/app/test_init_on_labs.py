@@ -87,7 +87,7 @@ def documents(out: Path) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("name", others_nightly(CASES, ("kubeadm", "single")))
+@pytest.mark.parametrize("name", others_nightly(CASES, ("kubeadm",)))
 def test_inventories_of_distributions(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     with serving(case.nodes, name) as lab:

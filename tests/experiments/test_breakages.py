@@ -11,7 +11,7 @@ from tests.kit.breakage_table import NOTICED, UNDECIDED, is_noticed, unnoticed
 from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, part
 from tests.kit.rehearsals import outcome, rehearse
 
-COUNT = None if IS_WHOLE else 25
+COUNT = None if IS_WHOLE else 10
 
 
 @pytest.mark.parametrize(("name", "breakage"), part(NOTICED, COUNT), ids=str)

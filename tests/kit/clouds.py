@@ -16,7 +16,8 @@ from chaos.core.inventory import Inventory
 from chaos.machines.driver import HostContext
 from chaos.machines.power.secrets import SecretContext
 from chaos.machines.transports.settings import LocalUser
-from tests.kit.bmcs import free_port, within
+from tests.kit.bmcs import within
+from tests.kit.processes import free_port
 
 _AWS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -60,7 +61,7 @@ def _listens(port: int) -> bool:
 @contextmanager
 def aws(folder: Path) -> Iterator[dict[str, str]]:
     """The environment in which the SDK speaks to a separate moto server."""
-    port = free_port(socket.SOCK_STREAM)
+    port = free_port()
     code = "import sys; from moto.server import main; main(sys.argv[1:])"
     argv = [sys.executable, "-c", code, "-H", "127.0.0.1", "-p", str(port)]
     with server(argv, port, folder / "moto.log") as url:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_SCRIPT = """#!{python}
+_SCRIPT = """#!{python} -IS
 import json, os, shutil, sys, time
 folder = {folder!r}
 argv = [os.path.basename(sys.argv[0]), *sys.argv[1:]]

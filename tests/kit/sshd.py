@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.machines.transports.settings import HostSettings
+from tests.kit.processes import free_port
 
 SSHD = Path("/usr/sbin/sshd")
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -112,9 +112,7 @@ def serving(
         keygen(host_key, kind)
         keygen(user)
     (folder / "authorized_keys").write_text(public(user) + "\n", encoding="utf-8")
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
-        free.bind((address, 0))
-        port = int(free.getsockname()[1])
+    port = free_port(address)
     config = folder / "sshd_config"
     text = CONFIG.format(address=address, port=port, host_key=host_key, folder=folder)
     more = "".join(f"HostKey {keygen(folder / f'host-{each}', each)}\n" for each in more_kinds)
