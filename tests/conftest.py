@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.kit.missing_programs import describe_missing
+from tests.kit.suite import describe_missing
 
 if TYPE_CHECKING:
     from xdist.remote import Producer

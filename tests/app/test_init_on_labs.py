@@ -17,7 +17,7 @@ from chaos.documents.inventory import load_inventory
 from chaos.documents.schema import json_schema
 from tests.kit import distributions
 from tests.kit.distributions import Node, RunningLab, init, serving
-from tests.kit.nightly import others_nightly
+from tests.kit.suite import others_nightly
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 NO_TERMINAL = ("power-recovery", "refusal")  # the proposed power control asks a person

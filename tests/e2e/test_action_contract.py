@@ -15,8 +15,8 @@ import pytest
 from chaos.core.recording import ActionRecord
 from chaos.core.store.recording import read_recording
 from tests.kit.contracts import ACTIONS, MANIFESTS, REFUSED, experiment
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, result_of
+from tests.kit.suite import others_nightly
 
 pytestmark = pytest.mark.lab
 ACCEPTED = [name for name in ACTIONS if name not in REFUSED]

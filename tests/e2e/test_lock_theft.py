@@ -17,8 +17,8 @@ import pytest
 from chaos.cluster.client import connect
 from chaos.core.command import MERGE_PATCH
 from tests.kit.elsewhere import nodefall_elsewhere
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import WALL, environment, lab, nodefall, start, wait_for, write_experiment
+from tests.kit.suite import others_nightly
 
 pytestmark = pytest.mark.lab
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/nodefall"

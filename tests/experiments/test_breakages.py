@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.breakage_table import NOTICED, UNDECIDED, is_noticed, unnoticed
-from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, part
+from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, NOTICED, UNDECIDED, is_noticed, part, unnoticed
 from tests.kit.rehearsals import outcome, rehearse
 
 COUNT = None if IS_WHOLE else 10

@@ -34,8 +34,7 @@ from chaos.rehearsal.connection import connect_directly
 from chaos.rehearsal.garbage import rare_collections
 from chaos.rehearsal.judging import SparseJudge
 from chaos.rehearsal.lock import SoleHolder
-from tests.kit.disturbance import DisturbancePlan
-from tests.kit.disturbed_rows import LATE, Row, Statuses, measured, name_of, statuses
+from tests.kit.disturbance import LATE, DisturbancePlan, Row, Statuses, measured, name_of, statuses
 from tests.kit.lab_transport import lab_client
 from tests.kit.processes import EXPERIMENTS
 from tests.kit.rehearsals import settings_of, spec_of

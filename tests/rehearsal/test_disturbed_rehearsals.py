@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from chaos.core.verdict import Status
+from tests.kit.disturbance import KINDS, LATE, NAMES, STARVED
 from tests.kit.disturbed_rehearsals import disturbed, rehearse_disturbed, starved, undisturbed
-from tests.kit.disturbed_rows import KINDS, LATE, NAMES, STARVED
 
 COUNT = int(os.environ.get("NODEFALL_DISTURBED", "0"))
 FIGURES = os.environ.get("NODEFALL_DISTURBED_FIGURES")

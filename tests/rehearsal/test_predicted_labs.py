@@ -15,11 +15,11 @@ from chaos.app.lab_spec import lab_spec
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.experiment_runs import BUNDLED, part
-from tests.kit.nightly import others_nightly
 from tests.kit.predictions import NothingHappenedError, surprises, surprises_of_copy
 from tests.kit.random_clusters import set_up
 from tests.kit.rehearsals import START, settings_of
 from tests.kit.simkit import workload
+from tests.kit.suite import others_nightly
 
 IS_WHOLE = os.environ.get("NODEFALL_EXPERIMENTS") == "all"
 LINUX = [name for name, item in BUNDLED.items() if "windows" not in item.notes["lab"]]
