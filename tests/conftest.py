@@ -36,7 +36,7 @@ _DOCKER = re.compile(  # two daemons get in each other's way
     r"tests/(realhosts/|machines/power/test_power_contract|machines/transports/test_(docker_session|session_contract))"
 )
 # Ten seconds each, and many.
-_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
+_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_verdicts)\.py::.*\[(.+)\]")
 _PARTS = 6
 # Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
 _CONNECTED = re.compile(r"tests/(?:cli|gameday/deploy|e2e|experiments|plugin|rehearsal|sweep)/")

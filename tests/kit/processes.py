@@ -37,7 +37,7 @@ def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
 
 
 def free_port(address: str = "127.0.0.1", kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """One that nobody takes by chance until a server binds it: below those that Linux gives to clients."""
+    """One that no one takes by chance until a server binds it: below those that Linux gives to clients."""
     while True:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as sock, suppress(OSError):
             sock.bind((address, 10_000 + secrets.randbelow(20_000)))
