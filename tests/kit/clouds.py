@@ -9,8 +9,12 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
+from botocore.loaders import JSONFileLoader
 
 from chaos.core.inventory import Inventory
 from chaos.machines.driver import HostContext
@@ -64,7 +68,9 @@ def aws(folder: Path) -> Iterator[dict[str, str]]:
     port = free_port()
     code = "import sys; from moto.server import main; main(sys.argv[1:])"
     argv = [sys.executable, "-c", code, "-H", "127.0.0.1", "-p", str(port)]
-    with server(argv, port, folder / "moto.log") as url:
+    read_once = cache(JSONFileLoader().load_file)  # each session would read megabytes of models again
+    with server(argv, port, folder / "moto.log") as url, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", lambda _, path: read_once(path))
         yield _AWS | {
             "AWS_ENDPOINT_URL": url,
             "AWS_CONFIG_FILE": "/dev/null",
