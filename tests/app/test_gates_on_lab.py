@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.inventory import Prometheus as Settings
 from chaos.gameday.gate_check import GateResult, check_gate
 from chaos.gameday.gates import Gate
-from tests.kit.processes import free_port
+from tests.kit.processes import free_port, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
@@ -170,12 +169,3 @@ def test_a_real_prometheus(connection: ClusterConnection, tmp_path: Path) -> Non
         refused = ask(found, kind="prometheus", query="up{", atLeast=0)
         assert (refused.holds, "parse error" in refused.reason) == (None, True)
         assert ask(found, kind="error-budget", query="1 - avg(up) * 0.25", atLeast=0.75).holds is True
-
-
-def until(holds: Callable[[], bool]) -> None:
-    nap = threading.Event()
-    for _ in range(200):
-        if holds():
-            return
-        nap.wait(0.1)
-    raise AssertionError("it never came")
