@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import zlib
 from collections.abc import Generator
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.kit.missing_programs import describe_missing
+from tests.kit.suite import describe_missing
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -24,6 +25,10 @@ settings.register_profile("suite", deadline=None, derandomize=True)
 settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("suite")
 
+# The tests start hundreds of processes, each of which would compile all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose processes inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,7 +36,7 @@ _DOCKER = re.compile(  # two daemons get in each other's way
     r"tests/(realhosts/|machines/power/test_power_contract|machines/transports/test_(docker_session|session_contract))"
 )
 # Ten seconds each, and many.
-_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_(?:verdicts|breakages))\.py::.*\[(.+)\]")
+_SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_verdicts)\.py::.*\[(.+)\]")
 _PARTS = 6
 # Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
 _CONNECTED = re.compile(r"tests/(?:cli|gameday/deploy|e2e|experiments|plugin|rehearsal|sweep)/")

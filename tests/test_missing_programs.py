@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.missing_programs import describe_missing, missing_programs
+from tests.kit.suite import describe_missing, missing_programs
 
 pytest_plugins = ["pytester"]
 

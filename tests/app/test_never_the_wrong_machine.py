@@ -30,7 +30,7 @@ from tests.kit.recorded_lab import CONTROL_PLANE, WORKERS, RecordedLab, recorded
 pytestmark = pytest.mark.lab
 _MANY = int(os.environ.get("NODEFALL_EXAMPLES", "0"))
 _PROFILE = settings(
-    max_examples=_MANY or 8,
+    max_examples=_MANY or 4,
     derandomize=not _MANY,  # the same examples in every run, others in the nightly run
     deadline=None,
     phases=[phase for phase in Phase if phase not in (Phase.explain, Phase.shrink)],  # each example takes seconds

@@ -7,7 +7,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
 from tests.kit.command_standins import StandIns
 from tests.kit.kindcluster import KindCluster, described
+from tests.kit.processes import until
 
 ROOT = Path(__file__).parents[2]
 NODES = ["control-plane", "worker-1", "worker-2"]
@@ -309,9 +309,7 @@ def test_an_interruption_of_the_deletion_says_how_to_finish(standins: StandIns, 
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         assert any("deleting the incomplete cluster" in line for line in process.stderr)
-        deadline = time.monotonic() + 60
-        while not standins.calls("kind delete cluster") and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: standins.calls("kind delete cluster"))
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(60) == 130, rest

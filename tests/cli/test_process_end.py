@@ -18,8 +18,7 @@ from chaos.cli.process_end import ProcessEnd
 end = ProcessEnd()
 libc = ctypes.CDLL(None)
 atexit.register(lambda: sys.stdout.write("atexit ran\\n"))
-gate = threading.Event()
-threading.Thread(target=lambda: (gate.wait(0.2), sys.stdout.write("thread joined\\n"))).start()
+threading.Thread(target=lambda: (threading.main_thread().join(), sys.stdout.write("thread joined\\n"))).start()
 if {is_busy}:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
     libc.on_exit(libc.abort, None)

@@ -9,7 +9,7 @@ import pytest
 from chaos.cli.app import main
 from chaos.core.store.journal import Journal
 from chaos.core.store.run_directory import RUN, RunInfo, create, save
-from tests.kit.other_user import give_away
+from tests.kit.elsewhere import give_away
 
 
 def a_run(reports: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from chaos.core.labels import RUN_LABEL
 from chaos.core.ports import Response
 from chaos.core.store.process_identity import current_identity
 from tests.kit.fakes import FakeKube
+from tests.kit.processes import until
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -210,9 +210,7 @@ def test_a_request_to_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     holder.on_abort = reasons.append
     holder.acquire(silent)
     kube.annotate(**{ABORT: "wrong cluster"})
-    deadline = time.monotonic() + 10
-    while not reasons and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: reasons)
     assert reasons[0] == "wrong cluster"
     holder.renew()
     assert kube.lease
@@ -227,12 +225,6 @@ def test_a_deleted_lock_is_lost() -> None:
     kube.lease = None
     with pytest.raises(Aborted, match="the cluster's lock was deleted"):
         holder.renew()
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def test_a_live_process_and_one_of_a_former_version_keep_their_lock() -> None:
@@ -254,7 +246,7 @@ def test_a_lost_lock_is_noticed_between_two_renewals(monkeypatch: pytest.MonkeyP
     holder.on_loss = losses.append
     holder.acquire(silent)
     kube.steal("eve")
-    wait_until(lambda: losses)
+    until(lambda: losses)
     assert losses == ["the cluster's lock was taken by eve"]
     assert holder.blocked() == losses[0]
     with pytest.raises(Aborted, match="taken by eve"):

@@ -16,8 +16,8 @@ from chaos.core.recording import ActionRecord
 from chaos.core.store.recording import read_recording
 from tests.kit.action_rows import LABS, REFUSED_BY_LAB
 from tests.kit.contracts import ACTIONS, MANIFESTS, experiment
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, result_of
+from tests.kit.suite import others_nightly
 
 pytestmark = pytest.mark.lab
 ACCEPTED = [name for name in ACTIONS if name not in REFUSED_BY_LAB and name not in LABS]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.disturbed_rows import KINDS, Row
+from tests.kit.disturbance import KINDS, Row
 from tools.disturbed_figures import main
 
 

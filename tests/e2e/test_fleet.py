@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.fleets import FleetLab, fleet_labs, write_fleet, write_inventories
-from tests.kit.job_kubelet import kill
+from tests.kit.fleets import FleetLab, fleet_labs, kill, write_fleet, write_inventories
 from tests.kit.processes import WALL, nodefall, start, wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(10 * WALL)]

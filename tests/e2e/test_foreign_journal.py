@@ -13,8 +13,8 @@ import pytest
 
 from chaos.cluster.client import connect
 from chaos.cluster.replica import Signer, configmap_name
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import lab, nodefall, start, wait_for, write_experiment
+from tests.kit.suite import others_nightly
 
 pytestmark = pytest.mark.lab
 MAPS = "/api/v1/namespaces/kube-system/configmaps"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.disturbed_rows import KINDS, LATE
+from tests.kit.disturbance import KINDS, LATE
 from tests.kit.disturbed_runs import disturbed
 
 IS_CHOSEN = bool({"NODEFALL_DISTURBED", "NODEFALL_SEEDS"} & os.environ.keys())

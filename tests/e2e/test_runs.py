@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from chaos.core.store.recording import build_timeline, read_recording
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall, result_of
+from tests.kit.suite import others_nightly
 
 pytestmark = pytest.mark.lab
 MAIN = ("graceful-poweroff", "cancelled-shutdown", "lock-after-cancel", "power-cut")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.kit.experiment_runs import verdict_of
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import nodefall, result_of, write_experiment
+from tests.kit.suite import others_nightly
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}}

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.breakage_table import NOTICED, is_noticed
-from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, OUTCOMES, part, run, run_as_test, verdict_of
+from tests.kit.experiment_runs import (
+    BUNDLED,
+    IS_WHOLE,
+    NOTICED,
+    OUTCOMES,
+    is_noticed,
+    part,
+    run,
+    run_as_test,
+    verdict_of,
+)
 
 pytestmark = pytest.mark.lab
 

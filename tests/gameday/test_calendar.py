@@ -479,7 +479,7 @@ def naive_covers(first: str, last: str, day: date) -> bool:
     raise AssertionError("the range has no end")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(WINDOWS, MOMENTS)
 def test_openings_are_those_of_a_reference_that_asks_minute_by_minute(calendar_: Calendar, now: datetime) -> None:
     """Over 36 hours: an opening lies in the window and in no freeze, and between two of them nothing is open."""

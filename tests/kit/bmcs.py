@@ -17,6 +17,7 @@ from chaos.core.ports import PowerControl
 from chaos.machines.power.ipmi import IpmiPower, make_ipmi_control
 from chaos.machines.power.redfish import RedfishPower, make_redfish_control
 from chaos.machines.power.secrets import SecretContext
+from tests.kit.processes import free_port
 
 SYSTEM = "27946b59-9e44-4fa7-8e91-f3527a1ef094"  # of the fake driver
 PASSWORD = "password"  # pyghmi's own
@@ -24,12 +25,6 @@ _QUICK_SUSHY = (  # its fake machines take a random time of 1 to 11 s
     "import random; random.randint = lambda low, high: low\nfrom sushy_tools.emulator.main import main; main()"
 )
 PLACE = SecretContext({"BMC": PASSWORD}, Path("/nowhere"))
-
-
-def free_port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def within(seconds: float, holds: Callable[[], bool], what: str) -> None:
@@ -58,7 +53,7 @@ def _process(argv: list[str], control: PowerControl, log: Path) -> Iterator[Powe
 @contextmanager
 def sushy(folder: Path) -> Iterator[PowerControl]:
     """Redfish with a login, on loopback. Its machine takes up to a second to change its state."""
-    port = free_port(socket.SOCK_STREAM)
+    port = free_port()
     (folder / "users").write_text(f"admin:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
     (folder / "sushy.conf").write_text(
         f"SUSHY_EMULATOR_FAKE_DRIVER = True\nSUSHY_EMULATOR_LISTEN_IP = '127.0.0.1'\n"
@@ -78,7 +73,7 @@ def sushy_power(port: int) -> RedfishPower:
 @contextmanager
 def fake_bmc(folder: Path) -> Iterator[PowerControl]:
     """IPMI 2.0 over UDP."""
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_port(kind=socket.SOCK_DGRAM)
     argv = [sys.executable, "-m", "pyghmi.cmd.fakebmc", "--port", str(port)]
     with _process(argv, make_ipmi_control(ipmi_power(port), PLACE), folder / "bmc.log") as control:
         yield control

@@ -9,14 +9,19 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
+from botocore.loaders import JSONFileLoader
 
 from chaos.core.inventory import Inventory
 from chaos.machines.driver import HostContext
 from chaos.machines.power.secrets import SecretContext
 from chaos.machines.transports.settings import LocalUser
-from tests.kit.bmcs import free_port, within
+from tests.kit.bmcs import within
+from tests.kit.processes import free_port
 
 _AWS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -60,10 +65,12 @@ def _listens(port: int) -> bool:
 @contextmanager
 def aws(folder: Path) -> Iterator[dict[str, str]]:
     """The environment in which the SDK speaks to a separate moto server."""
-    port = free_port(socket.SOCK_STREAM)
+    port = free_port()
     code = "import sys; from moto.server import main; main(sys.argv[1:])"
     argv = [sys.executable, "-c", code, "-H", "127.0.0.1", "-p", str(port)]
-    with server(argv, port, folder / "moto.log") as url:
+    read_once = cache(JSONFileLoader().load_file)  # each session would read megabytes of models again
+    with server(argv, port, folder / "moto.log") as url, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", lambda _, path: read_once(path))
         yield _AWS | {
             "AWS_ENDPOINT_URL": url,
             "AWS_CONFIG_FILE": "/dev/null",

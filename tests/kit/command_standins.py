@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
-_SCRIPT = """#!{python}
-import json, os, shutil, sys, time
-folder = {folder!r}
-argv = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
-with open(folder + "/calls", "a") as file:
-    file.write(json.dumps([os.environ.get("KIND_EXPERIMENTAL_PROVIDER", ""), *argv]) + "\\n")
-line = " ".join(argv)
-answer = next((a for start, a in json.load(open(folder + "/answers")) if line.startswith(start)), None)
-if answer is None:
-    sys.exit("no answer to " + line)
-sys.stdout.reconfigure(errors="surrogateescape")  # a lone surrogate stands for a byte that is not UTF-8
-sys.stderr.write(answer.get("stderr", ""))
-sys.stderr.flush()
-if "kubeconfig" in answer:
-    target = next(a.split("=", 1)[1] for a in argv if a.startswith("--kubeconfig="))
-    shutil.copy(answer["kubeconfig"], target)
-if answer.get("stays"):
-    with open(folder + "/pid.new", "w") as file:
-        file.write(str(os.getpid()))
-    os.replace(folder + "/pid.new", folder + "/pid")  # whole or not at all: it is killed at any moment
-    time.sleep(300)
-sys.stdout.write(answer.get("stdout", ""))
-sys.exit(answer.get("exit", 0))
+_SCRIPT = """#!/bin/sh
+{{ printf '%s\\037' "$KIND_EXPERIMENTAL_PROVIDER" "${{0##*/}}" "$@"; printf '\\036'; }} >>{folder}/calls
+. {folder}/answers
 """
+_ANSWER = """{start}*)
+  cat {folder}/{number}.err >&2
+  {more}
+  cat {folder}/{number}.out
+  exit {code} ;;
+"""
+_KUBECONFIG = 'for a; do case "$a" in --kubeconfig=*) cp {file} "${{a#*=}}" ;; esac; done'
+_STAYS = "echo $$ >{folder}/pid.new; mv {folder}/pid.new {folder}/pid; exec sleep 300"  # killed at any moment
 
 
 @dataclass
@@ -46,7 +33,7 @@ class StandIns:
         self.save()
         for name in programs:
             file = self.folder / name
-            file.write_text(_SCRIPT.format(python=sys.executable, folder=str(self.folder)))
+            file.write_text(_SCRIPT.format(folder=quote(str(self.folder))))
             file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
     def override(self, answers: Mapping[str, Mapping[str, object]]) -> None:
@@ -55,10 +42,22 @@ class StandIns:
         self.save()
 
     def save(self) -> None:
-        (self.folder / "answers").write_text(json.dumps(list(self.answers.items())))
+        folder, cases = quote(str(self.folder)), []
+        for number, (start, answer) in enumerate(self.answers.items()):
+            for stream, suffix in (("stdout", "out"), ("stderr", "err")):  # a lone surrogate: a byte that is not UTF-8
+                text = str(answer.get(stream, ""))
+                (self.folder / f"{number}.{suffix}").write_text(text, encoding="utf-8", errors="surrogateescape")
+            more = [_KUBECONFIG.format(file=quote(str(answer["kubeconfig"])))] if "kubeconfig" in answer else []
+            more += [_STAYS.format(folder=folder)] if answer.get("stays") else []
+            code, lines = answer.get("exit", 0), "\n  ".join(more or [":"])
+            cases.append(_ANSWER.format(start=quote(start), folder=folder, number=number, more=lines, code=code))
+        unknown = '*) echo "no answer to $line" >&2; exit 1 ;;\n'
+        text = f'line="${{0##*/}} $*"\ncase "$line" in\n{"".join(cases)}{unknown}esac\n'
+        (self.folder / "answers").write_text(text)
 
     def calls(self, start: str) -> list[list[str]]:
         """Command lines that begin so, as words, after the value of KIND_EXPERIMENTAL_PROVIDER."""
         path = self.folder / "calls"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [words for words in map(json.loads, lines) if " ".join(words[1:]).startswith(start)]
+        text = path.read_text(errors="surrogateescape") if path.exists() else ""
+        calls = [line.split("\x1f")[:-1] for line in text.split("\x1e")[:-1]]
+        return [words for words in calls if " ".join(words[1:]).startswith(start)]

@@ -6,7 +6,6 @@ As nodefall takes no loopback address of a Node for a machine, each Node has an 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from typing import Any
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cluster.client import connect
 from chaos.core.clock import SystemClock
-from tests.kit.processes import ROOT, WALL, environment
+from tests.kit.processes import ROOT, WALL, environment, free_port
 
 Node = dict[str, Any]
 CRI_SOCKET = {"kubeadm.alpha.kubernetes.io/cri-socket": "unix:///run/containerd/containerd.sock"}
@@ -115,7 +114,7 @@ def dual_stack() -> list[Node]:
 @contextmanager
 def serving(made: Sequence[Node], name: str) -> Iterator[RunningLab]:
     """Serve a lab with these nodes in real time, with all nodes Ready; its context is called ``name``."""
-    port = _free_port()
+    port = free_port()
     placed = [_placed(node, index, port) for index, node in enumerate(made)]
     spec = {"nodes": placed, "seed": 3, "start": time.time(), "inhibitorLostAfterCancel": "never"}
     argv = [sys.executable, "-m", "chaos.lab", "--speed", "1", "--name", name]
@@ -141,12 +140,6 @@ def _placed(node: Node, index: int, port: int) -> Node:
         {"type": "ExternalIP", "address": f"203.0.{index // 250}.{index % 250 + 1}"},
     ]
     return {**node, "address": f"127.77.{index // 250}.{index % 250 + 1}", "sshPort": port, "moreAddresses": more}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def init(*arguments: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,8 @@
-"""Processes that share neither lock files nor, if wanted, process IDs with those of the test, as in a container."""
+"""Others on one machine: another user's files, and processes with own lock files and process IDs, as in a container."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,19 @@ def nodefall_elsewhere(
     command = [*prefix(pid_namespace=pid_namespace), sys.executable, "-m", "chaos", *map(str, arguments)]
     variables = environment(cwd) | {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary)}
     return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=WALL, check=False)
+
+
+UNPRIVILEGED = 65534
+
+
+def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Make ``path``, or the link that it is, another user's: by root in fact, else this process seems to be another.
+
+    Returns the owner's user ID.
+    """
+    if os.geteuid() == 0:
+        os.chown(path, UNPRIVILEGED, -1, follow_symlinks=False)
+    else:
+        other = os.geteuid() + 1
+        monkeypatch.setattr("os.geteuid", lambda: other)
+    return path.lstat().st_uid

@@ -1,4 +1,4 @@
-"""The shipped experiments as their files describe them, and how one is run on the lab that it names."""
+"""The shipped experiments as their files describe them, how one is run on its lab, and which breakages it notices."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import yaml
 
+from chaos.lab.breakages import BREAKAGES
 from tests.kit.processes import EXPERIMENTS, ROOT, WALL, environment, nodefall, plugin_options, result_of
 from tools.experiments_readme import bundled_experiments
 
@@ -83,3 +84,41 @@ def part(items: Iterable[Any], count: int | None) -> list[Any]:
     """``count`` of them, seeded: the same in every process, and others when the list changes; all if None."""
     ordered = sorted(items, key=lambda item: (zlib.crc32(repr(item).encode()), repr(item)))
     return ordered if count is None else ordered[:count]
+
+
+_GROUPS = 4  # neighbours, as X-late and X-early, are in different ones: they would undo each other
+_APART = (  # these do together what none of them does alone
+    ("taint-eviction-reordered", "delete-removes-running-pod"),
+    ("taint-eviction-reordered", "pod-removal-early"),
+    ("taint-eviction-reordered", "statefulset-replaced-before-removal"),
+    ("unknown-early", "replicaset-replaces-unready"),
+)
+# No node stays Ready, and the abort condition ends whatever lasts a minute; and pods that a node rejects are made and
+# bound again and again, as fast as the lab can.
+_ALONE = ("heartbeats-ignored", "no-schedule-taint-missing", "no-schedule-taint-late", "replacement-late")
+NOTICED = [(name, breakage) for name, item in BUNDLED.items() for breakage in item.breakages]
+UNDECIDED = [(name, breakage) for name, item in BUNDLED.items() for breakage in item.undecided_by]
+
+
+def is_noticed(name: str, status: str) -> bool:
+    """Whether an experiment with this status has noticed what its lab does wrong."""
+    wanted = BUNDLED[name].notes["verdict"]
+    return status != wanted and (wanted != "held" or status == "violated")
+
+
+def unnoticed() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each experiment with all other breakages, a quarter of them at once."""
+    for name, item in BUNDLED.items():
+        left = {*item.breakages, *item.undecided_by, *_ALONE}
+        for group in _groups():
+            yield name, tuple(b for b in group if b not in left)
+
+
+def _groups() -> list[list[str]]:
+    groups = [list(BREAKAGES)[group::_GROUPS] for group in range(_GROUPS)]
+    for number, group in enumerate(groups):
+        for one, other in _APART:
+            if one in group and other in group:
+                group.remove(other)
+                groups[number - 1].append(other)
+    return groups

@@ -5,11 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,22 @@ def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
     return subprocess.run(
         command, cwd=cwd, env=environment(cwd), capture_output=True, text=True, timeout=WALL, check=False
     )
+
+
+def free_port(address: str = "127.0.0.1", kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    """One that no one takes by chance until a server binds it: below those that Linux gives to clients."""
+    while True:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as sock, suppress(OSError):
+            sock.bind((address, 10_000 + secrets.randbelow(20_000)))
+            return int(sock.getsockname()[1])
+
+
+def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait for something outside of this process, or for a thread with a real clock; a busy machine is slow."""
+    end, tick = time.monotonic() + seconds, threading.Event()
+    while not holds():
+        assert time.monotonic() < end, f"it did not happen in {seconds:g} s"
+        tick.wait(0.02)
 
 
 def write_experiment(path: Path, spec: dict[str, Any]) -> Path:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaos.machines.transports.settings import HostSettings
+from tests.kit.processes import free_port, until
 
 SSHD = Path("/usr/sbin/sshd")
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -112,9 +112,7 @@ def serving(
         keygen(host_key, kind)
         keygen(user)
     (folder / "authorized_keys").write_text(public(user) + "\n", encoding="utf-8")
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as free:
-        free.bind((address, 0))
-        port = int(free.getsockname()[1])
+    port = free_port(address)
     config = folder / "sshd_config"
     text = CONFIG.format(address=address, port=port, host_key=host_key, folder=folder)
     more = "".join(f"HostKey {keygen(folder / f'host-{each}', each)}\n" for each in more_kinds)
@@ -154,19 +152,9 @@ def agent(path: Path, key: Path) -> Iterator[Path]:
     """An agent of our own that holds one key."""
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
     try:
-        wait_for(path.exists)
+        until(path.exists)
         subprocess.run(["ssh-add", "-q", str(key)], env={"SSH_AUTH_SOCK": str(path)}, check=True)
         yield path
     finally:
         process.terminate()
         process.wait(10)
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    """Until it is true, at most 20 s."""
-    tick = threading.Event()
-    for _ in range(1000):
-        if what():
-            return
-        tick.wait(0.02)
-    raise AssertionError("it did not happen in 20 s")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from threading import Lock
 from chaos.core.command import PowerState
 from chaos.core.ports import ON_OFF_STATE, PowerControl
 from tests.kit.machines import PACKAGES, SETUP, SUITE, cache, quoted
+from tests.kit.processes import free_port
 
 PROGRAMS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "debugfs", "ssh")
 _PACKAGES = f"{PACKAGES},linux-image-cloud-amd64,initramfs-tools,zstd,systemd-timesyncd"
@@ -197,10 +197,7 @@ class _Button:
 @contextmanager
 def virtual_machine(folder: Path) -> Iterator[VirtualMachine]:
     """One that has booted; gone afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    machine = VirtualMachine("nodefall-vm", folder, _image(), port)
+    machine = VirtualMachine("nodefall-vm", folder, _image(), free_port())
     machine.prepare()
     try:
         machine.start()

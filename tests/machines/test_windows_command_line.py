@@ -15,7 +15,7 @@ from chaos.machines.windows_command_line import (
     quote_argument,
     shell_command_line,
 )
-from tests.kit.windows_rules import read_by_cmd, read_by_powershell, read_by_runtime
+from tests.kit.windows_sshd import read_by_cmd, read_by_powershell, read_by_runtime
 
 EXE = r"C:\Windows\System32\shutdown.exe"
 SPACED = r"C:\Program Files (x86)\R&D^2\tool.exe"

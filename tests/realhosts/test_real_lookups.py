@@ -14,7 +14,7 @@ import pytest
 from tests.kit import dns_server
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
-from tests.kit.nightly import others_nightly
+from tests.kit.suite import others_nightly
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 NAME = dns_server.NAME

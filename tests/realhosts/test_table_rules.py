@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from chaos.core.action import Target
 from chaos.faults.actions._packetfilter import TABLE
 from tests.kit import dns_server
 from tests.kit.actionkit import prepare
+from tests.kit.processes import until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
 NODE, POD, PEER = (f"nf-{name}-{os.getpid()}" for name in ("node", "pod", "peer"))
@@ -68,19 +68,13 @@ def _namespaces() -> Iterator[None]:
         run(SETUP)
         argv = ["ip", "netns", "exec", PEER, sys.executable, str(Path(dns_server.__file__)), "10.9.0.2"]
         server.append(subprocess.Popen(argv))
-        _await_server()
+        until(lambda: found(NODE))
         yield
     finally:
         for process in server:
             process.kill()
             process.wait(10)
         run(f"for name in {NODE} {POD} {PEER}; do ip netns del $name; rm -rf /etc/netns/$name; done", check=False)
-
-
-def _await_server() -> None:
-    end = time.monotonic() + 30
-    while not found(NODE) and time.monotonic() < end:
-        time.sleep(0.1)
 
 
 def found(namespace: str) -> bool:

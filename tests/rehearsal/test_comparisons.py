@@ -115,10 +115,10 @@ def test_a_run_is_rehearsed_on_a_snapshot_with_its_victims(reports: Path, tmp_pa
     cluster.start()
     cluster.sim.run_until(cluster.sim.now + 30.0)
     path = save(cluster, tmp_path / "lab.snapshot.gz")
-    (found,) = _compare(reports, "1", snapshot=path, seeds=tuple(range(1, 11)))
+    (found,) = _compare(reports, "1", snapshot=path, seeds=tuple(range(1, 6)))
     assert found.exit_code == Exit.HELD, [str(row) for row in found.outside]
     assert found.expected.targets == found.side.targets
-    (wrong,) = _compare(reports, "wrong", snapshot=path, seeds=tuple(range(1, 11)))
+    (wrong,) = _compare(reports, "wrong", snapshot=path, seeds=(1, 2))
     assert wrong.exit_code == Exit.VIOLATED
 
 

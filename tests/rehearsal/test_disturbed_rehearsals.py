@@ -10,18 +10,135 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from chaos.app.run.plan import plan
+from chaos.app.wiring.lock import journal_signer
+from chaos.core.decode import decode
+from chaos.core.recording import RecordingEntry
+from chaos.core.result import RunResult
+from chaos.core.store.journal import Journal
 from chaos.core.verdict import Status
-from tests.kit.disturbed_rehearsals import disturbed, rehearse_disturbed, starved, undisturbed
-from tests.kit.disturbed_rows import KINDS, LATE, NAMES, STARVED
+from chaos.engine.connection import ClusterConnection, lock_namespace
+from chaos.engine.live_judge import judge_options
+from chaos.engine.load import load
+from chaos.engine.observers import build_observers, observe_cluster
+from chaos.engine.progress import NullProgress
+from chaos.engine.recorder import Recorder
+from chaos.engine.run import execute
+from chaos.engine.session import RunSession
+from chaos.lab.facade import LabSpec
+from chaos.rehearsal.connection import connect_directly
+from chaos.rehearsal.processes import rare_collections
+from chaos.rehearsal.run import SoleHolder, SparseJudge
+from tests.kit.disturbance import (
+    KINDS,
+    LATE,
+    NAMES,
+    STARVED,
+    DisturbancePlan,
+    Row,
+    Statuses,
+    measured,
+    name_of,
+    statuses,
+)
+from tests.kit.lab_transport import lab_client
+from tests.kit.processes import EXPERIMENTS
+from tests.kit.rehearsals import settings_of, spec_of
+
+
+@dataclass
+class Rehearsal:
+    """One run: its result, what it recorded, and its plan if watches were late."""
+
+    result: RunResult
+    plan: DisturbancePlan | None
+    entries: list[RecordingEntry] = field(repr=False)
+
+
+def disturbed(kind: str, seed: int) -> Row:
+    """Run the experiment of this seed, and compare."""
+    expected = undisturbed(name_of(seed))
+
+    def run() -> tuple[RunResult, DisturbancePlan | None]:
+        made = rehearse_disturbed(kind, seed)
+        return made.result, made.plan
+
+    return measured(kind, seed, expected, run)
+
+
+def rehearse_disturbed(kind: str, seed: int) -> Rehearsal:
+    """A run with late watches, or on a starved API server."""
+    name = name_of(seed)
+    return _rehearse(name, spec_of(name), seed) if kind == LATE else _rehearse(name, _starved(name, seed), None)
+
+
+def _starved(name: str, seed: int) -> LabSpec:
+    return structs.replace(spec_of(name), seed=seed, api_misbehaviours=["slow-answers"])
+
+
+def starved(name: str, seed: int) -> Statuses:
+    """The status of each expectation on a starved API server."""
+    return statuses(_rehearse(name, _starved(name, seed), None).result)
+
+
+@cache
+def undisturbed(name: str) -> Statuses:
+    """The status of each expectation on a lab that behaves."""
+    return statuses(_rehearse(name, spec_of(name), None).result)
+
+
+def _rehearse(name: str, spec: LabSpec, late_seed: int | None) -> Rehearsal:
+    with ExitStack() as stack:
+        stack.enter_context(rare_collections())
+        directory = Path(stack.enter_context(TemporaryDirectory()))
+        direct = stack.enter_context(connect_directly(spec, settings_of(name)))
+        clock: Any = direct.ports.clock
+        disturbance = DisturbancePlan(clock.now, late_seed) if late_seed is not None else None
+        kube = lab_client(direct.lab, clock.threads, disturbance)
+        entries: list[RecordingEntry] = []
+        recorder = Recorder(decode, clock, entries.append)
+        journal = stack.enter_context(Journal(directory))
+        session = _session(name, replace(direct.ports, kube=kube), journal, recorder)
+        return Rehearsal(execute(session), disturbance, entries)
+
+
+def _session(name: str, connection: ClusterConnection, journal: Journal, recorder: Recorder) -> RunSession:
+    """As ``chaos.app.run.experiment.run`` makes it, but for the lock of a cluster that no one else knows of."""
+    numbers, clock, progress = count(1), connection.clock, NullProgress()
+    loaded = load(EXPERIMENTS / f"{name}.yaml")
+    planned, view = plan(loaded, connection, 1, f"{name}-000001", reports=journal.path.parent)
+    observers = build_observers(loaded, connection, planned, observe_cluster(loaded, connection, progress.note))
+    return RunSession(
+        loaded,
+        connection,
+        planned,
+        SoleHolder(lock_namespace(connection)),
+        journal_signer(connection),
+        journal,
+        recorder,
+        progress,
+        observers,
+        SparseJudge(loaded, recorder, judge_options(planned, connection), observers, clock=clock),
+        len(view.nodes),
+        event_suffix=lambda: f"{next(numbers):016x}",
+    )
+
 
 COUNT = int(os.environ.get("NODEFALL_DISTURBED", "0"))
 FIGURES = os.environ.get("NODEFALL_DISTURBED_FIGURES")
-SEEDS = {LATE: range(COUNT or 6), STARVED: range(COUNT or 2)}  # the latter take four times as long
+SEEDS = {LATE: range(COUNT or 6), STARVED: range(COUNT or 1)}  # the latter take four times as long
 SLOW_STEP = (STARVED, 38)  # the taint is set 27 s after the begin of its step
 RUNS = list(dict.fromkeys([*((kind, seed) for kind in KINDS for seed in SEEDS[kind]), SLOW_STEP]))
 

@@ -16,8 +16,8 @@ from chaos.rehearsal.futures import expected_of_recording
 from chaos.reports.comparison.comparison import Comparison, compare
 from chaos.reports.comparison.side import side_of
 from chaos.verdicts.outcome.acceptance import Standing
-from tests.kit.nightly import others_nightly
 from tests.kit.processes import ROOT
+from tests.kit.suite import others_nightly
 
 RECORDINGS = sorted((ROOT / "tests" / "recordings").glob("*.jsonl.gz"))
 MEASURES = {

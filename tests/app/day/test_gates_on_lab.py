@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from chaos.engine.load import LoadedExperiment, load
 from chaos.engine.registry import load_registry
 from chaos.gameday.gate_check import GateResult, check_gate
 from chaos.gameday.gates import Gate
+from tests.kit.processes import free_port, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[3]
@@ -125,9 +124,7 @@ RULES = {
 @contextmanager
 def prometheus(folder: Path) -> Iterator[str]:
     """The real Prometheus, which scrapes itself; its URL."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{sock.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     scrape = [{"job_name": "self", "static_configs": [{"targets": [address]}]}]
     config = {"global": times, "rule_files": ["rules.yml"], "scrape_configs": scrape}
@@ -171,12 +168,3 @@ def test_a_real_prometheus(connection: ClusterConnection, tmp_path: Path) -> Non
         refused = ask(found, kind="prometheus", query="up{", atLeast=0)
         assert (refused.holds, "parse error" in refused.reason) == (None, True)
         assert ask(found, kind="error-budget", query="1 - avg(up) * 0.25", atLeast=0.75).holds is True
-
-
-def until(holds: Callable[[], bool]) -> None:
-    nap = threading.Event()
-    for _ in range(200):
-        if holds():
-            return
-        nap.wait(0.1)
-    raise AssertionError("it never came")

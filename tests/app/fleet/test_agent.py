@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -14,6 +13,7 @@ from chaos.app.fleet.agent import Agent, Wanted
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.gameday.fleet.observation import Observation, Phase
 from tests.gameday.fleet.test_observation import HALTED, HELD, PLAN, RUNNING, job
+from tests.kit.processes import until
 
 SECONDS = 60.0  # a busy machine is slow
 
@@ -74,13 +74,6 @@ def at_work(
     finally:
         agent.stop()
         agent.join(SECONDS)
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)

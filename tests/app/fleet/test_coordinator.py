@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus
 from tests.gameday.fleet.test_fleet_state import words
 from tests.kit.fleet_api import FakeCluster, connect_to
 from tests.kit.fleets import HEAD, write_fleet, write_json
+from tests.kit.processes import until
 
 SECONDS = 60.0  # a busy machine is slow
 NOT_DELETED = {"PersistentVolumeClaim"}
@@ -91,13 +91,6 @@ Make = Callable[..., World]
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return lambda names, **spec: World(tmp_path, monkeypatch, names, **spec)
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_twenty_clusters_at_most_five_at_once(make: Make) -> None:

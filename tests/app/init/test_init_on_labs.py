@@ -17,7 +17,7 @@ from chaos.documents.schema import json_schema
 from chaos.engine.registry import load_registry
 from tests.kit import distributions
 from tests.kit.distributions import Node, RunningLab, init, serving
-from tests.kit.nightly import others_nightly
+from tests.kit.suite import others_nightly
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 NO_TERMINAL = ("power-recovery", "refusal")  # the proposed power control asks a person
@@ -87,7 +87,7 @@ def documents(out: Path) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("name", others_nightly(CASES, ("kubeadm", "single")))
+@pytest.mark.parametrize("name", others_nightly(CASES, ("kubeadm",)))
 def test_inventories_of_distributions(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     with serving(case.nodes, name) as lab:

@@ -18,8 +18,8 @@ from chaos.core.recording import Currency
 from chaos.core.resources import RESOURCES
 from chaos.lab.server import lab
 from chaos.lab.spec import ApiMisbehaviour
-from tests.kit.nightly import others_nightly
 from tests.kit.observed_lab import KINDS, EmittedVersion, ObservedLab, observed_lab, repeated
+from tests.kit.suite import others_nightly
 
 pytestmark = pytest.mark.lab
 SECONDS = 25.0  # simulated, of load

@@ -23,16 +23,11 @@ from chaos.cluster.observers.probe import (
 from chaos.core.probes import Probe, ServiceReference
 from chaos.core.recording import ProbeResult
 from tests.kit.misbehaving import KubeServer, Lines, ManualClock, plain_api, serving
+from tests.kit.processes import free_port
 from tests.kit.tls_authority import Authority
 from tests.kit.turn_clock import TurnClock
 
 PROXY = "/api/v1/namespaces/demo/services/web:80/proxy/"
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.mark.parametrize("status", [200, 302, 404, 503])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from collections.abc import Hashable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from chaos.core.recording import QueryResult
 from chaos.core.timeline import Timeline
 from chaos.verdicts.assertions.metric import ASSERTION
 from tests.kit.observed_lab import observed_lab
+from tests.kit.processes import free_port
 
 PROGRAM = shutil.which("prometheus")
 pytestmark = [
@@ -38,9 +38,7 @@ class Prometheus:
     """The program, with its data in ``folder``."""
 
     def __init__(self, folder: Path, targets: list[str], token: str, ca_file: str) -> None:
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{sock.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         job = {
             "job_name": "kubelet",
             "scheme": "https",

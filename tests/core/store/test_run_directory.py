@@ -15,7 +15,7 @@ from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.private_files import write_private
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.store.run_directory import PLAN, RECORDING, RUN, RunInfo, create, find, load, refuse_untrusted, save
-from tests.kit.other_user import give_away
+from tests.kit.elsewhere import give_away
 
 NOW = 1795232133.0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.faults.actions.cpu_stress import _SCRIPT
 from tests.kit.actionkit import ACTIONS, describe, prepare
+from tests.kit.processes import until
 
 FACTS: dict[str, Any] = {
     "shared-kernel": False,
@@ -76,10 +76,7 @@ def test_parameters_that_are_refused(given: dict[str, Any]) -> None:
 def test_the_script_uses_cpu_time_until_it_is_killed() -> None:
     process = subprocess.Popen(["sh", "-c", _SCRIPT, "nodefall", "2"], start_new_session=True)
     try:
-        deadline = time.monotonic() + 20
-        while _cpu_seconds_of_group(process.pid) < 0.2:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: _cpu_seconds_of_group(process.pid) >= 0.2)
         assert process.poll() is None
     finally:
         os.killpg(process.pid, signal.SIGKILL)

@@ -18,6 +18,7 @@ from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
 from tests.kit.actionkit import ACTIONS, ActionDescription, describe, prepare
+from tests.kit.processes import until
 
 MIB, GIB = 1 << 20, 1 << 30
 EVICTION = {"memory.available": "200Mi", "nodefs.available": "10%", "pid.available": "2000"}
@@ -183,13 +184,6 @@ def group(leader: int) -> dict[int, str]:
     output = subprocess.run(["ps", "-eo", "pid=,pgid=,comm="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in output.splitlines()]
     return {int(pid): name for pid, pgid, name in rows if int(pgid) == leader}
-
-
-def until(what: Any) -> None:
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end, "timed out after 20 s"
-        time.sleep(0.05)
 
 
 def test_memory_is_used_up_to_the_limit(tmp_path: Path) -> None:

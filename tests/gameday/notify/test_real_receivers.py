@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -24,6 +23,7 @@ from chaos.gameday.notifier import EventKind
 from chaos.gameday.notify.alertmanager import Alertmanager
 from chaos.gameday.notify.metrics import Pushgateway
 from tests.kit.day_events import NOW, event, quick
+from tests.kit.processes import free_port
 
 ALERTMANAGER, PUSHGATEWAY = shutil.which("prometheus-alertmanager"), shutil.which("prometheus-pushgateway")
 CONFIG = "route: {receiver: none}\nreceivers: [{name: none}]\n"
@@ -33,9 +33,7 @@ PATIENCE = 20.0  # wall seconds for a program to listen
 @contextmanager
 def running(program: str, options: Sequence[str]) -> Iterator[str]:
     """Start a program that listens on loopback; its URL."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{sock.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     argv = [program, f"--web.listen-address={address}", *options]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import kubernetes
 import kubernetes.informer
 import pytest
+
+from tests.kit.processes import until
 
 pytestmark = pytest.mark.lab
 official: Any = kubernetes  # its helpers are not typed
@@ -53,13 +54,6 @@ def stream(core: Any, source: Any, count: int, **options: Any) -> Iterator[tuple
         count -= 1
         if count == 0:
             source.stop()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not holds():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.02)
 
 
 def test_a_watch_is_resumed_where_it_ended(make_lab: Make) -> None:

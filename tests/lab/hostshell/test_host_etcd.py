@@ -10,7 +10,7 @@ from chaos.core.action import Target
 from chaos.core.command import HostCommand
 from chaos.faults.actions.etcd_leader_kill import ACTION, LeaderState, Params
 from chaos.faults.readings.etcd import MANIFEST
-from tests.kit.etcd_lab import CLIENT, EtcdLab
+from tests.kit.lab_host import CLIENT, EtcdLab
 
 CRICTL = f"crictl --runtime-endpoint unix://{CLIENT['runtime-socket']}"
 

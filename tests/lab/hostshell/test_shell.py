@@ -19,7 +19,7 @@ from chaos.lab.hostshell.programs.systemd import parse_timespan
 from chaos.lab.hostshell.shell import Shell
 from chaos.lab.sim.lockstep import Lockstep
 from chaos.lab.spec import LabSpec, NodeSpec
-from tests.kit.program_run import ReadLine, Write, run_program
+from tests.kit.lab_host import ReadLine, Write, run_program
 
 CLUSTER = Cluster(LabSpec(nodes=[NodeSpec(name="host")]))
 CLUSTER.start()

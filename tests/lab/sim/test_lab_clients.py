@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from chaos.lab.sim import lockstep as lockstep_module
 from chaos.lab.sim.clients import MAX_WORK, ClientProcess, Clients, IdleLoop, ProcessGoneError
 from chaos.lab.sim.lockstep import SETTLE, Lockstep
 from chaos.lab.sim.time_source import TimeSource
+from tests.kit.processes import until
 
 START = 1000.0
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are observed in /proc")
@@ -41,14 +41,6 @@ def process(program: str) -> Iterator[subprocess.Popen[bytes]]:
             child.kill()
 
 
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    """Whether it holds at some moment of the next ``seconds``."""
-    end = time.monotonic() + seconds
-    while not (held := holds()) and time.monotonic() < end:
-        time.sleep(0.01)
-    return held
-
-
 def play(scene: Callable[[IdleLoop], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=IdleLoop) as runner:
         loop = runner.get_loop()
@@ -59,8 +51,8 @@ def play(scene: Callable[[IdleLoop], Awaitable[None]]) -> None:
 def test_a_process_that_waits_is_asleep_and_one_that_computes_is_not() -> None:
     with process(READS) as waits, process(COMPUTES) as computes:
         sleeper, worker = ClientProcess(*identity(waits.pid)), ClientProcess(*identity(computes.pid))
-        assert within(10, sleeper.is_asleep)
-        assert within(10, lambda: worker.cpu() > 0.1)
+        until(sleeper.is_asleep)
+        until(lambda: worker.cpu() > 0.1)
         assert not any(worker.is_asleep() for _ in range(100))
         used = sleeper.cpu()
         assert sleeper.is_asleep()
@@ -71,7 +63,7 @@ def test_a_process_is_not_asleep_before_it_gets_a_processor() -> None:
     """It is woken on a machine whose processors all compute."""
     with process(READS) as waits:
         observed = ClientProcess(*identity(waits.pid))
-        assert within(10, observed.is_asleep)
+        until(observed.is_asleep)
         loops = [subprocess.Popen([sys.executable, "-c", COMPUTES]) for _ in range(4 * (os.cpu_count() or 1))]
         try:
             assert waits.stdin
@@ -96,11 +88,11 @@ def test_new_threads_and_those_that_end_are_seen() -> None:
         assert child.stdin
         assert child.stdout
         for _ in range(3):
-            assert within(10, observed.is_asleep)
+            until(observed.is_asleep)
             used = observed.cpu()
             child.stdin.write(b"begin\n")
             child.stdin.flush()
-            assert within(10, lambda used=used: observed.cpu() > used + 0.05), "processor time of the other threads"  # type: ignore[misc]
+            until(lambda used=used: observed.cpu() > used + 0.05)  # type: ignore[misc]  # processor time of the other threads
             assert not any(observed.is_asleep() for _ in range(100))
             child.stdin.write(b"end\n")
             child.stdin.flush()
@@ -127,11 +119,11 @@ for line in sys.stdin:
 def test_a_stopped_process_is_not_asleep() -> None:
     with process(READS) as waits:
         observed = ClientProcess(*identity(waits.pid))
-        assert within(10, observed.is_asleep)
+        until(observed.is_asleep)
         waits.send_signal(signal.SIGSTOP)
-        assert within(10, lambda: not observed.is_asleep())
+        until(lambda: not observed.is_asleep())
         waits.send_signal(signal.SIGCONT)
-        assert within(10, observed.is_asleep)
+        until(observed.is_asleep)
 
 
 def test_an_ended_process_is_gone_though_its_files_are_open() -> None:
@@ -243,7 +235,7 @@ def test_time_waits_for_a_client_that_computes(monkeypatch: pytest.MonkeyPatch) 
             assert ClientProcess(*identity(computes.pid)).cpu() > begin + 0.25
             observed.begin_wait()
             assert not await observed.are_idle()
-        assert within(10, lambda: not Path(f"/proc/{computes.pid}").exists())
+        until(lambda: not Path(f"/proc/{computes.pid}").exists())
         await observed.are_idle()
         assert not observed, "it has ended"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.etcd_lab import EtcdLab
+from tests.kit.lab_host import EtcdLab
 
 SEEDS = range(1, 6)
 

@@ -220,8 +220,8 @@ def converse(*lines: str) -> list[str]:
         mover = asyncio.create_task(lockstep.run())
         try:
             answers = await talk(await source.start())
-            await asyncio.sleep(0.05)
-            assert (source.connection_count, lockstep.sleepers) == (0, set())
+            while source.connection_count or lockstep.sleepers:
+                await asyncio.sleep(0.001)
             return answers
         finally:
             await source.stop()

@@ -20,7 +20,8 @@ from chaos.machines.power.manual import ManualControl, ManualPower, make_manual_
 from chaos.machines.power.redfish import make_redfish_control
 from chaos.machines.power.secrets import SecretContext
 from chaos.machines.power.wake_on_lan import WakeOnLanPower, magic_packet, make_wake_on_lan_control
-from tests.kit.bmcs import PASSWORD, PLACE, fake_bmc, free_port, ipmi_power, sushy, sushy_power
+from tests.kit.bmcs import PASSWORD, PLACE, fake_bmc, ipmi_power, sushy, sushy_power
+from tests.kit.processes import free_port
 
 IPMITOOL = pytest.mark.skipif(not shutil.which("ipmitool"), reason="ipmitool is not installed")
 WRONG = SecretContext({"BMC": "hunter2-secret"}, Path("/nowhere"))
@@ -49,7 +50,7 @@ def test_ipmi_names_the_rejected_login_without_the_password(tmp_path: Path) -> N
 @IPMITOOL
 def test_ipmi_without_a_server() -> None:
     with pytest.raises(NodefallError, match=r"IPMI at 127\.0\.0\.1:\d+|ipmitool did not end"):
-        make_ipmi_control(ipmi_power(free_port(socket.SOCK_DGRAM)), PLACE, timeout=15).state()
+        make_ipmi_control(ipmi_power(free_port(kind=socket.SOCK_DGRAM)), PLACE, timeout=15).state()
 
 
 def ipmitool(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> IpmiControl:

@@ -14,8 +14,7 @@ from chaos.core.identity import HostIdentity, NodeIdentity, swap_uuid
 from chaos.core.ports import ALL_CAPABILITIES, MachineIdentity, MachineRisks
 from chaos.core.power_identity import bind_power
 from chaos.machines.power.vsphere import VsphereControl
-from tests.kit.vsphere import PASSWORD, Vcenter, vcsim
-from tests.kit.vsphere_soap import Answers, complete, soap_server
+from tests.kit.vsphere import PASSWORD, Answers, Vcenter, complete, soap_server, vcsim
 
 UUID, OTHER = "420e3f74-ea84-f9a2-7736-6106bb5dbf6b", "99999999-2222-4333-8444-555555555555"
 PATH = "DC0/vm/DC0_C0_RP0_VM0"

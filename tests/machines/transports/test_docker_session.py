@@ -12,6 +12,7 @@ from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.machines.transports.containers import Container, ContainerState, engine_error, find_engine
 from chaos.machines.transports.docker import DockerSession
 from tests.kit.machines import Docker
+from tests.kit.processes import until
 
 MARK = HostCommand(("touch", "/var/tmp/mark"))
 
@@ -44,7 +45,7 @@ def test_a_stopped_container_gets_no_command_and_is_the_same_host_after_a_restar
     armed = session.arm(MARK)
     docker("exec", box, "rm", "-f", "/var/tmp/mark")
     docker("kill", box)
-    threading.Event().wait(0.5)
+    until(lambda: not armed._process.is_running)
     assert armed.wait().delivery == Delivery.NOT_SENT
     outcome = session.run(MARK)
     assert (outcome.delivery, "does not run: it is exited" in outcome.error) == (Delivery.NOT_SENT, True)

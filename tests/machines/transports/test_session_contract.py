@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from chaos.core.command import Delivery, HostCommand, is_success
 from chaos.machines.transports.channel_io import LIMIT
 from tests.kit.connectionkit import HostLink
+from tests.kit.processes import until
 
 
 def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
@@ -106,7 +106,7 @@ def test_a_broken_connection_is_lost_and_is_opened_again(link: HostLink) -> None
     flag, count = f"{link.folder}/flag", f"{link.folder}/count"
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(link.session.run, command("sh", "-c", f"echo x >> {count}; : > {flag}; exec sleep 9"))
-        _await(link, flag)
+        until(lambda: _running(link, flag))
         link.cut()
         outcome = future.result(20)
     assert (outcome.delivery, outcome.exit) == (Delivery.LOST, None)
@@ -160,7 +160,7 @@ def test_the_connection_breaks_after_the_release(link: HostLink) -> None:
     armed = link.session.arm(command("sh", "-c", f": > {flag}; exec sleep 9"))
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(armed.wait)
-        _await(link, flag)
+        until(lambda: _running(link, flag))
         link.cut()
         outcome = future.result(20)
     assert outcome.delivery == Delivery.LOST
@@ -172,21 +172,12 @@ def test_closing_ends_the_wait_and_not_the_program(link: HostLink) -> None:
     armed = link.session.arm(command("sh", "-c", f": > {started}; sleep 2; : > {ended}", timeout=300))
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(armed.wait)
-        _await(link, started)
+        until(lambda: _running(link, started))
         link.session.close()
         assert future.result(60).delivery == Delivery.LOST
-    _await(link, ended)
+    until(lambda: _running(link, ended))
 
 
 def test_armed_timeout(link: HostLink) -> None:
     outcome = link.session.arm(command("sleep", "9", timeout=2.5)).wait()
     assert outcome.delivery == Delivery.LOST
-
-
-def _await(link: HostLink, flag: str) -> None:
-    tick = threading.Event()
-    for _ in range(100):
-        if _running(link, flag):
-            return
-        tick.wait(0.05)
-    raise AssertionError(f"{flag} did not appear")

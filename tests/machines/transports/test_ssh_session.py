@@ -18,6 +18,7 @@ from chaos.engine.preflight.observations import LocalIdentity
 from chaos.machines.transports.connection import close_quietly
 from chaos.machines.transports.ssh import RemoteCommand, SshSession, open_session
 from tests.kit.preflightkit import host, messages, observed
+from tests.kit.processes import free_port
 from tests.kit.sshd import USER, Server, agent, keygen, public, serving
 
 
@@ -73,9 +74,7 @@ def test_a_lost_connection_logs_nothing(
 
 
 def test_not_sent_without_a_server(server: Server) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     outcome = SshSession(server.settings(port=port)).run(command("true"))
     assert outcome.delivery == Delivery.NOT_SENT
     assert "refused" in outcome.error
@@ -184,9 +183,7 @@ def test_a_connection_that_breaks_while_it_is_closed() -> None:
 
 
 def test_a_hop_that_cannot_reach_the_host(server: Server) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(Unreachable, match="through its jump host"):
         open_session(server.settings(port=port, jumps=(server.settings(name="jump"),)))
 

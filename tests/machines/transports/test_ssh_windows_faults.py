@@ -15,6 +15,7 @@ from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import SshSession
 from chaos.machines.windows_command_line import WindowsShell
+from tests.kit.processes import free_port
 from tests.kit.proxy import Proxy
 from tests.kit.windows_sshd import WindowsSshd, serving_windows
 
@@ -71,9 +72,7 @@ def test_a_program_that_hangs(windows: WindowsSshd) -> None:
 
 
 def refused(windows: WindowsSshd, _: Proxy) -> HostSettings:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return replace(windows.settings, port=free.getsockname()[1])
+    return replace(windows.settings, port=free_port())
 
 
 def cut(windows: WindowsSshd, proxy: Proxy) -> HostSettings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from chaos.core.errors import Refused, Unreachable
 from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.winrm.jobs import OUTPUT_LIMIT
 from chaos.machines.winrm.session import WinRmSession
+from tests.kit.processes import free_port
 from tests.kit.proxy import Proxy
 from tests.kit.tls_authority import Authority
 from tests.kit.wsman_server import (
@@ -281,8 +281,7 @@ def test_arming_fails_where_no_shell_opens(session: WinRmSession, service: WsMan
 
 
 def test_a_host_without_a_listener(authority: Authority) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        port = sock.getsockname()[1]
+    port = free_port()
     with serving_wsman(authority.server(), authority.file) as other:
         session = WinRmSession(other.endpoint(port=port))
         outcome = session.run(RUN)

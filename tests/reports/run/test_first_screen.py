@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from chaos.reports.run import html
-from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser, Page
-from tests.kit.first_screen import readable_lines
+from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser, Page, readable_lines
 from tests.kit.reported_runs import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]

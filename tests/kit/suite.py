@@ -1,10 +1,22 @@
-"""Names the programs and packages that skipped tests waited for."""
+"""Tests that are not run: parameters for the night alone, and the programs that skipped tests waited for."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+
+def others_nightly(values: Iterable[Any], always: Collection[Any]) -> list[Any]:
+    """All ``values``, of which those outside ``always`` run at night alone. Raises ValueError for an unknown one."""
+    every = list(values)
+    if unknown := [each for each in always if each not in every]:
+        raise ValueError(f"parameters for every run: not among the values: {unknown}")
+    return [each if each in always else pytest.param(each, marks=pytest.mark.nightly) for each in every]
+
 
 _ALIASES = {"sshd": "openssh-server", "docker": "docker.io", "dockerd": "docker.io", "vcsim": "golang-go"}
 _NAMING = (  # the first that matches; each group is a name
