@@ -22,7 +22,7 @@ from chaos.core.errors import NodefallError
 from chaos.core.plan import Plan
 from chaos.core.registry import PluginRegistry
 from chaos.documents import gameday
-from chaos.documents.files import read_text
+from chaos.documents.document import read_text
 from chaos.documents.manifests import load_manifests
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.document import GameDay, GameDayEntry

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from chaos.core.errors import BadInput
-from chaos.documents.fleet import load_fleet
+from chaos.documents.gameday import load_fleet
 from chaos.documents.schema import json_schema
 from tests.documents.test_gameday_files import DATA, NOW, REGISTRY
 

@@ -15,7 +15,7 @@ from chaos.core.registry import PluginRegistry, discover
 from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_game_day
 from chaos.documents.schema import json_schema
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 
 DATA = Path(__file__).parent / "data"
 REGISTRY = PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))

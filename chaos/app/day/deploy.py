@@ -15,7 +15,7 @@ from chaos.app.gameday import LoadedGameDay, cluster_name
 from chaos.core.errors import UsageError
 from chaos.core.inventory import Cluster, Inventory
 from chaos.core.registry import PluginRegistry
-from chaos.documents.files import read_text
+from chaos.documents.document import read_text
 from chaos.documents.inventory import load_inventory, referenced_files
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _SERVER = "https://kubernetes.default.svc"

@@ -14,8 +14,8 @@ from chaos.app.day.deploy_needs import programs_of
 from chaos.app.gameday import LoadedGameDay, current_time, load_game_day
 from chaos.core.inventory import Inventory
 from chaos.core.registry import PluginRegistry
-from chaos.documents import fleet
-from chaos.documents.files import read_text
+from chaos.documents import gameday
+from chaos.documents.document import read_text
 from chaos.documents.inventory import load_inventory
 from chaos.gameday.deploy.deployment import Deployment, Storage
 from chaos.gameday.fleet.document import Fleet, FleetCluster, FleetSpec
@@ -67,7 +67,7 @@ def load_fleet(path: Path, registry: PluginRegistry, moment: datetime | None = N
     No cluster is read. Raises BadInput, and UsageError for a cluster to which the day cannot be deployed.
     """
     moment = moment or current_time()
-    files = fleet.load_fleet(path, registry, moment)
+    files = gameday.load_fleet(path, registry, moment)
     day = load_game_day(files.gameday, registry, moment)
     clusters = tuple(
         _load_cluster(each, files.document, files.inventories[each.name], day, registry)

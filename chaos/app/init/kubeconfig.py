@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.core.errors import UsageError, bad_input
 from chaos.documents.document import read_document
-from chaos.documents.tree import to_builtins
+from chaos.documents.yaml_tree import to_builtins
 
 _MAX_NAME = 63  # characters, as of a label's value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from chaos.app.discovery.entries import Entries, is_section
 from chaos.app.discovery.proposal import Proposal
 from chaos.core.text import printable
-from chaos.documents.yaml_dump import inline
+from chaos.documents.yaml_text import inline
 
 _WIDTH = 140  # a longer line has its comment above
 

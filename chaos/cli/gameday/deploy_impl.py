@@ -17,7 +17,7 @@ from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import day_inventory
 from chaos.core.errors import Exit, UsageError
 from chaos.documents.inventory import load_inventory
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 from chaos.gameday.deploy.deployment import Deployment, Storage
 from chaos.gameday.deploy.helm import helm_values
 from chaos.gameday.deploy.manifests import manifests

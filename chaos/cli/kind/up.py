@@ -23,7 +23,7 @@ from chaos.cluster.client import connect
 from chaos.cluster.cluster_info import cluster_uid
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 
 HEADER = "# Written by nodefall kind up"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

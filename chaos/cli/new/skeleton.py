@@ -11,7 +11,7 @@ from chaos.cli.new.faults import BEFORE, LATER, STEP_PARAMS, expectation_keys
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.experiment import OPERATORS, parse_moment
 from chaos.core.registry import PluginRegistry
-from chaos.documents.flow import flow, parse_flow
+from chaos.documents.yaml_text import flow, parse_flow
 
 WORKLOAD = "workload"  # in parameters, the namespace of the experiment's workload
 _DEFAULT_WITHIN = "2m"

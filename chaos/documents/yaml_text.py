@@ -1,4 +1,4 @@
-"""YAML output for people and for kubectl apply."""
+"""YAML output for people and for kubectl apply, and values of YAML on one line, as in the examples of actions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import yaml
 
-from chaos.documents.scalars import resolve
+from chaos.documents.yaml_tree import resolve
 
 _PLAIN = re.compile(r"[\w~/.][\w~/.@+-]*", re.ASCII)
+_WIDE = 100_000  # columns: never fold
 
 
 class _NoAliasDumper(yaml.SafeDumper):
@@ -47,3 +48,15 @@ def inline(value: Any) -> str:
     if _PLAIN.fullmatch(value) and resolve(value) == value and yaml.safe_load(value) == value:
         return value
     return str(yaml.dump(value, Dumper=yaml.SafeDumper, default_style='"', width=float("inf"))).strip()
+
+
+def parse_flow(text: str) -> dict[str, Any]:
+    """The mapping in a text such as ``{assert: pods-stuck, within: 5s}``."""
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def flow(value: Any) -> str:
+    """The value on one line, keys in order."""
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=_WIDE, allow_unicode=True)
+    return text.removesuffix("\n").removesuffix("\n...")

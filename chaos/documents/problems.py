@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TypeVar
 
 from chaos.core.errors import BadInput, Problem
-from chaos.documents.tree import MappingEntry, MappingNode, Mark, Node, ScalarNode, SequenceNode, child_of, to_builtins
+from chaos.documents.yaml_tree import (
+    MappingEntry,
+    MappingNode,
+    Mark,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    child_of,
+    to_builtins,
+)
 
+T = TypeVar("T")
 _MAX_PROBLEMS = 100
 
 
@@ -31,6 +42,12 @@ class ErrorCollector:
         if found:
             raise BadInput(found)
 
+    def require(self, model: T | None) -> T:
+        """``model``, which is None only with a problem. Raises BadInput like :meth:`raise_if_any`."""
+        self.raise_if_any()
+        assert model is not None  # noqa: S101 - None only with a problem
+        return model
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -38,6 +55,11 @@ class Cursor:
 
     errors: ErrorCollector
     entry: MappingEntry | None
+
+    @classmethod
+    def of(cls, errors: ErrorCollector, root: Node) -> Cursor:
+        """The root of a tree."""
+        return cls(errors, MappingEntry(root.mark, root))
 
     def __bool__(self) -> bool:
         return self.entry is not None and not (

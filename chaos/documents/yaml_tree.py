@@ -1,16 +1,34 @@
-"""Composer of YAML text into trees; strict about duplicate keys, merge keys, tags and aliases."""
+"""YAML text as trees of nodes with positions.
+
+Plain scalars follow the core schema of YAML 1.2: on, off, yes and no are text. Duplicate keys, merge keys, tags and
+aliases without an end are problems.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import yaml
 
 from chaos.core.errors import BadInput, Problem
-from chaos.documents.scalars import Scalar, resolve
-from chaos.documents.tree import MappingEntry, MappingNode, Mark, Node, ScalarNode, SequenceNode
 
+Scalar = str | int | float | bool | None
+_CONSTANTS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_INT = re.compile(r"[-+]?[0-9]+", re.ASCII)
+_OCTAL_OR_HEX = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_OLD_OCTAL = re.compile(r"0[0-7]+", re.ASCII)
+_MAX_DIGITS = 300  # far beyond any sane number, and below Python's limit for int()
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAX_DEPTH = 64
@@ -24,6 +42,103 @@ _SYNTAX_MESSAGES = {
     "did not find expected ',' or '}'": "a mapping in {...} is not closed, or a comma is missing",
     "found unexpected end of stream": "a quote is not closed",
 }
+
+
+def resolve(text: str, *, old_octal: bool = False) -> Scalar:
+    """The value of a plain scalar. ``old_octal``: 0644 is 420, as kubectl (YAML 1.1) reads a manifest.
+
+    Raises ValueError for a number with too many digits.
+    """
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    numeric = _INT.fullmatch(text) or _OCTAL_OR_HEX.fullmatch(text) or _FLOAT.fullmatch(text)
+    if not numeric:
+        return text
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits is too long; quote it if it is text")
+    if old_octal and _OLD_OCTAL.fullmatch(text):
+        return int(text, 8)
+    if _INT.fullmatch(text):
+        return int(text)
+    return int(text, 0) if _OCTAL_OR_HEX.fullmatch(text) else float(text)
+
+
+class Mark(NamedTuple):
+    """A position in a file; both numbers count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class ScalarNode:
+    mark: Mark
+    value: Scalar
+    size: int = 1
+
+
+@dataclass(slots=True)
+class SequenceNode:
+    """A sequence. ``size`` counts all nodes below, aliased ones as often as they are used."""
+
+    mark: Mark
+    items: list[Node] = field(default_factory=list)
+    size: int = 1
+
+
+@dataclass(slots=True)
+class MappingEntry:
+    key: Mark
+    node: Node
+
+
+@dataclass(slots=True)
+class MappingNode:
+    mark: Mark
+    items: dict[str, MappingEntry] = field(default_factory=dict)
+    size: int = 1
+
+
+Node = ScalarNode | SequenceNode | MappingNode
+
+
+Path = tuple[str | int, ...]
+
+
+def to_builtins(node: Node) -> Any:
+    """The tree as dict, list and scalars."""
+    if isinstance(node, MappingNode):
+        return {key: to_builtins(entry.node) for key, entry in node.items.items()}
+    if isinstance(node, SequenceNode):
+        return [to_builtins(item) for item in node.items]
+    return node.value
+
+
+def child_of(node: Node, part: str | int) -> MappingEntry | None:
+    """The entry of ``node`` at ``part``, a key or an index; an item of a sequence has its own mark as the key's."""
+    if isinstance(node, MappingNode) and isinstance(part, str):
+        return node.items.get(part)
+    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.items):
+        return MappingEntry(node.items[part].mark, node.items[part])
+    return None
+
+
+class Place(NamedTuple):
+    """Target of a path: ``entry`` is the last one that exists, ``path`` the parts up to it."""
+
+    entry: MappingEntry
+    path: Path
+
+
+def find(root: Node, parts: Iterable[str | int]) -> Place:
+    """Follow ``parts``, skipping those that are not in the tree, as pydantic adds names of union members."""
+    entry, path = MappingEntry(root.mark, root), []
+    for part in parts:
+        below = child_of(entry.node, part)
+        if below is not None:
+            entry = below
+            path.append(part)
+    return Place(entry, tuple(path))
 
 
 def compose(file: str, text: str, *, old_octal: bool = False) -> list[Node]:
