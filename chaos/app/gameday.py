@@ -25,10 +25,9 @@ from chaos.documents import gameday
 from chaos.documents.document import read_text
 from chaos.documents.manifests import load_manifests
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.document import GameDay, GameDayEntry
-from chaos.gameday.gates import ApprovalGate
+from chaos.gameday.document import ApprovalGate, GameDay, GameDayEntry
 from chaos.gameday.outline import Outline, OutlineRequest, make_outline
-from chaos.gameday.seeds import entry_seeds
+from chaos.gameday.state import entry_seeds
 
 
 @dataclass(frozen=True, slots=True)

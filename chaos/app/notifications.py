@@ -13,7 +13,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
 from chaos.core.redaction import register_secret
-from chaos.gameday.notifications import (
+from chaos.gameday.document import (
     AlertmanagerReceiver,
     ChatReceiver,
     GrafanaReceiver,
@@ -21,13 +21,9 @@ from chaos.gameday.notifications import (
     Receiver,
     WebhookReceiver,
 )
-from chaos.gameday.notifier import DayEvent, NoNotifier, Notifier
-from chaos.gameday.notify.alertmanager import Alertmanager
-from chaos.gameday.notify.grafana import Grafana
-from chaos.gameday.notify.metrics import Pushgateway, TextfileCollector
-from chaos.gameday.notify.notifier import Delivery, QueueNotifier, Subscription
-from chaos.gameday.notify.requester import Requester
-from chaos.gameday.notify.webhook import Chat, Webhook
+from chaos.gameday.events import DayEvent, NoNotifier, Notifier
+from chaos.gameday.notify.delivery import Delivery, QueueNotifier, Requester, Subscription
+from chaos.gameday.notify.receivers import Alertmanager, Chat, Grafana, Pushgateway, TextfileCollector, Webhook
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from chaos.documents.problems import Cursor, did_you_mean
 from chaos.documents.pydantic_errors import check_document
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.document import GameDay
-from chaos.gameday.fleet.document import Fleet
-from chaos.gameday.starts import starts, times
+from chaos.gameday.fleet_document import Fleet
+from chaos.gameday.schedule import starts, times
 from chaos.gameday.time_rules import Schedule, Window
 
 M = TypeVar("M", bound=BaseModel)

@@ -17,7 +17,7 @@ from chaos.core.errors import Aborted, NodefallError
 from chaos.core.ports import Response
 from chaos.core.recording import Series
 from chaos.core.text import printable
-from chaos.gameday.gates import (
+from chaos.gameday.document import (
     AlertsGate,
     ApprovalGate,
     DoctorGate,

@@ -24,8 +24,8 @@ from chaos.app.registry import load_registry
 from chaos.cluster.replica import configmap_name
 from chaos.core.inventory import Inventory
 from chaos.core.inventory import Prometheus as Settings
+from chaos.gameday.document import Gate
 from chaos.gameday.gate_check import GateResult, check_gate
-from chaos.gameday.gates import Gate
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]

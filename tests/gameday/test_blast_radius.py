@@ -10,7 +10,7 @@ import pytest
 from chaos.app.registry import load_registry
 from chaos.core.experiment import TargetSpec
 from chaos.documents.experiment import load_experiment
-from chaos.gameday.blast_radius import BlastRadius, blast_radius, worst
+from chaos.gameday.estimates import BlastRadius, blast_radius, worst
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 

@@ -8,7 +8,7 @@ import pytest
 
 from chaos.core.bound import FACTS, POD_FACTS
 from chaos.core.experiment import Experiment
-from chaos.gameday.durations import ASSUMED, experiment_duration
+from chaos.gameday.estimates import ASSUMED, experiment_duration
 
 STEADY = [{"assert": "nodes-ready"}]
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.kubernetes_cron import kubernetes_cron, starting_deadline
-from chaos.gameday.starts import times
+from chaos.gameday.schedule import kubernetes_cron, starting_deadline, times
 from chaos.gameday.time_rules import Schedule
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

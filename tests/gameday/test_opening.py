@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.core.errors import Refused
-from chaos.gameday.opening import approve_day, open_day
 from chaos.gameday.state import Approval, DayRun, DayState, DayStatus, RunKey, RunStatus
+from chaos.gameday.stored_day import approve_day, open_day
 from chaos.gameday.transitions import approve, before_fault, begin, finish, halt
 
 HASH = "a" * 64

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from chaos.gameday.outcome import describe, exit_code
-from chaos.gameday.state import DayRun, DayState, Halt, RunKey, RunStatus, Verdict
+from chaos.gameday.state import DayRun, DayState, Halt, RunKey, RunStatus, Verdict, describe, exit_code
 
 
 def day(*ends: Verdict | RunStatus) -> DayState:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.starts import MAX_LATENESS, due, starts, times, why_not_due
+from chaos.gameday.schedule import MAX_LATENESS, due, starts, times, why_not_due
 from chaos.gameday.time_rules import Schedule, Window
 
 ALWAYS = Calendar(None)

@@ -19,7 +19,7 @@ from chaos.cluster.errors import KubeUnreachable
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
 from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict
-from chaos.gameday.state_json import decode, encode
+from chaos.gameday.stored_day import decode, encode
 from tests.kit.day_session import DayClock
 from tests.kit.fakes import FakeKube
 

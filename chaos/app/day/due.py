@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from chaos.app.gameday import LoadedGameDay
 from chaos.core.errors import Refused
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.starts import why_not_due
+from chaos.gameday.schedule import why_not_due
 from chaos.gameday.state import DayState, DayStatus
 
 

@@ -13,10 +13,9 @@ from chaos.app.notifications import notifier_of
 from chaos.app.run_files import Run
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError
-from chaos.gameday.durations import experiment_duration
-from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
-from chaos.gameday.outcome import exit_code, verdict_of
-from chaos.gameday.state import DayRun, DayState, Halt
+from chaos.gameday.estimates import experiment_duration
+from chaos.gameday.events import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
+from chaos.gameday.state import DayRun, DayState, Halt, exit_code, verdict_of
 from chaos.gameday.transitions import record_undelivered
 from chaos.reports.run.openmetrics import run_metrics
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from chaos.app.day.session import DaySession
 from chaos.app.gate_sources import Deadlines, GateSources
+from chaos.gameday.document import Gate
 from chaos.gameday.gate_check import GateResult, check_gates
-from chaos.gameday.gates import Gate
 from chaos.gameday.state import DayRun
 
 

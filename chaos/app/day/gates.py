@@ -9,8 +9,8 @@ from functools import partial
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
 from chaos.core.duration import parse_duration
+from chaos.gameday.document import ApprovalGate, Gate
 from chaos.gameday.gate_check import GateResult
-from chaos.gameday.gates import ApprovalGate, Gate
 from chaos.gameday.state import Approval, DayRun
 from chaos.gameday.transitions import approve, pass_gates, skip, skip_rest
 

@@ -30,9 +30,8 @@ from chaos.cluster.lease_lock import ClusterLock
 from chaos.cluster.permissions import refuse_missing
 from chaos.core.inventory import Inventory
 from chaos.engine.stop import Interrupted
-from chaos.gameday.opening import open_day
-from chaos.gameday.outcome import describe
-from chaos.gameday.state import DayRun, DayState, DayStatus, startable
+from chaos.gameday.state import DayRun, DayState, DayStatus, describe, startable
+from chaos.gameday.stored_day import open_day
 from chaos.gameday.transitions import StateConflict
 
 

@@ -12,7 +12,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.ports import KubeApi
 from chaos.gameday.state import DayState, DayStatus
-from chaos.gameday.state_json import decode, encode
+from chaos.gameday.stored_day import decode, encode
 from chaos.gameday.transitions import StateConflict, check_epoch, halt
 
 _TRIES = 20  # of a write while others change the state, too

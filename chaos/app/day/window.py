@@ -7,7 +7,7 @@ from functools import partial
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
 from chaos.core.duration import format_duration
-from chaos.gameday.durations import experiment_duration
+from chaos.gameday.estimates import experiment_duration
 from chaos.gameday.state import DayRun
 from chaos.gameday.transitions import skip
 

@@ -10,7 +10,7 @@ from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
 from chaos.core.errors import Exit, NodefallError, Refused
 from chaos.core.threads import ContextPool
-from chaos.gameday.fleet.progress import fleet_day_name
+from chaos.gameday.fleet_state import fleet_day_name
 
 _MAX_THREADS = 16
 

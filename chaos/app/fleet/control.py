@@ -18,9 +18,8 @@ from chaos.app.fleet.member import Member
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.threads import ContextPool
-from chaos.gameday.fleet.document import MAX_CLUSTERS
-from chaos.gameday.fleet.observation import Assessment, Observation, assess
-from chaos.gameday.fleet.progress import fleet_day_name
+from chaos.gameday.fleet_document import MAX_CLUSTERS
+from chaos.gameday.fleet_state import Assessment, Observation, assess, fleet_day_name
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
 

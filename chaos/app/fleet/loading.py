@@ -18,7 +18,7 @@ from chaos.documents import gameday
 from chaos.documents.document import read_text
 from chaos.documents.inventory import load_inventory
 from chaos.gameday.deploy.deployment import Deployment, Storage
-from chaos.gameday.fleet.document import Fleet, FleetCluster, FleetSpec
+from chaos.gameday.fleet_document import Fleet, FleetCluster, FleetSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.job import JobView
 from chaos.core.labels import FLEET_LABEL
-from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_job, fleet_job_name, fleet_objects
-from chaos.gameday.fleet.observation import Observation
+from chaos.gameday.deploy.manifests import NOT_DELETED, fleet_job, fleet_job_name, shared_manifests
+from chaos.gameday.fleet_state import Observation
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
 
@@ -81,7 +81,7 @@ class Member:
         """
         kube, deployment = self.connection.kube, self.cluster.deployment
         permit()
-        for manifest in fleet_objects(deployment):
+        for manifest in shared_manifests(deployment):
             apply_object(kube, manifest)
         job = fleet_job(deployment, day, self.plan_hash)
         jobs = self._list()
@@ -145,7 +145,7 @@ class Member:
             raise Refused(f"the Job {active} has not ended")
         for job in jobs:
             self.delete(job)
-        manifests = [each for each in fleet_objects(self.cluster.deployment) if each["kind"] not in NOT_DELETED]
+        manifests = [each for each in shared_manifests(self.cluster.deployment) if each["kind"] not in NOT_DELETED]
         delete_labelled(self.connection.kube, manifests, self._selector)
 
     def read_day(self) -> DayState | None:

@@ -10,8 +10,8 @@ from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.cluster.workload import collection_path
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.core.permission import Permission, permission_for_request
-from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_objects
-from chaos.gameday.fleet.progress import fleet_day_name
+from chaos.gameday.deploy.manifests import NOT_DELETED, shared_manifests
+from chaos.gameday.fleet_state import fleet_day_name
 
 _LEASES = "coordination.k8s.io"
 
@@ -36,7 +36,7 @@ def fleet_permissions(fleet: LoadedFleet) -> set[Permission]:
 
 
 def _objects(cluster: LoadedCluster) -> Iterator[Permission]:
-    for manifest in fleet_objects(cluster.deployment):
+    for manifest in shared_manifests(cluster.deployment):
         path = collection_path(manifest, manifest["metadata"].get("namespace", ""))
         create = permission_for_request("POST", path)  # a server-side apply creates, too
         yield create

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from chaos.app.day.report import record_of, store_record
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.gameday import cluster_name, current_time
-from chaos.gameday.fleet.observation import Assessment, Observation, day_of
+from chaos.gameday.fleet_state import Assessment, Observation, day_of
 from chaos.gameday.state import DayRun, DayState, RunStatus, runs_on
 
 

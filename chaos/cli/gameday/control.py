@@ -27,8 +27,7 @@ from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
 from chaos.documents.yaml_tree import ScalarNode, child_of
-from chaos.gameday.outcome import describe, exit_code
-from chaos.gameday.state import DayState, DayStatus, RunStatus
+from chaos.gameday.state import DayState, DayStatus, RunStatus, describe, exit_code
 from chaos.gameday.transitions import end, halt, resume
 
 _POLL = 1.0  # wall seconds

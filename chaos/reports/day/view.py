@@ -14,8 +14,7 @@ from chaos.core.errors import Exit
 from chaos.core.result import RunResult
 from chaos.core.text import on_node
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.outcome import exit_code, verdict_of
-from chaos.gameday.state import DayRun, DayStatus, RunStatus
+from chaos.gameday.state import DayRun, DayStatus, RunStatus, exit_code, verdict_of
 from chaos.gameday.time_rules import Window
 from chaos.reports.day.record import ClusterRecord, EntryRecord, is_run_directory
 

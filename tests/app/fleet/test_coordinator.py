@@ -23,8 +23,8 @@ from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
 from chaos.app.registry import load_registry
 from chaos.core.errors import Exit, Refused, UsageError
-from chaos.gameday.fleet.document import MAX_CLUSTERS
-from chaos.gameday.fleet.outcome import fleet_exit_code
+from chaos.gameday.fleet_document import MAX_CLUSTERS
+from chaos.gameday.fleet_state import fleet_exit_code
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus
 from tests.gameday.fleet.test_fleet_state import words
 from tests.kit.fleet_api import FakeCluster, connect_to

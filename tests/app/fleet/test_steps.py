@@ -16,9 +16,7 @@ from chaos.app.fleet.session import FleetRequest, FleetSession
 from chaos.app.fleet.steps import step
 from chaos.core.clock.uptime import uptime
 from chaos.core.errors import Exit, Refused
-from chaos.gameday.fleet.observation import Observation, assess
-from chaos.gameday.fleet.outcome import fleet_exit_code
-from chaos.gameday.fleet.progress import new_fleet_state
+from chaos.gameday.fleet_state import Observation, assess, fleet_exit_code, new_fleet_state
 from chaos.gameday.state import RunStatus
 from chaos.gameday.transitions import halt, take_over
 from tests.gameday.fleet.test_fleet_state import fleet, words

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from chaos.gameday.deploy.deployment import Deployment
-from chaos.gameday.deploy.fleet_job import fleet_job, fleet_job_name, fleet_objects
-from chaos.gameday.deploy.manifests import cron_job, manifests
-from chaos.gameday.fleet.document import MAX_FLEET_NAME
+from chaos.gameday.deploy.manifests import cron_job, fleet_job, fleet_job_name, manifests, shared_manifests
+from chaos.gameday.fleet_document import MAX_FLEET_NAME
 from tests.kit.deployments import by_identity, faults, make
 
 PLAN = "a" * 64
@@ -22,7 +21,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
 
 
 def test_all_objects_fit_the_schemas_of_kubernetes(deployment: Deployment) -> None:
-    objects = [*fleet_objects(deployment), fleet_job(deployment, "d1", PLAN)]
+    objects = [*shared_manifests(deployment), fleet_job(deployment, "d1", PLAN)]
     assert [fault for each in objects for fault in faults(each)] == []
     assert {each["metadata"]["labels"]["nodefall.dev/fleet"] for each in objects if each["kind"] != "Namespace"} == {
         "europe"
@@ -32,7 +31,7 @@ def test_all_objects_fit_the_schemas_of_kubernetes(deployment: Deployment) -> No
 def test_nothing_is_shared_with_a_cron_job(deployment: Deployment) -> None:
     """Neither can delete what the other needs, whatever their names are."""
     other = replace(deployment, fleet="", day=f"fleet-{deployment.day}")
-    shared = by_identity(fleet_objects(deployment)).keys() & by_identity(manifests(other)).keys()
+    shared = by_identity(shared_manifests(deployment)).keys() & by_identity(manifests(other)).keys()
     assert {kind for kind, _, _ in shared} == {"Namespace"}
 
 

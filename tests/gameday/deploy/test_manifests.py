@@ -12,8 +12,7 @@ import pytest
 from chaos.app.day.deploy import DeployOptions
 from chaos.engine.planning.permissions import role_manifests
 from chaos.gameday.deploy.deployment import NodePreferences, Port, Storage
-from chaos.gameday.deploy.helm import helm_values
-from chaos.gameday.deploy.manifests import manifests
+from chaos.gameday.deploy.manifests import helm_values, manifests
 from tests.kit.deployments import by_kind, faults, make
 
 S3 = DeployOptions("nodefall", "nodefall:1", Storage("5Gi", "fast", "bucket/prefix"))

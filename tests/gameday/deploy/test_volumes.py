@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chaos.core.errors import UsageError
 from chaos.gameday.deploy.deployment import DayFile, Deployment, SecretFile
-from chaos.gameday.deploy.volumes import config_data, config_keys, file_volumes
+from chaos.gameday.deploy.pod import config_data, config_keys, file_volumes
 from tests.kit.deployments import make
 
 NAMES = st.from_regex(r"[a-z_.][a-z_. ]{0,3}", fullmatch=True).filter(lambda name: name.strip(".") != "")

@@ -8,12 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.core.errors import Exit
-from chaos.gameday.fleet.document import Fleet
-from chaos.gameday.fleet.observation import Observation
-from chaos.gameday.fleet.outcome import fleet_exit_code, matrix
-from chaos.gameday.fleet.progress import end_cluster, fleet_day_name, leave_out, new_fleet_state
+from chaos.gameday.fleet_document import Fleet
+from chaos.gameday.fleet_state import (
+    Observation,
+    end_cluster,
+    fleet_day_name,
+    fleet_exit_code,
+    leave_out,
+    matrix,
+    new_fleet_state,
+)
 from chaos.gameday.state import DayState, DayStatus, RunKey, RunStatus, Verdict, startable
-from chaos.gameday.state_json import decode, encode
+from chaos.gameday.stored_day import decode, encode
 from chaos.gameday.transitions import StateConflict, begin, halt, take_over
 from tests.gameday.fleet.test_observation import HELD, RUNNING, run, state
 

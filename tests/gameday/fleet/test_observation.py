@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.core.job import JobView
-from chaos.gameday.fleet.observation import Observation, Phase, assess, progress_of, verdict_of
+from chaos.gameday.fleet_state import Observation, Phase, assess, day_verdict, progress_of
 from chaos.gameday.state import DayRun, DayState, Halt, RunKey, RunStatus, Verdict, Waiting
 
 PLAN, OTHER_PLAN = "a" * 64, "b" * 64
@@ -98,12 +98,12 @@ def test_every_phase_has_a_case() -> None:
     ],
 )
 def test_the_verdict_of_a_cluster_is_that_of_its_day(verdicts: list[Verdict], expected: Verdict) -> None:
-    assert verdict_of(state(*(run(str(n), verdict) for n, verdict in enumerate(verdicts)))) == expected
+    assert day_verdict(state(*(run(str(n), verdict) for n, verdict in enumerate(verdicts)))) == expected
 
 
 def test_an_entry_that_was_skipped_is_not_passed() -> None:
-    assert verdict_of(state(run(verdict="held"), run("two", status=RunStatus.SKIPPED))) == "inconclusive"
-    assert verdict_of(state(run(status=RunStatus.SKIPPED))) == "inconclusive"
+    assert day_verdict(state(run(verdict="held"), run("two", status=RunStatus.SKIPPED))) == "inconclusive"
+    assert day_verdict(state(run(status=RunStatus.SKIPPED))) == "inconclusive"
 
 
 def test_progress_says_what_the_day_waits_for() -> None:

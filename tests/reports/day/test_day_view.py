@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from chaos.core.errors import Exit
 from chaos.core.result import ForeignFault, UndoResult
 from chaos.core.verdict import Status
-from chaos.gameday.notifier import EventKind, Undelivered
+from chaos.gameday.events import EventKind, Undelivered
 from chaos.gameday.state import Approval, Halt, PastWait, Waiting
 from chaos.reports.day.lessons import lessons
 from chaos.reports.day.moments import moments

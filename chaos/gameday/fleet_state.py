@@ -1,13 +1,23 @@
-"""What is seen of a cluster of the fleet: its Job, and the state of its day."""
+"""A game day on many clusters at once, as a Job in each: what is seen of a cluster, and the state of the fleet.
+
+That state is a day with one run for each cluster, named after the fleet. A run of it is a whole game day on its
+cluster, and its ID is the name of the Job.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chaos.core.errors import Exit
 from chaos.core.job import JobView
-from chaos.gameday import outcome
-from chaos.gameday.state import DayState, DayStatus, RunStatus, Verdict
+from chaos.gameday.document import OnViolated
+from chaos.gameday.fleet_document import DAY_SUFFIX, Fleet
+from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus, Verdict, exit_code, verdict_of
+from chaos.gameday.transitions import StateConflict, finish, give_back, skip, skip_rest
+
+UNKNOWN = "unknown"
 
 
 class Phase(StrEnum):
@@ -89,9 +99,9 @@ def day_of(observation: Observation, day: str) -> DayState | None:
     return state if state is not None and state.day == day else None
 
 
-def verdict_of(state: DayState) -> Verdict:
+def day_verdict(state: DayState) -> Verdict:
     """The verdict of a finished day; inconclusive if any of its entries was not decided."""
-    return outcome.verdict_of(outcome.exit_code(state))
+    return verdict_of(exit_code(state))
 
 
 def progress_of(state: DayState) -> str:
@@ -133,3 +143,90 @@ def _foreign(observation: Observation, day: str, plan_hash: str) -> str:
     if state.has_begun and state.plan_hash != plan_hash:
         return f"day {day} has begun there with another plan, {state.plan_hash[:12]}"
     return ""
+
+
+def fleet_exit_code(state: DayState, observations: Iterable[Observation]) -> Exit:
+    """The worst one: 3 for a pending undo anywhere, then as that of a day whose entries are the clusters."""
+    seen = list(observations)
+    if any(each.pending_undo for each in seen):
+        return Exit.UNDO_PENDING
+    days = (day_of(each, state.day) for each in seen)
+    if any(day is not None and exit_code(day) is Exit.VIOLATED for day in days):
+        return Exit.VIOLATED
+    return exit_code(state)
+
+
+def matrix(state: DayState, observations: Mapping[str, Observation]) -> list[tuple[str, ...]]:
+    """A row for each cluster and a column for each run of the day, with a head; a cell is a verdict or a status.
+
+    What a cluster without a state of this day has is what the fleet knows of it: skipped, pending or unknown. The
+    verdict of a whole day says nothing of its single entries.
+    """
+    days = {name: day_of(each, state.day) for name, each in observations.items()}
+    columns = list(
+        dict.fromkeys((run.key.entry, run.key.repetition) for day in days.values() if day for run in day.runs)
+    )
+    repeated = {entry for entry, repetition in columns if repetition > 1}
+    head = tuple(f"{entry} ({number})" if entry in repeated else entry for entry, number in columns)
+    rows = [("cluster", "status", *head)]
+    for run in state.runs:
+        name = run.key.cluster
+        status = UNKNOWN if observations[name].error and run.is_open else run.verdict or str(run.status)
+        unread = UNKNOWN if run.status is RunStatus.DONE else status
+        rows.append((name, status, *_cells(days[name], columns, unread)))
+    return rows
+
+
+def _cells(day: DayState | None, columns: list[tuple[str, int]], status: str) -> list[str]:
+    if day is None:
+        return [status] * len(columns)
+    runs = {(run.key.entry, run.key.repetition): run for run in day.runs}
+    return [runs[key].verdict or str(runs[key].status) if key in runs else "" for key in columns]
+
+
+def fleet_day_name(fleet: str) -> str:
+    """The name of the fleet's day among the game days of its home."""
+    return f"{fleet}{DAY_SUFFIX}"
+
+
+def new_fleet_state(fleet: Fleet, gameday: str, day: str, plan_hash: str, now: float) -> DayState:
+    """A fleet of which nothing has begun, without a holder."""
+    spec = fleet.spec
+    on_violated: OnViolated = "continue" if spec.on_violated == "continue" else "stop"
+    return DayState(
+        day=day,
+        gameday=fleet_day_name(fleet.metadata.name),
+        plan_hash=plan_hash,
+        seed=0,
+        created=now,
+        order="by-cluster",
+        parallel=spec.max_clusters,
+        holder="",
+        epoch=0,
+        runs=tuple(DayRun(RunKey(gameday, cluster.name, 1), 0, on_violated) for cluster in spec.clusters),
+    )
+
+
+def end_cluster(state: DayState, key: RunKey, verdict: Verdict, reason: str, epoch: int, now: float) -> DayState:
+    """The day of a cluster is over. After a violation, or a halt of that cluster alone, the rest may be skipped."""
+    run = find_run(state, key)
+    state = finish(state, key, run.run, verdict, epoch, now, reason)
+    if verdict == "interrupted" and run.on_violated == "stop":
+        return skip_rest(state, f"stopped: {key} was halted", epoch, now)
+    return state
+
+
+def leave_out(state: DayState, key: RunKey, reason: str, epoch: int, now: float) -> DayState:
+    """Nothing was run on a cluster, and nothing will be."""
+    run = find_run(state, key)
+    if run.run:
+        state = give_back(state, key, run.run, epoch)
+    return skip(state, key, reason, epoch, now)
+
+
+def find_run(state: DayState, key: RunKey) -> DayRun:
+    """The run of a cluster. Raises StateConflict if the fleet has no such cluster."""
+    run = state.find(key)
+    if run is None:
+        raise StateConflict(f"the fleet has no cluster {key.cluster}")
+    return run

@@ -1,7 +1,11 @@
-"""Starts of a scheduled game day: which come next, which is due, which were missed. Moments are aware datetimes."""
+"""Starts of a scheduled game day: which come next, which is due, which were missed. Moments are aware datetimes.
+
+CronJobs of Kubernetes use github.com/robfig/cron/v3, which knows neither ``#`` nor ``L``, and no 7 for Sunday.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +18,8 @@ from chaos.gameday.time_rules import Schedule
 
 _SECOND = timedelta(seconds=1)
 MAX_LATENESS = timedelta(days=92)  # a start that was missed before this is forgotten
+_LAST_DAYS = {"L": "28-31", "LW": "26-31"}
+_SAME_WEEKDAYS = re.compile(r"\*(/[0-9]+)?|[0-6A-Z,-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +109,22 @@ def why_not_due(schedule: Schedule, calendar: Calendar, last: datetime | None, n
     following = next(starts(schedule, calendar, now), None)
     then = f"at {following.astimezone(calendar.zone).isoformat()}" if following else "not within ten years"
     return f"no start of the schedule is due; the next is {then}"
+
+
+def kubernetes_cron(cron: str) -> str:
+    """Five fields whose times are all of ``cron``, and maybe more: ``gameday run --scheduled`` passes those over.
+
+    ``TUE#1`` becomes every Tuesday, the last day of the month each of the last four.
+    """
+    minute, hour, day, month, weekday = cron.upper().split()
+    days = ",".join(_LAST_DAYS.get(part, part) for part in day.split(","))
+    if not _SAME_WEEKDAYS.fullmatch(weekday) or re.search(r"[0-9]L", weekday):
+        found = CronSim(cron, datetime(2026, 1, 1, tzinfo=UTC)).weekdays
+        numbers = {(each if isinstance(each, int) else each[0]) % 7 for each in found}
+        weekday = ",".join(map(str, sorted(numbers)))
+    return f"{minute} {hour} {days} {month} {weekday}"
+
+
+def starting_deadline(schedule: Schedule) -> int:
+    """Seconds after which Kubernetes gives up a start."""
+    return int(MAX_LATENESS.total_seconds() if schedule.missed == "run" else max(schedule.grace, 10))
