@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from chaos.app.connect import ClusterConnection, local_machine_id, login
-from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.cluster.cluster_state import list_nodes
 from chaos.core.action import FactCheck
 from chaos.core.api_fact import PseudoFact
 from chaos.core.errors import NodefallError, Refused, UsageError

@@ -19,8 +19,8 @@ from chaos.core.inventory import Inventory
 from chaos.core.ports import Clock, PowerControl, Session
 
 if TYPE_CHECKING:
+    from chaos.cluster.api import ClusterApi
     from chaos.cluster.client import ApiClient
-    from chaos.cluster.cluster_api import ClusterApi
     from chaos.machines.pod.helpers import HelperPods
     from chaos.machines.pool import Hosts
 
@@ -109,7 +109,7 @@ def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.app.nodes import kubelet_certificate
     from chaos.cluster.client import connect
-    from chaos.cluster.cluster_info import cluster_uid, server_is_loopback, server_version
+    from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
     from chaos.core.clock import RemoteClock, SystemClock
     from chaos.machines.pod.helpers import HelperPods
 

@@ -17,9 +17,8 @@ from chaos.app.local_identity import own_node
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
-from chaos.cluster.cluster_snapshot import cluster_view
-from chaos.cluster.lease_api import read_lock
-from chaos.cluster.permissions import missing_permissions
+from chaos.cluster.cluster_state import cluster_view, missing_permissions
+from chaos.cluster.lease import read_lock
 from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import BadInput, NodefallError, Refused, UsageError

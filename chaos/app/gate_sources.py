@@ -18,7 +18,7 @@ from chaos.app.doctor import DoctorRequest, diagnose
 from chaos.app.inventory_secrets import resolve_secret
 from chaos.app.load import LoadedExperiment
 from chaos.app.pending_undo import read_sources
-from chaos.cluster.lease_api import read_lock
+from chaos.cluster.lease import read_lock
 from chaos.cluster.observers.http_client import http_request
 from chaos.cluster.observers.prometheus import check_freshness, make_client
 from chaos.cluster.observers.promql import PrometheusClient

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chaos.app.connect import POD, ClusterConnection
-from chaos.cluster.response import check_success, decode_body
+from chaos.cluster.errors import check_success, decode_body
 from chaos.core.action import AnyAction
 from chaos.core.api_fact import field
 from chaos.core.driver import DEFAULT_TRANSPORT

@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.preflight_data import CHECKS
-from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.cluster_state import cluster_view
 from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Aborted, NodefallError

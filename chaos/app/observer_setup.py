@@ -77,8 +77,7 @@ def build_observers(
 
     ``note`` describes a wait to people.
     """
-    from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
-    from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
+    from chaos.cluster.observers.plugin import ClockOffsetObserver, FinalSampler, OffsetSource
     from chaos.verdicts.judge.currency_notes import relevant_resources
 
     cluster = observe(connection, relevant_resources(experiment, registry), note)
@@ -102,7 +101,7 @@ def _context(
     plan: Plan,
     cluster: ObservedCluster,
 ) -> ObserverContext:
-    from chaos.cluster.observers.controller_manager import SOURCE
+    from chaos.cluster.observers.metrics import SOURCE
     from chaos.cluster.observers.plugin import ObserverContext
 
     nodes = sorted({target.node for target in plan.targets})
@@ -139,7 +138,7 @@ def source_checks(
 
 
 def _check_controller_managers(connection: ClusterConnection) -> None:
-    from chaos.cluster.observers.controller_manager import controller_manager_urls, verify_reachable
+    from chaos.cluster.observers.metrics import controller_manager_urls, verify_reachable
 
     verify_reachable(controller_manager_urls(connection.inventory), connection.kube.component)
 

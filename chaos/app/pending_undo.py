@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos.app.cluster_lock import cluster_identity, lock_namespace
 from chaos.app.connect import ClusterConnection
 from chaos.cluster.journal_mirror import delete_configmap, pending_runs
-from chaos.cluster.node_marks import list_marks, remove_marks
+from chaos.cluster.node_traces import list_marks, remove_marks
 from chaos.cluster.replica import PendingRun, ReplicaEntry
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.node_mark import FoundMark

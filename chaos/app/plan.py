@@ -13,8 +13,7 @@ from chaos.app.local_identity import own_node
 from chaos.app.observer_setup import source_checks
 from chaos.app.pending_undo import with_pending_undo
 from chaos.app.preflight_data import CHECKS, PreflightCase, collect
-from chaos.cluster.cluster_snapshot import cluster_view
-from chaos.cluster.permissions import refuse_missing
+from chaos.cluster.cluster_state import cluster_view, refuse_missing
 from chaos.core.cluster_view import ClusterView
 from chaos.core.plan import Plan
 from chaos.core.registry import PluginRegistry

@@ -10,7 +10,7 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.helper_pods import read_helper_namespaces, refuse_unreachable_undo
 from chaos.app.load import LoadedExperiment, api_reads, host_facts
 from chaos.app.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
-from chaos.cluster.cluster_snapshot import get_objects
+from chaos.cluster.cluster_state import get_objects
 from chaos.cluster.workload import namespace_for
 from chaos.core.cluster_view import ClusterView, node_addresses
 from chaos.core.duration import parse_duration

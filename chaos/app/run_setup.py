@@ -15,7 +15,7 @@ from chaos.app.null_progress import Unwatched
 from chaos.app.observer_setup import ObserveFunc, ObserverSet, build_observers, observe_cluster
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.lease_lock import Identity
-from chaos.cluster.node_events import NodeEvents, random_suffix
+from chaos.cluster.node_traces import NodeEvents, random_suffix
 from chaos.cluster.replica import RunIdentity, Signer
 from chaos.cluster.workload import create_commands
 from chaos.core.cluster_view import ClusterView

@@ -14,7 +14,7 @@ from chaos.app.inventory_secrets import journal_signer
 from chaos.app.journal_sources import load_plan, merge_entries, planned_entries
 from chaos.app.registry import load_registry
 from chaos.app.replica_entries import RejectedEntry, ReplicaRules, ResolvedReplica, resolve_replica
-from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.cluster_state import cluster_view
 from chaos.cluster.journal_mirror import JournalMirror, find_replica
 from chaos.cluster.replica import Authenticity, PendingRun, RunIdentity, configmap_name
 from chaos.core.errors import BadInput, Refused, UndoPending, bad_input

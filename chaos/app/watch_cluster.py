@@ -12,8 +12,7 @@ from functools import partial
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection
 from chaos.app.watch_run import stop_active_run
-from chaos.cluster.lease import LeaseRecord
-from chaos.cluster.lease_api import read_lock
+from chaos.cluster.lease import LeaseRecord, read_lock
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.core.clock import SystemClock
 from chaos.core.decode import decode

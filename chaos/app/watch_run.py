@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import connect_cluster
 from chaos.app.registry import load_registry
-from chaos.cluster.lease_api import read_lock, request_abort
+from chaos.cluster.lease import read_lock, request_abort
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.experiment import Experiment

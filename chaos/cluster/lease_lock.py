@@ -20,12 +20,14 @@ from chaos.cluster.lease import (
     LeaseRecord,
     ObservedLease,
     decide,
+    delete_lock,
     describe_loss,
     lease_body,
     next_fence,
     observe,
+    read_lock,
+    write_lock,
 )
-from chaos.cluster.lease_api import delete_lock, read_lock, write_lock
 from chaos.core.clock.uptime import uptime
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.labels import LOCK_NAME, RUN_LABEL

@@ -145,6 +145,11 @@ def decode_replica(item: Mapping[str, Any]) -> PendingRun:
     return PendingRun(name, identity, entries, version=version_of(item), data=data)
 
 
+def configmaps_path(namespace: str) -> str:
+    """Path of the ConfigMaps of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
 def version_of(item: Mapping[str, Any]) -> str:
     """The resourceVersion of an object."""
     return str((item.get("metadata") or {}).get("resourceVersion", ""))

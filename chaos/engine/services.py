@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from chaos.cluster.node_events import NodeEvents
+from chaos.cluster.node_traces import NodeEvents
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Clock, KubeApi, LockGuard, Progress, Sink
 from chaos.core.result import RunResult

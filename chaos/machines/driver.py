@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from chaos.cluster.cluster_api import ExecApi
+from chaos.cluster.api import ExecApi
 from chaos.core.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.inventory import Host, Inventory, OperatingSystem

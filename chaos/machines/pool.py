@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from chaos.cluster.api_facts import ApiFacts, UnknownFact
+from chaos.cluster.cluster_state import ApiFacts, UnknownFact
 from chaos.cluster.commands import KubeTransport
 from chaos.core.action import FactCheck
 from chaos.core.api_fact import PseudoFact

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chaos.app.connect import POD, ClusterConnection
 from chaos.app.registry import load_facts, load_windows_facts
-from chaos.cluster.cluster_info import cluster_uid, server_version
+from chaos.cluster.cluster_state import cluster_uid, server_version
 from chaos.core.inventory import Inventory
 from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.ports import PowerControl, Session

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from chaos.app.lab_spec import lab_spec
-from chaos.cluster.snapshot.contents import Contents, name_of
+from chaos.cluster.snapshot.document import Contents, name_of
 from chaos.cluster.snapshot.whatif.change import ChangeError
 from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_change
 from chaos.core.errors import UsageError, bad_input

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.app.accepted_machine import accept_machines
 from chaos.app.connect import ClusterConnection
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.ports import Response

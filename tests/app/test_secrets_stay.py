@@ -24,7 +24,7 @@ from chaos.cli.run.line_progress import PlainProgress
 from chaos.cli.streams import StandardStream
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.kubeconfig import load_configuration
-from chaos.cluster.node_events import NodeEvents
+from chaos.cluster.node_traces import NodeEvents
 from chaos.cluster.replica import RunIdentity, Signer
 from chaos.core import redaction
 from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chaos.cluster.api_facts import ApiFacts, UnknownFact
+from chaos.cluster.cluster_state import ApiFacts, UnknownFact
 from chaos.core.api_fact import field, labels_fact, object_fact, taint_fact, unschedulable_fact
 from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube

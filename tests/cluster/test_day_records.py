@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chaos.cluster.day_records import DayRecord, list_days, read_day, write_day
+from chaos.cluster.gameday_objects import DayRecord, list_days, read_day, write_day
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.ports import Response
 from tests.kit.day_api import ConfigMaps

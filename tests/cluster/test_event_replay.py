@@ -9,7 +9,7 @@ import pytest
 
 from chaos.cluster.client import ApiClient
 from chaos.cluster.errors import KubeRejected
-from chaos.cluster.event_replay import EventReplay, replay_events
+from chaos.cluster.reads import EventReplay, replay_events
 from tests.kit.misbehaving import KubeServer, plain_api, pod, serving
 
 PODS = "/api/v1/pods"

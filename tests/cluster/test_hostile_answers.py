@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.cluster.errors import KubeUnreachable
-from chaos.cluster.observers.kubelet_metrics import METRIC_PREFIXES, parse_configz
+from chaos.cluster.observers.metrics import KUBELET_PREFIXES as METRIC_PREFIXES
+from chaos.cluster.observers.metrics import filter_metrics, parse_configz
 from chaos.cluster.observers.promql import _series
-from chaos.cluster.observers.scraper import filter_metrics
 from chaos.core.decode import _metrics
 from chaos.core.errors import NodefallError
 from tests.kit.misbehaving import KubeServer, plain_api, serving

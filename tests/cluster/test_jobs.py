@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from chaos.cluster.applied_objects import apply_object, delete_labelled
-from chaos.cluster.jobs import create_job, delete_job, list_jobs
+from chaos.cluster.gameday_objects import apply_object, create_job, delete_job, delete_labelled, list_jobs
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chaos.cluster.errors import KubeUnreachable
-from chaos.cluster.node_events import NodeEvents
+from chaos.cluster.node_traces import NodeEvents
 from chaos.core.action import Undo
 from chaos.core.command import HostCommand
 from chaos.core.plan import PlannedStep

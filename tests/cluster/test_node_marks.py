@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chaos.cluster.errors import KubeUnreachable
-from chaos.cluster.node_marks import list_marks, remove_marks
+from chaos.cluster.node_traces import list_marks, remove_marks
 from chaos.core.errors import NodefallError
 from chaos.core.node_mark import FoundMark, NodeMark
 from chaos.core.ports import Response

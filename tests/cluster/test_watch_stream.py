@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from types import SimpleNamespace
 
-from chaos.cluster.watch_stream import WatchStream
+from chaos.cluster.api import WatchStream
 
 
 def open_over(sock: socket.socket) -> WatchStream:

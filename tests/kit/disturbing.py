@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from chaos.cluster.api import WatchStream
 from chaos.cluster.errors import RESET, KubeUnreachable
 from chaos.cluster.watch_codec import split_lines
-from chaos.cluster.watch_stream import WatchStream
 from chaos.core.errors import NodefallError
 from chaos.core.ports import Clock
 from tests.kit.disturbance import DisturbancePlan

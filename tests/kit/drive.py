@@ -16,7 +16,7 @@ import chaos.faults.actions
 import chaos.faults.readings
 import chaos.verdicts.assertions
 from chaos.app.load import api_reads
-from chaos.cluster.cluster_snapshot import get_objects
+from chaos.cluster.cluster_state import get_objects
 from chaos.core.action import AnyAction, Target
 from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from chaos.app.connect import ClusterConnection
 from chaos.app.fleet import agent, control, coordinator, member
-from chaos.cluster.day_records import read_day, write_day
 from chaos.cluster.errors import KubeUnreachable
+from chaos.cluster.gameday_objects import read_day, write_day
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
 from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.cluster.client import connect
-from chaos.cluster.cluster_info import cluster_uid
+from chaos.cluster.cluster_state import cluster_uid
 from tests.kit.gamedays import left_behind, write_day
 from tests.kit.job_kubelet import JobKubelet
 from tests.kit.kubectl_lab import Kubectl

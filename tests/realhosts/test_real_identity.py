@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.clock import SystemClock
 from chaos.core.identity import HostIdentity, NodeIdentity, bind
 from chaos.core.ports import MachineIdentity

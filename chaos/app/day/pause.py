@@ -6,7 +6,7 @@ from functools import partial
 
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
-from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.cluster.cluster_state import list_nodes
 from chaos.core.duration import parse_duration
 from chaos.core.kube import Node, is_ready
 from chaos.core.ports import KubeApi

@@ -26,8 +26,8 @@ from chaos.app.day.takeover import recover_runs
 from chaos.app.day.watch import watch_day
 from chaos.app.day.window import await_window
 from chaos.app.interrupts import stop_on_signal
+from chaos.cluster.cluster_state import refuse_missing
 from chaos.cluster.lease_lock import ClusterLock
-from chaos.cluster.permissions import refuse_missing
 from chaos.core.inventory import Inventory
 from chaos.engine.stop import Interrupted
 from chaos.gameday.state import DayRun, DayState, DayStatus, describe, startable

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
-from chaos.cluster.day_records import DayRecord, read_day, write_day
+from chaos.cluster.gameday_objects import DayRecord, read_day, write_day
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.ports import KubeApi

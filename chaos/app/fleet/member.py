@@ -13,10 +13,9 @@ from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.permissions import cluster_permissions
-from chaos.cluster.applied_objects import apply_object, delete_labelled
-from chaos.cluster.jobs import create_job, delete_job, list_jobs
+from chaos.cluster.cluster_state import refuse_missing
+from chaos.cluster.gameday_objects import apply_object, create_job, delete_job, delete_labelled, list_jobs
 from chaos.cluster.journal_mirror import pending_runs
-from chaos.cluster.permissions import refuse_missing
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.job import JobView

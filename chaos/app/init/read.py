@@ -8,9 +8,9 @@ from chaos.app.discovery.distributions import KUBEADM_CONFIG
 from chaos.app.discovery.nodes import ListedNode
 from chaos.app.discovery.proposal import ClusterFacts
 from chaos.cluster.client import ApiClient
-from chaos.cluster.cluster_info import cluster_uid, server_version
+from chaos.cluster.cluster_state import cluster_uid, server_version
 from chaos.cluster.errors import KubeRejected
-from chaos.cluster.pagination import iter_pages
+from chaos.cluster.reads import iter_pages
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.ports import KubeApi

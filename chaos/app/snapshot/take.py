@@ -17,8 +17,7 @@ from chaos.app.snapshot.objects import ObjectCollector
 from chaos.cluster.snapshot.anonymize import Anonymizer
 from chaos.cluster.snapshot.document import FORMAT, Header
 from chaos.cluster.snapshot.measure import Measurements
-from chaos.cluster.snapshot.projection import Convert, Projector, plain_conversions
-from chaos.cluster.snapshot.trees import KEEP, NAME, Leaf, Tree
+from chaos.cluster.snapshot.projection import KEEP, NAME, Convert, Leaf, Projector, Tree, plain_conversions
 from chaos.core.store.snapshot_file import SnapshotFile
 from chaos.lab.facade import nearest_version
 

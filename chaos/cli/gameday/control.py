@@ -19,9 +19,9 @@ from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.day_text import render, to_document, to_json
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
-from chaos.cluster.day_records import list_days
+from chaos.cluster.gameday_objects import list_days
 from chaos.cluster.journal_mirror import pending_runs
-from chaos.cluster.lease_api import read_lock
+from chaos.cluster.lease import read_lock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX

@@ -12,7 +12,7 @@ from chaos.app.watch_run import RunFollower, is_going_on, open_watched
 from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.output import echo
 from chaos.cli.run.serving import announce
-from chaos.cluster.lease_api import read_lock
+from chaos.cluster.lease import read_lock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import UsageError
 from chaos.core.store import run_directory

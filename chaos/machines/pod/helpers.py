@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from chaos.cluster.response import check_success, decode_body, status_message
+from chaos.cluster.errors import check_success, decode_body, status_message
 from chaos.core.api_fact import condition_status, field, node_path
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused, Unreachable

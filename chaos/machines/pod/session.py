@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
 
-from chaos.cluster.cluster_api import ExecApi
+from chaos.cluster.api import ExecApi
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.stable_id import REPORT, host_key

@@ -16,7 +16,7 @@ import pytest
 from chaos.app.day.permissions import day_permissions
 from chaos.app.gameday import load_game_day
 from chaos.app.registry import load_registry
-from chaos.cluster.permissions import missing_permissions, refuse_missing
+from chaos.cluster.cluster_state import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from chaos.cluster.observers.blind_windows import BlindWindowTracker
+from chaos.cluster.observers.base import BlindWindowTracker
 from chaos.core.recording import RecordingEntry
 from tests.kit.misbehaving import ManualClock
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from chaos.cluster.consistent_read import ConsistentRead
-from chaos.cluster.event_replay import EventReplay
 from chaos.cluster.observers import currency
 from chaos.cluster.observers.currency import CurrencyProof, KnownVersions
+from chaos.cluster.reads import ConsistentRead, EventReplay
 from chaos.core.recording import Currency
 from tests.kit.misbehaving import Lines, ManualClock
 

@@ -57,9 +57,8 @@ def test_every_run_has_observers_of_hosts_and_kubelets() -> None:
         name: [observer.name for observer in plugin.build(context())] for name, plugin in observer_plugins().items()
     }
     assert built == {
-        "controller-manager": [],
         "hosts": ["hosts"],
-        "kubelet-metrics": ["metrics"],
+        "metrics": ["metrics"],
         "probes": [],
         "prometheus": [],
     }
@@ -68,7 +67,7 @@ def test_every_run_has_observers_of_hosts_and_kubelets() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("controller-manager", {"sources": frozenset({"controller-manager"})}, "no controllerManager in the inventory"),
+        ("metrics", {"sources": frozenset({"controller-manager"})}, "no controllerManager in the inventory"),
         (
             "prometheus",
             {"experiment": SimpleNamespace(spec=SimpleNamespace(queries=["up"]))},

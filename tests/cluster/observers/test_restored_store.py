@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cluster.observers.pods import PodsObserver
 from chaos.cluster.observers.reflector import Reflector
+from chaos.core.resources import RESOURCES
 from tests.kit.misbehaving import KubeServer, Lines, ManualClock, plain_api, pod, serving
 
 
@@ -25,7 +25,7 @@ def watch(server: KubeServer, tmp_path: Path) -> Iterator[tuple[Reflector, Manua
     """The watch has listed both pods and seen a third."""
     clock, lines = ManualClock(), Lines()
     with serving(server) as port:
-        observer = PodsObserver(plain_api(tmp_path, port), clock)
+        observer = Reflector(RESOURCES["pods"], plain_api(tmp_path, port), clock)
         observer.start(lines)
         clock.until(observer.has_synced)
         server.put(pod("c"))

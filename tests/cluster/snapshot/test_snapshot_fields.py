@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.cluster.snapshot.kinds import KINDS
-from chaos.cluster.snapshot.projection import Projector, plain_conversions
-from chaos.cluster.snapshot.trees import DROP, Tree
+from chaos.cluster.snapshot.projection import DROP, Projector, Tree, plain_conversions
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS: dict[str, Any] = json.loads((ROOT / "chaos/lab/apiserver/http/schemas.json").read_text(encoding="utf-8"))

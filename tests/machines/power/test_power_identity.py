@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.ports import MachineIdentity, PowerControl

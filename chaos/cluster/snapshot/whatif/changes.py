@@ -6,24 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from chaos.cluster.snapshot.contents import Contents
-from chaos.cluster.snapshot.whatif import (
-    flags,
-    grace,
-    kubernetes,
-    nodes,
-    replicas,
-    shutdown_grace,
-    systemd,
-    toleration_seconds,
-    without,
-)
+from chaos.cluster.snapshot.document import Contents
 from chaos.cluster.snapshot.whatif.change import Apply, ChangeError, ChangeKind
+from chaos.cluster.snapshot.whatif.of_clusters import FLAGS, KUBERNETES, NODES, SHUTDOWN_GRACE, SYSTEMD, WITHOUT
+from chaos.cluster.snapshot.whatif.of_workloads import GRACE, REPLICAS, TOLERATION_SECONDS
 
-_KINDS = (
-    *(grace.KIND, toleration_seconds.KIND, replicas.KIND, nodes.KIND, without.KIND),
-    *(systemd.KIND, kubernetes.KIND, *shutdown_grace.KINDS, *flags.KINDS),
-)
+_KINDS = (GRACE, TOLERATION_SECONDS, REPLICAS, NODES, WITHOUT, SYSTEMD, KUBERNETES, *SHUTDOWN_GRACE, *FLAGS)
 CHANGES: dict[str, ChangeKind] = {kind.key: kind for kind in _KINDS}
 
 
