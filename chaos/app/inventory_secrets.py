@@ -19,7 +19,7 @@ MIN_KEY_LENGTH = 16  # characters of a journal key
 
 def resolve_secret(secret: Secret) -> str:
     """The secret. Raises Refused."""
-    from chaos.machines.power.secrets import SecretContext, read_secret
+    from chaos.machines.power.local import SecretContext, read_secret
 
     return read_secret(secret, SecretContext(os.environ, Path.home()))
 

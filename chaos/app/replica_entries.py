@@ -28,8 +28,8 @@ from chaos.core.store.journal_format import PendingUndo
 from chaos.engine.planning.identity import IDENTITY_FACTS, identity_checks, node_identity
 from chaos.engine.planning.targets import is_protected
 from chaos.engine.run import WORKLOAD
-from chaos.machines.pod.removal import HELPER_PODS
-from chaos.machines.pod.removal import removal as pods_removal
+from chaos.machines.pod.manifest import HELPER_PODS
+from chaos.machines.pod.manifest import removal as pods_removal
 
 _NODE_PREFIX = "/api/v1/nodes/"
 _log = logging.getLogger(__name__)

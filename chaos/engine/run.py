@@ -27,8 +27,8 @@ from chaos.engine.rollback import UndoRules, roll_back
 from chaos.engine.steady_state import await_steady_state
 from chaos.engine.stop import Interrupted
 from chaos.machines.observer import PERIOD
-from chaos.machines.pod.removal import HELPER_PODS
-from chaos.machines.pod.removal import removal as pods_removal
+from chaos.machines.pod.manifest import HELPER_PODS
+from chaos.machines.pod.manifest import removal as pods_removal
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
 _MAX_ROUNDS = 3  # of an undo whose lock is lost again

@@ -33,8 +33,8 @@ from chaos.core.ports import (
 )
 from chaos.core.power_identity import PowerIdentity
 from chaos.core.power_risk import PowerRisk
-from chaos.machines.host_key_pin import HostKeyPins
-from chaos.machines.power_command import run_power_command
+from chaos.machines.driver import run_power_command
+from chaos.machines.transports.host_keys import HostKeyPins
 
 _log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}

@@ -14,13 +14,13 @@ from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.ports import PowerControl, Session
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.machines.driver import SharedObjects
-from chaos.machines.host_key_pin import HostKeyPins
 from chaos.machines.pod.helpers import HelperPods
 from chaos.machines.pod.manifest import PodOptions
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.session import HelperSlot
 from chaos.machines.pool import Hosts, WindowsFacts
 from chaos.machines.power.docker import DockerControl
-from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.host_keys import HostKeyPins
+from chaos.machines.transports.sessions import RetryingSession
 from chaos.rehearsal.clock import RehearsalClock
 from chaos.rehearsal.containers import DirectContainer, DirectContainerSession
 from chaos.rehearsal.hosts import DirectPower, DirectSession

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.lab.facade import ApiError, DirectLab, DirectProgram, ExecError
-from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.pod.helpers import Helper
 from chaos.machines.pod.manifest import ENTER
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.session import HelperSlot
+from chaos.machines.transports.host_keys import HostKeyPin
 from chaos.rehearsal.hosts import DirectSession
 from chaos.rehearsal.turns import Turns
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from chaos.core.inventory import Inventory
 from chaos.machines.driver import HostContext
-from chaos.machines.power.secrets import SecretContext
+from chaos.machines.power.local import SecretContext
 from chaos.machines.transports.settings import LocalUser
 from tests.kit.bmcs import free_port, within
 

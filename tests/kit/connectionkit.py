@@ -11,8 +11,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.ports import Session
 from chaos.machines.pod.helpers import HelperPods
 from chaos.machines.pod.manifest import PodOptions
-from chaos.machines.pod.session import PodSession
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.session import HelperSlot, PodSession
 from chaos.machines.transports.containers import Container
 from chaos.machines.transports.docker import DockerSession
 from chaos.machines.transports.ssh import open_session

@@ -45,7 +45,7 @@ from chaos.machines.observer import HostObserver
 from chaos.machines.pool import Hosts
 from chaos.machines.transports.containers import Container
 from chaos.machines.transports.docker import DockerSession
-from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.sessions import RetryingSession
 from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import open_session
 from chaos.verdicts.judge.context import Options, bind

@@ -25,7 +25,7 @@ from chaos.machines.driver import (
     power_control_of,
     transport_of,
 )
-from chaos.machines.power.secrets import SecretContext
+from chaos.machines.power.local import SecretContext
 from chaos.machines.power.wake_on_lan import WakeOnLanControl
 from chaos.machines.transports.docker import DockerSession
 from chaos.machines.transports.settings import LocalUser

@@ -21,7 +21,7 @@ from chaos.core.power_identity import PowerIdentity
 from chaos.core.power_risk import PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import READ_TIMEOUT, load_sdk, maybe_carried_out, not_carried_out
-from chaos.machines.power.secrets import read_secret
+from chaos.machines.power.local import read_secret
 
 _STATES = {"running": PowerState.ON, "stopped": PowerState.OFF}  # a paused one is running, with another qmpstatus
 

@@ -7,24 +7,108 @@ program may be an error of the engine.
 
 from __future__ import annotations
 
+import os
 import secrets
-from threading import Lock
+import select
+import subprocess
+from collections.abc import Sequence
+from threading import Thread
 from time import monotonic
 
-from chaos.core.command import Delivery, HostCommand, Outcome, PowerState
+from chaos.core.command import HostCommand, PowerState
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.machines.driver import HostContext, TransportDriver
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.transports.armed_exec import ArmedExec
 from chaos.machines.transports.containers import Container, ContainerState, container_of, engine_error
-from chaos.machines.transports.host_clock import HostClock
-from chaos.machines.transports.local_process import LocalProcess
-from chaos.machines.transports.script import exit_code_argv, has_host_clock, is_ready
+from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.transports.process import ExitReason, MarkedProcess
+from chaos.machines.transports.script import exit_code_argv, is_ready
+from chaos.machines.transports.sessions import ArmedCommand, ArmingSession
 
+_CHUNK = 1 << 16
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is ready
 
 
-class DockerSession:
+class LocalProcess(MarkedProcess):
+    """A program that runs another one elsewhere, as ``docker exec``. For one thread; :meth:`kill` is for all.
+
+    Each output ends with a line of ``mark`` and the exit code of the inner program. Without that line the result of the
+    inner program is unknown, whatever the exit code of the outer one.
+    """
+
+    def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
+        """Raises OSError if the program cannot be started."""
+        self._process = process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        self._stdin, *pipes = [p for p in (process.stdin, process.stdout, process.stderr) if p]
+        super().__init__(mark, deadline)
+        outputs = (self._stdout, self._stderr)
+        self._streams = {pipe.fileno(): output for pipe, output in zip(pipes, outputs, strict=True)}
+        self._pipes = pipes
+
+    @property
+    def exit(self) -> int | None:
+        """Of the inner program, None if it is unknown."""
+        codes = [stream.exit for stream in self._streams.values() if stream.exit is not None]
+        return codes[-1] if codes else None
+
+    @property
+    def is_running(self) -> bool:
+        return not self.closed and self._process.poll() is None
+
+    def send(self, line: str) -> None:
+        """Write ``line`` at once. Raises OSError if the program has ended."""
+        os.write(self._stdin.fileno(), line.encode())
+
+    def write_stdin(self, text: str) -> None:
+        """Send ``text`` and end of file from a thread, as the program may write before it has read everything."""
+        Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
+
+    def kill(self) -> None:
+        """Kill the outer program. The inner one may go on."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Kill the outer program and close the pipes. Further calls do nothing."""
+        if not self.closed:
+            self.closed = True
+            self._close_input()
+            self.kill()
+            for pipe in self._pipes:
+                pipe.close()
+
+    def _step(self) -> ExitReason | None:
+        """Wait for output and read it; the exit reason, None while the program runs.
+
+        A process that the inner program started may have the outputs open for ever: the mark ends them."""
+        open_fds = [fd for fd, stream in self._streams.items() if not stream.is_closed]
+        if not open_fds:
+            return ExitReason.LOST if self.exit is None else ExitReason.EXITED
+        remaining = self._deadline - monotonic()
+        if remaining <= 0:
+            return ExitReason.TIMED_OUT
+        for fd in select.select(open_fds, [], [], remaining)[0]:
+            self._streams[fd].append(os.read(fd, _CHUNK))
+        return None
+
+    def _write_stdin(self, data: bytes) -> None:
+        try:
+            if data:
+                self._stdin.write(data)
+        except (OSError, ValueError):
+            return  # the program ended without reading on, or was killed
+        finally:
+            self._close_input()
+
+    def _close_input(self) -> None:
+        try:
+            self._stdin.close()
+        except OSError:
+            return  # the program has not read everything
+
+
+class DockerSession(ArmingSession):
     """Thread safe; implements ``chaos.core.ports.Session`` and ``RelayedSession``.
 
     Commands run as root; each is a separate exec.
@@ -33,9 +117,8 @@ class DockerSession:
     def __init__(
         self, container: Container, ready_timeout: float = READY_TIMEOUT, pin: HostKeyPin | None = None
     ) -> None:
-        self._container, self._ready_timeout, self._pin = container, ready_timeout, pin or HostKeyPin()
-        self._processes: list[LocalProcess] = []
-        self._lock = Lock()
+        super().__init__(pin, ready_timeout)
+        self._container = container
 
     @property
     def label(self) -> str:
@@ -49,16 +132,7 @@ class DockerSession:
         """{}: the engine is no peer that a firewall of the container sees."""
         return {}
 
-    def run(self, command: HostCommand) -> Outcome:
-        """Send ``command`` once and wait for its end; failures are in the outcome."""
-        try:
-            armed = self.arm(command)
-        except NodefallError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Outcome(Delivery.NOT_SENT, error=f"{error.message}{hint}")
-        return armed.wait()
-
-    def arm(self, command: HostCommand) -> ArmedExec:
+    def arm(self, command: HostCommand) -> ArmedCommand:
         """Start ``command`` waiting in the container. Raises Unreachable, or Refused if the container was recreated."""
         state = self._running()
         mark = f"nodefall-{secrets.token_hex(8)}"
@@ -73,9 +147,7 @@ class DockerSession:
             process.wait()
             process.close()
             raise self._start_error(process.stderr or first_line or "")  # errors of runc are on stdout
-        with self._lock:
-            self._processes = [each for each in self._processes if not each.closed] + [process]
-        return ArmedExec(command, process, HostClock(has_host_clock(first_line)), self.label)
+        return self._armed(command, process, self.label, first_line)
 
     def _running(self) -> ContainerState:
         """Raises Unreachable if the container does not run, Refused if it was recreated."""
@@ -84,12 +156,6 @@ class DockerSession:
         if state.power is not PowerState.ON:
             raise Unreachable(f"{self.label} does not run: it is {state.status}", hint="power it on")
         return state
-
-    def close(self) -> None:
-        """Disconnect. Programs that run in the container go on; armed commands end without running."""
-        with self._lock:
-            for process in self._processes:
-                process.kill()
 
     def _start_error(self, message: str) -> NodefallError:
         """Unreachable, whatever the engine reports: nothing has run, so it can be tried again."""

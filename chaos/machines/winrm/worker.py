@@ -183,8 +183,8 @@ class WinRmWorker:
             self._lose(running, f"{failure.error.message}; the command was started, and its end is unknown")
             return
         self._last_used = monotonic()
-        job.stdout.add(received.stdout)
-        job.stderr.add(received.stderr)
+        job.stdout.append(received.stdout)
+        job.stderr.append(received.stderr)
         if received.exit is not None:
             job.answer(received.exit)
             self._finish(running)

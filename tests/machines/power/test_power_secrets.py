@@ -8,7 +8,7 @@ import pytest
 
 from chaos.core.errors import Refused
 from chaos.core.field_types import Secret
-from chaos.machines.power.secrets import SecretContext, read_secret
+from chaos.machines.power.local import SecretContext, read_secret
 
 HIDDEN = "hunter2-secret"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.machines.transports.host_clock import HostClock
+from chaos.machines.transports.script import HostClock
 
 AT = 1000.5
 

@@ -9,9 +9,9 @@ import pytest
 
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.transports.containers import Container
 from chaos.machines.transports.docker import DockerSession
+from chaos.machines.transports.host_keys import HostKeyPin
 from chaos.machines.transports.ssh import SshSession, open_session
 from tests.kit.proxy import Proxy
 from tests.kit.sshd import SSHD, Server, public, serving

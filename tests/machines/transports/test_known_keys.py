@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.machines.transports.host_keys import fingerprint, parse_known_hosts
-from chaos.machines.transports.known_keys import KnownKeys
+from chaos.machines.transports.host_keys import KnownKeys, fingerprint, parse_known_hosts
 
 A, B = (base64.b64encode(text).decode() for text in (b"key a", b"key b"))
 KEY_A, KEY_B = f"ssh-ed25519 {fingerprint(b'key a')}", f"ssh-rsa {fingerprint(b'key b')}"

@@ -8,7 +8,7 @@ from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import Unreachable
 from chaos.core.ports import Armed
 from chaos.core.threads import SYSTEM_THREADS
-from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.sessions import RetryingSession
 
 TRUE = HostCommand(("true",))
 

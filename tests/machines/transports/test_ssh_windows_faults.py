@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chaos.core.command import Delivery, HostCommand
-from chaos.machines.host_key_pin import HostKeyPin
+from chaos.machines.transports.host_keys import HostKeyPin
 from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import SshSession
 from chaos.machines.windows_command_line import WindowsShell

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from chaos.machines.winrm.client import WinRmClient
-from chaos.machines.winrm.endpoint import Endpoint
+from chaos.machines.winrm.endpoint import Endpoint, LoginPause, RejectedLogin
 from chaos.machines.winrm.faults import RequestFailure
-from chaos.machines.winrm.login_pause import LoginPause, RejectedLogin
 from tests.kit.tls_authority import Authority
 
 HEAD = b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 0\r\n"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from chaos.core.command import Delivery, HostCommand
-from chaos.machines.transports.retry import RetryingSession
-from chaos.machines.winrm.login_pause import LoginPause, RejectedLogin
+from chaos.machines.transports.sessions import RetryingSession
+from chaos.machines.winrm.endpoint import LoginPause, RejectedLogin
 from chaos.machines.winrm.session import WinRmSession
 from tests.kit.fakes import FakeClock
 from tests.kit.wsman_server import WsManServer
