@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Annotated, Any, Literal
 
@@ -18,17 +16,17 @@ from pydantic import Field
 
 from chaos.core.command import PowerState
 from chaos.core.driver import PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import full_match
-from chaos.core.ports import ALL_CAPABILITIES
 from chaos.core.power_identity import PowerIdentity
 from chaos.core.power_risk import PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import (
     CONNECT_TIMEOUT,
     READ_TIMEOUT,
+    Failures,
+    ProviderControl,
     load_sdk,
-    maybe_carried_out,
     not_carried_out,
     required_provider_id,
 )
@@ -114,15 +112,6 @@ class AzurePower(PowerSettings):
         return bool(self.instance or self.identity)
 
 
-@dataclass(frozen=True, slots=True)
-class AzureErrors:
-    """Errors of the SDK: without credentials, with an HTTP status, and any."""
-
-    denied: type[Exception]
-    rejected: type[Exception]
-    any: type[Exception]
-
-
 def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
     """Power control of one virtual machine. Raises Refused without the SDK or a machine; no request is sent yet."""
     compute = load_sdk("azure.mgmt.compute", "azure")
@@ -148,17 +137,33 @@ def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
         )
 
     client = host.shared.get(("azure", found["subscription"], power.endpoint), connect)
-    errors = AzureErrors(core.ClientAuthenticationError, core.HttpResponseError, core.AzureError)
-    return AzureControl(client, errors, resource, found.groupdict())
+    return AzureControl(client, core, resource, found.groupdict())
 
 
-class AzureControl:
+def _failures(errors: Any) -> Failures:
+    """``errors``: azure.core.exceptions."""
+    denied = errors.ClientAuthenticationError  # no token, so that no request was sent, or one that was rejected
+    login = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret of azure-identity"
+
+    def status(error: Any) -> int | None:
+        if isinstance(error, denied):
+            return 401
+        return (getattr(error, "status_code", None) or 500) if isinstance(error, errors.HttpResponseError) else None
+
+    return Failures(
+        (errors.AzureError,),
+        status,
+        lambda error: login if isinstance(error, denied) else "check instance in power, and the rights of the user",
+        "check the network, endpoint and credentials",
+    )
+
+
+class AzureControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ALL_CAPABILITIES
-
-    def __init__(self, client: Any, errors: AzureErrors, resource: str, parts: Mapping[str, str | None]) -> None:
-        self._client, self._errors, self._resource, self._parts = client, errors, resource, parts
+    def __init__(self, client: Any, errors: Any, resource: str, parts: Mapping[str, str | None]) -> None:
+        super().__init__(_failures(errors))
+        self._client, self._rejected, self._resource, self._parts = client, errors.HttpResponseError, resource, parts
         self._calls_of = client.virtual_machine_scale_set_vms if parts["scale_set"] else client.virtual_machines
         keys = ("group", "scale_set", "number") if parts["scale_set"] else ("group", "name")
         self._address = tuple(parts[key] for key in keys)
@@ -216,7 +221,7 @@ class AzureControl:
         with self._calls("reading its scale set"):
             try:
                 yield from group_risks(self._client, str(self._parts["group"]), name)
-            except self._errors.rejected as error:
+            except self._rejected as error:
                 if getattr(error, "status_code", None) != 403:
                     raise
                 what = f"whether its scale set {name} would replace it is unknown: {str(error)[:200]}"
@@ -240,24 +245,6 @@ class AzureControl:
     def _describe(self) -> Any:
         with self._calls("reading it"):
             return self._calls_of.get(*self._address, expand="instanceView")
-
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._errors.denied as error:  # no token, so that no request was sent, or one that was rejected
-            hint = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret of azure-identity"
-            raise not_carried_out(what, error, hint) from error
-        except self._errors.rejected as error:
-            if 400 <= (getattr(error, "status_code", None) or 500) < 500:
-                raise not_carried_out(what, error, "check instance in power, and the rights of the user") from error
-            raise maybe_carried_out(what, error) from error
-        except self._errors.any as error:
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check the network, endpoint and credentials") from error
 
 
 def _own_risks(found: Any) -> Iterator[PowerRisk]:

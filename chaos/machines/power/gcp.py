@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -20,13 +19,13 @@ from pydantic import Field
 
 from chaos.core.command import PowerCapability, PowerState
 from chaos.core.driver import PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import Refused
 from chaos.core.field_types import full_match
 from chaos.core.ports import ALL_CAPABILITIES
 from chaos.core.power_identity import PowerIdentity
 from chaos.core.power_risk import PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.power.cloud import READ_TIMEOUT, load_sdk, machine_parts, maybe_carried_out, not_carried_out
+from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk, machine_parts, not_carried_out
 
 CONTAINER_API = "https://container.googleapis.com/v1"
 _GROUP = re.compile(r"projects/[^/]+/(zones|regions)/([^/]+)/instanceGroupManagers/([^/]+)$")
@@ -117,12 +116,12 @@ class GcpPower(PowerSettings):
 
 @dataclass(frozen=True, slots=True)
 class GcpClients:
-    """Clients of the SDK, and the errors that they raise: with an HTTP status, and without an answer."""
+    """Clients of the SDK, and the errors that they raise; ``rejected``: with an HTTP status."""
 
     instances: Any
     groups: GroupClients
     rejected: type[Exception]
-    failures: tuple[type[Exception], ...]
+    failures: Failures
 
 
 def make_gcp_control(power: GcpPower, host: HostContext) -> GcpControl:
@@ -148,15 +147,21 @@ def _connect(compute: Any, auth: Any) -> GcpClients:
         compute.RegionInstanceGroupManagersClient(credentials=credentials),
         requests.AuthorizedSession(credentials),
     )
-    failures = (auth.exceptions.GoogleAuthError, load_sdk("requests", "gcp").RequestException)
     rejected = load_sdk("google.api_core.exceptions", "gcp").GoogleAPICallError
+    failures = Failures(
+        (rejected, auth.exceptions.GoogleAuthError, load_sdk("requests", "gcp").RequestException),
+        lambda error: (getattr(error, "code", None) or 500) if isinstance(error, rejected) else None,
+        lambda _: "check instance in power, and the rights of the user",
+        "check the network and the credentials",
+    )
     return GcpClients(compute.InstancesClient(credentials=credentials), groups, rejected, failures)
 
 
-class GcpControl:
+class GcpControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
     def __init__(self, clients: GcpClients, project: str, zone: str, name: str) -> None:
+        super().__init__(clients.failures)
         self._clients, self._project, self._zone, self._name = clients, project, zone, name
 
     @property
@@ -248,9 +253,7 @@ class GcpControl:
         return f"instance {self._name} in {self._zone} of project {self._project}"
 
     def _state(self, found: Any) -> PowerState:
-        if found.status not in _STATES:
-            raise NodefallError(f"{self._label} has no power state: it is {found.status}", hint="check the instance")
-        return _STATES[found.status]
+        return self._known_state(_STATES, found.status, "check the instance")
 
     def _describe(self) -> Any:
         with self._calls("reading it"):
@@ -265,21 +268,6 @@ class GcpControl:
 
     def _address(self) -> dict[str, str]:
         return {"project": self._project, "zone": self._zone, "instance": self._name}
-
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._clients.rejected as error:
-            if 400 <= (getattr(error, "code", None) or 500) < 500:
-                raise not_carried_out(what, error, "check instance in power, and the rights of the user") from error
-            raise maybe_carried_out(what, error) from error
-        except self._clients.failures as error:
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check the network and the credentials") from error
 
 
 def _skips_shutdown(found: Any) -> bool:
