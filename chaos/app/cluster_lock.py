@@ -14,8 +14,7 @@ from chaos.cluster.lease_lock import ClusterLock, Identity
 from chaos.core.clock import SystemClock
 from chaos.core.errors import UsageError
 from chaos.core.labels import LOCK_NAME, RUN_LABEL
-from chaos.core.store.process_identity import current_identity
-from chaos.core.store.process_lock import MachineLock, exclusive_lock
+from chaos.core.store.process_lock import MachineLock, current_identity, exclusive_lock
 
 
 @contextmanager

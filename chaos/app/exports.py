@@ -22,16 +22,14 @@ _NAMES = {
         "DrainRules HostCommand KubeCommand PodSelector PodVerb PodsCommand PowerCommand PowerVerb TaintsCommand"
     ),
     "chaos.core.currency_log": "CurrencyLog",
-    "chaos.core.document": "Metadata",
     "chaos.core.driver": "PowerSettings",
-    "chaos.core.entry_log": "EntryLog",
     "chaos.core.errors": (
         "Aborted AnotherMachine BadInput Exit NodefallError PluginError Problem Refused RequirementUnmet UndoPending "
         "Unreachable Unsupported UsageError"
     ),
-    "chaos.core.event_log": "EventLog",
+    "chaos.core.logs": "EntryLog EventLog",
     "chaos.core.experiment": "Expectation Experiment Recovery Spec Step TargetSpec Until Workload",
-    "chaos.core.field_types": "Secret",
+    "chaos.core.field_types": "Metadata Secret",
     "chaos.core.indexes": "PodHistories",
     "chaos.core.inventory": (
         "Cluster Connection ControllerManager Defaults Host Inventory Limits NodeTaint PriorityGrace Prometheus "
@@ -43,8 +41,7 @@ _NAMES = {
     "chaos.core.recording": "ActionRecord BlindWindow Currency ProbeResult QueryResult Series",
     "chaos.core.result": "ForeignFault Phases RunResult StepResult UndoResult",
     "chaos.core.timeline": "Entry Fact ProbeSample QuerySample Scrape Timeline",
-    "chaos.core.value_limit": "ValueLimit",
-    "chaos.core.verdict": "Status Verdict",
+    "chaos.core.verdict": "Status ValueLimit Verdict",
     "chaos.verdicts.outcome.acceptance": "Row Standing",
     "chaos.verdicts.outcome.bands": "Band",
     "chaos.verdicts.outcome.measure": "Measure Outcome",

@@ -22,11 +22,11 @@ from chaos.cluster.lease import read_lock
 from chaos.cluster.observers.http_client import http_request
 from chaos.cluster.observers.prometheus import check_freshness, make_client
 from chaos.cluster.observers.promql import PrometheusClient
-from chaos.core.alerts import AlertingRule
 from chaos.core.clock import SystemClock
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.inventory import Prometheus
+from chaos.core.metrics import AlertingRule
 from chaos.core.ports import Clock, Response
 from chaos.core.recording import Series
 from chaos.core.registry import PluginRegistry

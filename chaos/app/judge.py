@@ -9,14 +9,13 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from chaos.app.load import LoadedExperiment
-from chaos.core.bound import known_fact
-from chaos.core.duration import parse_duration
+from chaos.core.duration import known_fact, parse_duration
 from chaos.core.errors import UsageError, bad_input
+from chaos.core.files import write_private
 from chaos.core.redaction import redact
 from chaos.core.registry import PluginRegistry
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
-from chaos.core.store.private_files import write_private
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Timeline
 from chaos.reports.run.renderer import load_renderers

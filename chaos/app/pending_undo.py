@@ -17,9 +17,9 @@ from chaos.cluster.node_traces import list_marks, remove_marks
 from chaos.cluster.replica import PendingRun, ReplicaEntry
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.node_mark import FoundMark
-from chaos.core.pending_undo import PendingUndoFinding, Source
 from chaos.core.store.journal_format import PendingUndo
-from chaos.core.store.local_runs import LocalRun, local_runs
+from chaos.core.store.run_history import LocalRun, local_runs
+from chaos.core.stored_run import PendingUndoFinding, Source
 from chaos.core.text import on_node
 from chaos.engine.preflight.observations import ClusterObservations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from chaos.core.judgement import Judgement
 from chaos.core.ports import JudgementDisplay, Progress
+from chaos.core.result import Judgement
 from chaos.core.text import on_node
 from chaos.core.verdict import Verdict
 

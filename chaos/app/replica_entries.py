@@ -17,13 +17,12 @@ from chaos.core.action import AnyAction, FactCheck, Scope, Undo
 from chaos.core.cluster_view import ClusterView
 from chaos.core.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
 from chaos.core.errors import NodefallError
-from chaos.core.identity import USER_PREFIX
+from chaos.core.identity import MACHINE, USER_PREFIX
 from chaos.core.inventory import Inventory
 from chaos.core.kube import operating_system
+from chaos.core.node_mark import Tag
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.registry import PluginRegistry
-from chaos.core.stable_id import MACHINE
-from chaos.core.state_types import Tag
 from chaos.core.store.journal_format import PendingUndo
 from chaos.engine.planning.identity import IDENTITY_FACTS, identity_checks, node_identity
 from chaos.engine.planning.targets import is_protected

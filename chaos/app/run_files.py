@@ -15,9 +15,9 @@ from chaos.app.connect import ClusterConnection
 from chaos.app.judge import JudgedRun
 from chaos.app.load import LoadedExperiment
 from chaos.core.errors import Exit, Refused
+from chaos.core.files import write_private
 from chaos.core.plan import Plan
 from chaos.core.store import run_directory
-from chaos.core.store.private_files import write_private
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.verdict import Status
 

@@ -20,12 +20,11 @@ from chaos.cluster.replica import RunIdentity, Signer
 from chaos.cluster.workload import create_commands
 from chaos.core.cluster_view import ClusterView
 from chaos.core.duration import parse_duration
-from chaos.core.judgement import Judgement, provisional
 from chaos.core.plan import Plan
 from chaos.core.ports import JudgementDisplay, LockGuard, Progress, RunWatcher
 from chaos.core.recording import OVERRIDDEN, SLACK, WARNINGS
 from chaos.core.registry import PluginRegistry
-from chaos.core.result import RunResult
+from chaos.core.result import Judgement, RunResult, provisional
 from chaos.core.store.journal import Journal
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict

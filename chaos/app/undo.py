@@ -22,9 +22,8 @@ from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.ports import Progress
 from chaos.core.result import UndoResult
-from chaos.core.store.journal import NAME, Journal
+from chaos.core.store.journal import NAME, Journal, read_intact, replace_damaged
 from chaos.core.store.journal_format import EntryKey, PendingUndo, entry_key
-from chaos.core.store.journal_repair import read_intact, replace_damaged
 from chaos.core.store.run_directory import RunInfo
 from chaos.engine.rollback import UndoRules, roll_back
 

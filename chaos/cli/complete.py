@@ -44,7 +44,7 @@ def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: s
     """Names of all that ``explain`` explains."""
     from chaos.app.registry import load_facts, load_windows_facts
     from chaos.cli.time_words import TIME_WORDS
-    from chaos.core.bound import FACTS, POD_FACTS
+    from chaos.core.duration import FACTS, POD_FACTS
 
     summaries = {**FACTS, **POD_FACTS, **{word: each.summary for word, each in TIME_WORDS.items()}}
     summaries |= {name: fact.summary for name, fact in {**load_windows_facts(), **load_facts()}.items()}

@@ -38,7 +38,7 @@ def command(kind: str | None, as_json: bool) -> None:
 
 def _summaries(kind: str) -> dict[str, str]:
     from chaos.app.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
-    from chaos.core.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.core.duration import FACTS, POD_FACTS  # noqa: PLC0415
 
     if kind == "facts":
         return {**FACTS, **POD_FACTS}

@@ -10,8 +10,14 @@ from chaos.cluster.errors import check_fleet_success, check_success, decode_body
 from chaos.cluster.replica import configmaps_path, version_of
 from chaos.cluster.workload import collection_path
 from chaos.core.errors import Refused
-from chaos.core.job import JobView
-from chaos.core.labels import DAY_ANNOTATION, GAME_DAY_LABEL, GAME_DAY_PREFIX, MANAGED_BY_LABEL, PLAN_ANNOTATION
+from chaos.core.labels import (
+    DAY_ANNOTATION,
+    GAME_DAY_LABEL,
+    GAME_DAY_PREFIX,
+    MANAGED_BY_LABEL,
+    PLAN_ANNOTATION,
+    JobView,
+)
 from chaos.core.ports import KubeApi
 
 _APPLY = "application/apply-patch+yaml"

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from chaos.core.errors import BadInput, NodefallError, bad_input
-from chaos.core.file_trust import refuse_writable_by_others
+from chaos.core.files import refuse_writable_by_others
 from chaos.core.redaction import register_secret
 
 _lock = threading.Lock()

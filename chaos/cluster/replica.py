@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
-from chaos.core.document import NAME
+from chaos.core.field_types import NAME
 from chaos.core.redaction import redact_json
 from chaos.core.store.journal_format import EntryKey, PendingUndo, decode_pending
 

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args
 from pydantic import BaseModel, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from chaos.core.document import Model
-from chaos.core.field_types import Secret
+from chaos.core.field_types import Model, Secret
 from chaos.core.registry import Group, discover
 
 DEFAULT_TRANSPORT = "ssh"

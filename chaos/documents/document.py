@@ -8,8 +8,7 @@ import stat
 from pathlib import Path
 
 from chaos.core.errors import BadInput, Problem, bad_input
-from chaos.core.file_trust import refuse_writable_by_others
-from chaos.core.missing_file import missing_file_hint
+from chaos.core.files import missing_file_hint, refuse_writable_by_others
 from chaos.documents.problems import Cursor, ErrorCollector, did_you_mean
 from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode, child_of, compose
 

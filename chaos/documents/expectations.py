@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel
 
 from chaos.core.assertion import Assertion
-from chaos.core.bound import parse_bound
+from chaos.core.duration import parse_bound
 from chaos.core.experiment import parse_moment
 from chaos.core.registry import PluginRegistry
 from chaos.documents.problems import Cursor, did_you_mean

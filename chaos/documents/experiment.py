@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from chaos.core.action import AnyAction, Scope, UndoKind
-from chaos.core.bound import FACTS
+from chaos.core.duration import FACTS, parse_requirement
 from chaos.core.errors import BadInput
 from chaos.core.experiment import Experiment, parse_moment
 from chaos.core.registry import PluginRegistry
-from chaos.core.requirement import parse_requirement
 from chaos.documents.document import open_document, read_document
 from chaos.documents.expectations import DeclaredNames, check_expectations, find_plugin, report_duplicates
 from chaos.documents.manifests import load_manifests

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from chaos.core.document import NAME
+from chaos.core.field_types import NAME
 from chaos.documents.problems import Cursor, ErrorCollector, did_you_mean
 from chaos.documents.yaml_tree import Node, Path, find
 

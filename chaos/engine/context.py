@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from chaos.core.action import ProofStatus
 from chaos.core.errors import Aborted
-from chaos.core.judgement import provisional
 from chaos.core.plan import PlannedStep
 from chaos.core.recording import ActionPhase
-from chaos.core.result import RunResult, StepResult
+from chaos.core.result import RunResult, StepResult, provisional
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.inputs import RunInputs
 from chaos.engine.planning.identity import identity_checks

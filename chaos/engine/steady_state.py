@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from chaos.core.errors import Refused
-from chaos.core.judgement import pending_if
+from chaos.core.result import pending_if
 from chaos.core.verdict import Status
 from chaos.engine.context import TICK, RunContext
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FiniteFloat, StrictInt, field_validator, model_validator
 
-from chaos.core.document import DurationText, Metadata, Model, Name
 from chaos.core.duration import parse_duration
 from chaos.core.experiment import Expectation
-from chaos.core.field_types import HttpUrl, LabelName, Secret, without_query
+from chaos.core.field_types import DurationText, HttpUrl, LabelName, Metadata, Model, Name, Secret, without_query
 from chaos.gameday.time_rules import Schedule, Window
 
 _MAX_TIMEOUT = 600.0  # seconds

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from chaos.core.document import DurationText, Metadata, Model, Name
+from chaos.core.field_types import DurationText, Metadata, Model, Name
 
 MAX_CLUSTERS = 100
 MAX_FLEET_NAME = 39  # its Jobs are named after it

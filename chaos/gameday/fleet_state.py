@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.core.errors import Exit
-from chaos.core.job import JobView
+from chaos.core.labels import JobView
 from chaos.gameday.document import OnViolated
 from chaos.gameday.fleet_document import DAY_SUFFIX, Fleet
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus, Verdict, exit_code, verdict_of

@@ -11,9 +11,9 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from chaos.core.alerts import AlertingRule
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Aborted, NodefallError
+from chaos.core.metrics import AlertingRule
 from chaos.core.ports import Response
 from chaos.core.recording import Series
 from chaos.core.text import printable

@@ -17,7 +17,6 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.fact import FactRef, HostFact, find_fact
-from chaos.core.machine_address import plain_address
 from chaos.core.ports import (
     Clock,
     KubeApi,
@@ -31,8 +30,7 @@ from chaos.core.ports import (
     Session,
     StopProgress,
 )
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk, plain_address
 from chaos.machines.driver import run_power_command
 from chaos.machines.transports.host_keys import HostKeyPins
 

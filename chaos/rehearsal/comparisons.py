@@ -13,7 +13,7 @@ from msgspec import Struct
 from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.core.errors import UsageError, bad_input
-from chaos.core.missing_file import missing_file_hint
+from chaos.core.files import missing_file_hint
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory

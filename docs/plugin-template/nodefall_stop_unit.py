@@ -20,7 +20,7 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
-from chaos.core.document import Model
+from chaos.core.field_types import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until
 from chaos.core.fact import FactRef

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core.bound import parse_bound
-from chaos.core.factor import parse_factor
+from chaos.core.duration import parse_bound
+from chaos.core.field_types import parse_factor
 
 
 @pytest.mark.parametrize(

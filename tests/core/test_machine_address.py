@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.core.machine_address import moved_to
+from chaos.core.power_identity import moved_to
 
 BRIDGE = ("172.18.0.5/16", "fc00:f853::5/64")
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core.order_bounds import OrderBounds
+from chaos.core.time_bounds import OrderBounds
 
 READS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 30), st.integers(0, 15)), max_size=12)
 CEILINGS = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 40)), max_size=6)

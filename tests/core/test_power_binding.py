@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from chaos.core.identity import HostIdentity, NodeIdentity
-from chaos.core.power_identity import PowerIdentity, bind_power
-from chaos.core.provider_id import is_same_provider_id
+from chaos.core.power_identity import PowerIdentity, bind_power, is_same_provider_id
 
 DIGITS = "0123456789abcdef"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.core.requirement import parse_requirement
+from chaos.core.duration import parse_requirement
 
 
 @pytest.mark.parametrize("text", ["", "> ", "about 3", ">>3", "3 s"])

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from chaos.core.kube import Node, Pod
-from chaos.core.sharing import Sharing
+from chaos.core.packing import Sharing
 
 POD: dict[str, Any] = {
     "metadata": {"name": "a", "namespace": "demo", "uid": "u", "resourceVersion": "1", "labels": {"app": "web"}},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core.stable_id import REPORT, host_key, stable_id
+from chaos.core.identity import REPORT, host_key, stable_id
 
 ID, UUID, CONTAINER = "b81c4c4544004d4c108058c4c04f4d4e", "4C4C4544-0033-3310-8044-B7C04F443232", "3f2a" * 16
 DOCKER = f"1290 1280 254:1 /var/lib/docker/containers/{CONTAINER}/hostname /etc/hostname rw,relatime - ext4 /dev/vda rw"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaos.core.state_types import NodeUnit
+from chaos.core.node_mark import NodeUnit
 from chaos.faults.readings.units import KUBELET_UNITS, RUNTIME_UNITS
 
 

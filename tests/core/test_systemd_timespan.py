@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core.systemd_timespan import parse_timespan
+from chaos.core.duration import parse_timespan
 from chaos.lab.hostshell.programs.systemctl import format_timespan
 
 

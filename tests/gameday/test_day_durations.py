@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.core.bound import FACTS, POD_FACTS
+from chaos.core.duration import FACTS, POD_FACTS
 from chaos.core.experiment import Experiment
 from chaos.gameday.estimates import ASSUMED, experiment_duration
 

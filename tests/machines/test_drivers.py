@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import pytest
 
-from chaos.core.document import Model
 from chaos.core.driver import file_keys, power_drivers, transport_drivers
 from chaos.core.errors import Refused
+from chaos.core.field_types import Model
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Session
 from chaos.machines.driver import (
@@ -39,7 +39,7 @@ OUTSIDE = """
 
     from chaos.machines.driver import PowerDriver, TransportDriver
     from chaos.core.driver import FilePath, PowerSettings
-    from chaos.core.document import Model
+    from chaos.core.field_types import Model
     from chaos.core.field_types import Secret
 
 

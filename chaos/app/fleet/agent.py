@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.app.fleet.member import Member
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.threads import ContextThread
 from chaos.gameday.fleet_state import Assessment, Observation, Phase, assess

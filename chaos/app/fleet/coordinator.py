@@ -24,7 +24,7 @@ from chaos.app.fleet.steps import clean_ended, step
 from chaos.app.interrupts import stop_on_signal
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.clock import SystemClock
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import NodefallError, Refused
 from chaos.gameday.fleet_state import fleet_day_name, new_fleet_state
 from chaos.gameday.state import DayState, DayStatus, describe

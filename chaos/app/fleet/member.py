@@ -18,8 +18,7 @@ from chaos.cluster.gameday_objects import apply_object, create_job, delete_job, 
 from chaos.cluster.journal_mirror import pending_runs
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
-from chaos.core.job import JobView
-from chaos.core.labels import FLEET_LABEL
+from chaos.core.labels import FLEET_LABEL, JobView
 from chaos.gameday.deploy.manifests import NOT_DELETED, fleet_job, fleet_job_name, shared_manifests
 from chaos.gameday.fleet_state import Observation
 from chaos.gameday.state import DayState, DayStatus, RunStatus

@@ -6,7 +6,7 @@ from functools import partial
 
 from chaos.app.fleet.agent import Agent, Snapshot, Wanted
 from chaos.app.fleet.session import FleetSession
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.duration import parse_duration
 from chaos.gameday.deploy.manifests import fleet_job_name
 from chaos.gameday.fleet_state import Phase, day_of, day_verdict, end_cluster, find_run, leave_out

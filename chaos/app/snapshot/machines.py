@@ -13,8 +13,8 @@ from chaos.app.snapshot.notes import Notes
 from chaos.cluster.snapshot.component_fields import FACTS, KUBELET
 from chaos.cluster.snapshot.projection import Convert, Leaf, Projector
 from chaos.core.errors import NodefallError
+from chaos.core.files import SnapshotFile
 from chaos.core.kube import Node, operating_system
-from chaos.core.store.snapshot_file import SnapshotFile
 from chaos.engine.inspection import fetch_configz
 from chaos.machines.concurrency import run_concurrently
 

@@ -17,10 +17,10 @@ from chaos.cluster.snapshot.measure import Measurements
 from chaos.cluster.snapshot.projection import Convert, Leaf, Projector
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError
+from chaos.core.files import SnapshotFile
 from chaos.core.kube import Node
 from chaos.core.ports import KubeApi
 from chaos.core.resources import RESOURCES
-from chaos.core.store.snapshot_file import SnapshotFile
 
 _PAGES = WatchCodec(RESOURCES["pods"])  # pages of all kinds are alike
 _DEFAULT_SCHEDULER = "default-scheduler"

@@ -18,7 +18,7 @@ from chaos.cluster.snapshot.anonymize import Anonymizer
 from chaos.cluster.snapshot.document import FORMAT, Header
 from chaos.cluster.snapshot.measure import Measurements
 from chaos.cluster.snapshot.projection import KEEP, NAME, Convert, Leaf, Projector, Tree, plain_conversions
-from chaos.core.store.snapshot_file import SnapshotFile
+from chaos.core.files import SnapshotFile
 from chaos.lab.facade import nearest_version
 
 HOSTS_PER_IMAGE = 3

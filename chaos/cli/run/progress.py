@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 from chaos.app.null_progress import NullProgress
 from chaos.cli.run.line_progress import PlainProgress
 from chaos.core import ports
-from chaos.core.judgement import Judgement
+from chaos.core.result import Judgement
 from chaos.core.verdict import Verdict
 
 logger = logging.getLogger(__name__)

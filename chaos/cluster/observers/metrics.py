@@ -16,8 +16,8 @@ from chaos.cluster.errors import DNS, OTHER, TLS, KubeUnreachable
 from chaos.cluster.observers.base import ObserverGroup, ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext
 from chaos.cluster.watch_codec import DECODE_ERRORS
-from chaos.core.controller_manager import LEADER_STATUS, METRIC_PREFIXES
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.indexes import LEADER_STATUS, METRIC_PREFIXES
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Node
 from chaos.core.ports import Clock, KubeApi, Response, Sink

@@ -20,8 +20,8 @@ from msgspec import Struct, field
 
 from chaos.cluster.observers.http_client import HttpFailed, read_bounded, server_of
 from chaos.cluster.watch_codec import DECODE_ERRORS
-from chaos.core.alerts import AlertingRule
 from chaos.core.errors import NodefallError
+from chaos.core.metrics import AlertingRule
 from chaos.core.recording import Series
 
 _TIMEOUT = 5  # wall seconds

@@ -11,7 +11,7 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import last_reading_before, no_proof, readings_after, same_boot
-from chaos.core.state_types import UnitName
+from chaos.core.node_mark import UnitName
 from chaos.core.timeline import Timeline
 
 FACTS = ("bus-processes", "inhibitor-holders", "inhibitor-units")

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.evidence import is_number, no_proof, readings_after
+from chaos.core.field_types import DurationText, Model
 from chaos.core.timeline import Timeline
 
 _MAX_SECONDS = 600.0

@@ -7,9 +7,8 @@ from msgspec import Struct
 from chaos.core.action import Action, Target, Undo, UndoKind
 from chaos.core.api_fact import node_path
 from chaos.core.command import Command
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, origin_of
 from chaos.core.permission import PATCH_NODES, Permission
-from chaos.core.state_types import NodeName
 from chaos.faults.actions._nodes import cordon, cordon_mark, is_cordoned, mark_annotations, restore_cordon
 from chaos.faults.actions._params import NoParams
 

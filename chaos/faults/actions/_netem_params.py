@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.document import DurationText
 from chaos.core.fact import FactRef
+from chaos.core.field_types import DurationText
 from chaos.faults.actions._peer_params import PeerParams, peer_limits
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaos.core.action import Target
-from chaos.core.document import Model
 from chaos.core.duration import parse_duration
+from chaos.core.field_types import Model
 
 
 class NoParams(Model):

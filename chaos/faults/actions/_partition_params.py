@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from chaos.core.document import DurationText, Model
+from chaos.core.field_types import DurationText, Model
 from chaos.faults.actions._packetfilter import Network
 from chaos.faults.actions._peer_params import FROM
 

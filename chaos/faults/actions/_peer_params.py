@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.document import Model
+from chaos.core.field_types import Model
 from chaos.core.labels import ZONE_LABEL
 from chaos.faults.actions._packetfilter import Network
 

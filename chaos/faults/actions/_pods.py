@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 
 from chaos.core.action import Action, Proof, ProofResult, ProofStatus, StepRun, Target, Undo, UndoKind
 from chaos.core.command import Command, PodsCommand, PodSelector, PodVerb
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof, returned_entries
+from chaos.core.field_types import Model
 from chaos.core.kube import Pod, pod_condition
 from chaos.core.permission import Permission, permissions_on
 from chaos.core.timeline import Timeline, Version

@@ -7,7 +7,7 @@ from msgspec import Struct
 from chaos.core.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand
-from chaos.core.state_types import NodeUnit, Tag
+from chaos.core.node_mark import NodeUnit, Tag
 
 ACTIVE = "active"
 _READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancellation becomes Ready

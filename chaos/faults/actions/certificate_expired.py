@@ -22,10 +22,10 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, no_proof, readings_after, within_duration
-from chaos.core.state_types import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import timer_seconds
 from chaos.faults.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks

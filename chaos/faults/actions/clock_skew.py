@@ -17,7 +17,7 @@ from chaos.core.action import (
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
 from chaos.core.errors import Unsupported
-from chaos.core.state_types import Tag, UnitName
+from chaos.core.node_mark import Tag, UnitName
 from chaos.faults.actions._clock import CLOCK_IS_WRONG, Params, signed_seconds
 from chaos.faults.readings.clocks import BOOT_TIME_SCRIPT, MARK_FILE
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED

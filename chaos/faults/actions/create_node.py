@@ -20,12 +20,11 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import node_path, object_fact
 from chaos.core.command import Command, KubeCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.field_types import Model
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, Tag, origin_of
 from chaos.core.permission import Permission, permissions_on
-from chaos.core.state_types import NodeName, Tag
 from chaos.core.timeline import Timeline
 
 _NODES = "/api/v1/nodes"

@@ -23,10 +23,10 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import PseudoFact, field, labels_fact, node_path, taint_fact, unschedulable_fact
 from chaos.core.command import MERGE_PATCH, Command, KubeCommand, TaintsCommand
-from chaos.core.document import Model
 from chaos.core.evidence import no_proof
+from chaos.core.field_types import Model
+from chaos.core.node_mark import NodeName, NodeUnit, Tag
 from chaos.core.permission import PATCH_NODES, Permission, permissions_on
-from chaos.core.state_types import NodeName, NodeUnit, Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import cordon, node_object
 from chaos.faults.actions._service import systemctl

@@ -23,10 +23,10 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, readings_after, within_duration
-from chaos.core.state_types import NodeUnit, Tag
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import NodeUnit, Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import timer_seconds
 

@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from chaos.core.action import Proof, Target
-from chaos.core.document import DurationText
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
+from chaos.core.field_types import DurationText
 from chaos.faults.actions._netem import NETEM, NetemAction
 from chaos.faults.actions._netem_params import NetemParams
 from chaos.faults.actions._netem_proof import check_latency

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun, Target
-from chaos.core.document import DurationText
 from chaos.core.evidence import no_proof, readings_after, within_duration
 from chaos.core.fact import FactRef
+from chaos.core.field_types import DurationText
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import BlockRule
 from chaos.faults.actions._params import timer_seconds

@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from chaos.core.action import Action, Proof, ProofResult, Scope, StepRun, Target, Undo, UndoKind
 from chaos.core.command import MERGE_PATCH, Command, KubeCommand
+from chaos.core.node_mark import BudgetPath
 from chaos.core.permission import Permission, permissions_on
-from chaos.core.state_types import BudgetPath
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._pods import explicit_namespace
 from chaos.faults.actions._workloads import ObjectParams, PreviousFields, capture_fields, check_stored, restore_patch

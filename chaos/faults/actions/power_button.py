@@ -5,9 +5,9 @@ from __future__ import annotations
 from chaos.core.action import Action, FactCheck, Target, Undo, UndoKind
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, PowerCapability, PowerCommand, PowerVerb
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
+from chaos.core.field_types import Model
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
     MachineState,

@@ -10,9 +10,9 @@ from pydantic import Field
 from chaos.core.action import Action, Target, Undo, UndoKind
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand, PowerCapability, PowerCommand, PowerVerb
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import BOOT_IDENTITY, MACHINE_OFF
+from chaos.core.field_types import Model
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
     MachineState,

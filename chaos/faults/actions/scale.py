@@ -20,8 +20,8 @@ from chaos.core.action import (
 )
 from chaos.core.command import MERGE_PATCH, Command, KubeCommand
 from chaos.core.evidence import no_proof
+from chaos.core.node_mark import WorkloadPath
 from chaos.core.permission import Permission
-from chaos.core.state_types import WorkloadPath
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._workloads import (
     ObjectParams,

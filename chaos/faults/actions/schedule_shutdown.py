@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field
 from chaos.core.action import Action, FactCheck, FailsafeTimer, Target, Undo, UndoKind, UndoStep, failsafe_unit
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.evidence import BOOT_IDENTITY, MACHINE_OFF, fact_is
-from chaos.core.state_types import Tag
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import Tag
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
     POWER_ON,

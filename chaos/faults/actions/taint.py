@@ -10,10 +10,9 @@ from pydantic import Field
 from chaos.core.action import Action, Proof, ProofResult, StepRun, Target, Undo, UndoKind
 from chaos.core.api_fact import node_path
 from chaos.core.command import Command, TaintsCommand
-from chaos.core.document import Model
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.field_types import Model
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, TaintName, origin_of
 from chaos.core.permission import PATCH_NODES, Permission
-from chaos.core.state_types import NodeName, TaintName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import (
     capture_taint,

@@ -16,8 +16,8 @@ from pydantic import Field
 from chaos.core.action import FactCheck, Undo, UndoStep
 from chaos.core.api_fact import field, object_fact
 from chaos.core.command import KubeCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
+from chaos.core.field_types import DurationText, Model
 from chaos.core.inventory import NamespaceName
 from chaos.core.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED_BY_LABEL, RUN_LABEL
 

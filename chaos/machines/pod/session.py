@@ -20,7 +20,7 @@ from chaos.cluster.api import ExecApi
 from chaos.cluster.exec_stream import ExecStatus, ExecStream
 from chaos.core.command import HostCommand
 from chaos.core.errors import NodefallError, Refused, Unreachable
-from chaos.core.stable_id import REPORT, host_key
+from chaos.core.identity import REPORT, host_key
 from chaos.machines.pod.helpers import Helper, HelperPods
 from chaos.machines.pod.manifest import CONTAINER, ENTER, PodOptions
 from chaos.machines.transports.host_keys import HostKeyPin

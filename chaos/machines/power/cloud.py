@@ -12,7 +12,7 @@ from typing import Any
 from chaos.core.command import PowerCapability, PowerState
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.provider_id import provider_parts
+from chaos.core.power_identity import provider_parts
 from chaos.machines.driver import HostContext
 
 MAX_ERROR = 300  # characters of a provider's message that are shown

@@ -22,8 +22,7 @@ from chaos.core.driver import PowerSettings
 from chaos.core.errors import Refused
 from chaos.core.field_types import full_match
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk, machine_parts, not_carried_out
 

@@ -15,8 +15,7 @@ from chaos.core.command import PowerCapability, PowerState
 from chaos.core.driver import PowerSettings
 from chaos.core.errors import Refused
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk, machine_parts, not_carried_out
 

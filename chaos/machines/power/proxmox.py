@@ -15,8 +15,7 @@ from chaos.core.command import PowerState
 from chaos.core.driver import FilePath, PowerSettings
 from chaos.core.errors import Refused
 from chaos.core.field_types import HostAddress, Secret
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk
 from chaos.machines.power.local import read_secret

@@ -22,9 +22,7 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import HostAddress, Secret
 from chaos.core.identity import is_uuid, swap_uuid
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
-from chaos.core.provider_id import provider_parts
+from chaos.core.power_identity import PowerIdentity, PowerRisk, provider_parts
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import machine_parts
 from chaos.machines.power.local import client_context, read_secret

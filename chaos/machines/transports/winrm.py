@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from chaos.core.document import Model
 from chaos.core.driver import FilePath
 from chaos.core.errors import NodefallError, Refused
-from chaos.core.field_types import HostAddress, Secret
+from chaos.core.field_types import HostAddress, Model, Secret
 from chaos.core.redaction import register_secret
 from chaos.machines.driver import HostContext, TransportDriver
 from chaos.machines.power.local import read_secret

@@ -13,8 +13,7 @@ from chaos.core.duration import format_duration
 from chaos.core.result import RunResult, StepResult
 from chaos.core.text import on_node
 from chaos.core.timeline import Entry, Timeline
-from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import Verdict
+from chaos.core.verdict import ValueLimit, Verdict
 from chaos.reports.run.describe import describe
 
 STEP_SYMBOLS = {ProofStatus.PROVEN: "✓", ProofStatus.DISPROVEN: "✗", ProofStatus.UNPROVEN: "?"}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from chaos.core.entry_log import EntryLog
+from chaos.core.assertion import Memo
 from chaos.core.kube import Pod, pod_condition
 from chaos.core.labels import FIELD_MANAGER
-from chaos.core.memo import Memo
+from chaos.core.logs import EntryLog
 from chaos.core.node_change import NodeChange
 from chaos.core.recording import ADDED, ActionPhase
 from chaos.core.registry import PluginRegistry

@@ -14,7 +14,7 @@ from chaos.app.day.store import DayStore, existing
 from chaos.app.fleet.agent import Snapshot, Wanted
 from chaos.app.fleet.session import FleetRequest, FleetSession
 from chaos.app.fleet.steps import step
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Exit, Refused
 from chaos.gameday.fleet_state import Observation, assess, fleet_exit_code, new_fleet_state
 from chaos.gameday.state import RunStatus

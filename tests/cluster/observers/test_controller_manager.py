@@ -14,9 +14,9 @@ from chaos.cluster.client import connect
 from chaos.cluster.cluster_state import missing_permissions
 from chaos.cluster.errors import KubeUnreachable
 from chaos.cluster.observers.metrics import controller_managers, verify_reachable
-from chaos.core.controller_manager import LEADER_STATUS, METRIC_PREFIXES, starts_at_zero
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError
+from chaos.core.indexes import LEADER_STATUS, METRIC_PREFIXES, starts_at_zero
 from chaos.core.inventory import Inventory, Lab, Rule
 from chaos.core.permission import Permission
 from chaos.core.ports import Response

@@ -8,9 +8,8 @@ import pytest
 
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import BadInput, NodefallError, Refused
-from chaos.core.store.journal import NAME, Journal, read_pending
+from chaos.core.store.journal import NAME, Journal, read_intact, read_pending, replace_damaged
 from chaos.core.store.journal_format import entry_key
-from chaos.core.store.journal_repair import read_intact, replace_damaged
 
 UNDO = Undo(proof=(FactCheck("node-ready", True),))
 

@@ -8,8 +8,8 @@ import pytest
 
 from chaos.core.action import FactCheck, Undo
 from chaos.core.store.journal import NAME, Journal
-from chaos.core.store.local_runs import local_runs
 from chaos.core.store.run_directory import RUN, RunInfo, save
+from chaos.core.store.run_history import local_runs
 
 UNDO = Undo(proof=(FactCheck("node-ready", True),))
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from chaos.core.store.process_identity import ProcessIdentity, current_identity, decode_identity, is_gone
+from chaos.core.store.process_lock import ProcessIdentity, current_identity, decode_identity, is_gone
 
-PRINT = "from chaos.core.store.process_identity import current_identity as c; print(c().encode(), flush=True); input()"
+PRINT = "from chaos.core.store.process_lock import current_identity as c; print(c().encode(), flush=True); input()"
 
 
 def here() -> ProcessIdentity:

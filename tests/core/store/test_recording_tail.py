@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.core.errors import BadInput
 from chaos.core.recording import RecordingEntry
-from chaos.core.store.recording import read_recording
-from chaos.core.store.recording_tail import RecordingTail
+from chaos.core.store.recording import RecordingTail, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
 from tests.kit.story import RECORDINGS
 
@@ -75,7 +74,7 @@ def test_what_is_no_recording(tmp_path: Path, data: bytes, words: str) -> None:
 
 
 def test_an_endless_line_is_an_error_before_memory_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.core.store.recording_tail.MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr("chaos.core.store.recording.MAX_LINE_BYTES", 1 << 20)
     file = tmp_path / "recording.jsonl.gz"
     file.write_bytes(gzip.compress(b"x" * (3 << 20)))
     with RecordingTail(file) as tail, pytest.raises(BadInput, match="has a line longer than 1 MiB"):

@@ -11,9 +11,9 @@ import pytest
 
 from chaos.core.action import FactCheck, Undo
 from chaos.core.result import UndoResult
-from chaos.core.store.held_locks import flocked_inodes
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal import Journal
+from chaos.core.store.run_history import flocked_inodes
 from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, find
 from chaos.core.store.run_history import read_run, read_runs
 from chaos.core.stored_run import RunState

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from chaos.app.preflight_data import CHECKS
 from chaos.core.errors import RequirementUnmet
 from chaos.core.experiment import Spec
+from chaos.core.field_types import in_range, parse_minor
 from chaos.core.inventory import Lab
-from chaos.core.kubernetes_version import in_range, parse_minor
 from chaos.engine.preflight.findings import refuse, run_checks
 from chaos.engine.preflight.observations import ExperimentNeeds
 from tests.kit.preflightkit import USE, diagnoses, host, node, observed

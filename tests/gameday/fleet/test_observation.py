@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from msgspec.structs import replace
 
-from chaos.core.job import JobView
+from chaos.core.labels import JobView
 from chaos.gameday.fleet_state import Observation, Phase, assess, day_verdict, progress_of
 from chaos.gameday.state import DayRun, DayState, Halt, RunKey, RunStatus, Verdict, Waiting
 

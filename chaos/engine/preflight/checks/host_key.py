@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from chaos.core.api_fact import PseudoFact
-from chaos.core.identity import NodeIdentity, shared_fields
-from chaos.core.stable_id import MACHINE
+from chaos.core.identity import MACHINE, NodeIdentity, shared_fields
 from chaos.engine.planning.identity import node_identity
 from chaos.engine.preflight.check import Check, Diagnosis, ok, refusal, warning
 from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need

@@ -10,7 +10,7 @@ from msgspec import Struct
 from chaos.core.action import FactCheck, FailsafeTimer, Target, Undo, UndoStep, failsafe_unit
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand
-from chaos.core.state_types import Tag, WindowsService
+from chaos.core.node_mark import Tag, WindowsService
 from chaos.core.windows import powershell, system_program
 from chaos.faults.actions._service import ACTIVE
 

@@ -8,7 +8,7 @@ from chaos.core.action import FactCheck, Target
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.fact import FactRef
-from chaos.core.state_types import Tag
+from chaos.core.node_mark import Tag
 from chaos.core.windows import system_program
 from chaos.faults.actions._machine import MachineState, capture_power_state
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED

@@ -14,7 +14,7 @@ from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import boot_seen, fact_is, machine_off, readings_after
 from chaos.core.fact import FactRef
-from chaos.core.state_types import RunName
+from chaos.core.node_mark import RunName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import NoParams
 from chaos.faults.actions.windows._shutdown import CANCEL

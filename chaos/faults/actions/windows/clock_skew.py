@@ -8,7 +8,7 @@ from chaos.core.action import Action, FactCheck, FailsafeTimer, Target, Undo, Un
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
 from chaos.core.errors import Unsupported
-from chaos.core.state_types import Tag, WindowsService
+from chaos.core.node_mark import Tag, WindowsService
 from chaos.core.windows import powershell
 from chaos.faults.actions._clock import CLOCK_IS_WRONG, Params, signed_seconds
 from chaos.faults.actions._service import ACTIVE

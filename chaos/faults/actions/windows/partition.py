@@ -15,7 +15,7 @@ from chaos.core.action import Action, FactCheck, FailsafeTimer, Proof, Target, U
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand
 from chaos.core.errors import Unsupported
-from chaos.core.state_types import Tag
+from chaos.core.node_mark import Tag
 from chaos.core.windows import powershell, system_program
 from chaos.faults.actions._packetfilter import parse_network
 from chaos.faults.actions._params import timer_seconds

@@ -6,7 +6,7 @@ from chaos.core.action import Action, FactCheck, FailsafeTimer, Target, Undo, Un
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command
 from chaos.core.evidence import holds_until
-from chaos.core.state_types import WindowsService
+from chaos.core.node_mark import WindowsService
 from chaos.faults.actions._params import NoParams
 from chaos.faults.actions._service import ACTIVE
 from chaos.faults.actions.windows._services import (

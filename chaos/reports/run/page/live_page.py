@@ -26,7 +26,7 @@ from typing import Any
 from chaos.core.result import RunResult
 from chaos.core.text import printable
 from chaos.core.timeline import Entry, Timeline
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
 from chaos.reports.run.page.affected import affected_lanes
 from chaos.reports.run.page.lane_names import own_namespace, short_names

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chaos.app.registry import load_windows_facts
 from chaos.core.encoded_script import decode_script, read_script
-from chaos.core.machine_address import plain_address
+from chaos.core.power_identity import plain_address
 from tests.kit.actionkit import command_text, line_length
 
 FACTS = load_windows_facts()
