@@ -58,9 +58,10 @@ def command(
     permissions of doctor, plan and run.
     """
     from chaos.app.registry import load_registry
+    from chaos.core.permission import role_manifests
     from chaos.documents.inventory import load_inventory
     from chaos.documents.yaml_text import dump
-    from chaos.engine.planning.permissions import describe_risk, permissions_to_list, role_manifests
+    from chaos.engine.planning.permissions import describe_risk, permissions_to_list
     from chaos.engine.preflight.observations import LISTS
 
     if not experiments and not snapshot:

@@ -1,8 +1,10 @@
-"""Permissions on a cluster, in the terms of RBAC."""
+"""Permissions on a cluster, in the terms of RBAC, and the roles that grant them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct
 
@@ -62,3 +64,51 @@ def permission_for_request(method: str, path: str) -> Permission:
 def permissions_on(resource: str, *verbs: str, group: str = "", namespace: str = "") -> tuple[Permission, ...]:
     """One permission per verb."""
     return tuple(Permission(group, resource, verb, namespace) for verb in verbs)
+
+
+def policy_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """Rules of one RBAC role; permissions that differ only in the resource share a rule."""
+    permissions = list(permissions)
+    paths = [
+        {"nonResourceURLs": [permission.resource], "verbs": [permission.verb]}
+        for permission in permissions
+        if permission.is_non_resource
+    ]
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for permission in (permission for permission in permissions if not permission.is_non_resource):
+        verbs.setdefault((permission.group, permission.name, permission.resource), []).append(permission.verb)
+    merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, name, resource), group_verbs in verbs.items():
+        merged.setdefault((group, name, tuple(group_verbs)), []).append(resource)
+    by_resource = [
+        {"apiGroups": [group], "resources": resources}
+        | ({"resourceNames": [name]} if name else {})
+        | {"verbs": [*group_verbs]}
+        for (group, name, group_verbs), resources in merged.items()
+    ]
+    return by_resource + paths
+
+
+def role_manifests(permissions: Iterable[Permission], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
+    """Manifests of a ClusterRole and one Role per namespace, each with a binding to ``subject``."""
+    by_namespace: dict[str, list[Permission]] = {}
+    for permission in sorted(permissions):
+        by_namespace.setdefault(permission.namespace, []).append(permission)
+    return [
+        doc
+        for namespace, in_namespace in sorted(by_namespace.items())
+        for doc in _role_and_binding(namespace, in_namespace, name, subject)
+    ]
+
+
+def _role_and_binding(
+    namespace: str, permissions: list[Permission], name: str, subject: dict[str, str]
+) -> list[dict[str, Any]]:
+    kind = "Role" if namespace else "ClusterRole"
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    return [
+        head | {"kind": kind, "metadata": metadata, "rules": policy_rules(permissions)},
+        head | {"kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]},
+    ]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from chaos.app.snapshot.permissions import snapshot_permissions
 from chaos.cli.app import cli, main
-from chaos.engine.planning.permissions import policy_rules
+from chaos.core.permission import policy_rules
 from tests.kit.lab_copies import comparable, differences
 from tests.kit.processes import EXPERIMENTS, LAB, lab, nodefall
 

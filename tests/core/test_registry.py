@@ -98,7 +98,7 @@ def test_a_duplicate_name_is_an_error_that_names_both(monkeypatch: pytest.Monkey
 
 def test_a_duplicate_of_an_unloaded_plugin_is_an_error_that_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, MINE=SimpleNamespace(name="cordon"))
-    with pytest.raises(PluginError, match=r"chaos\.actions\.cordon\.ACTION and outside_plugins:MINE"):
+    with pytest.raises(PluginError, match=r"chaos\.faults\.actions\.cordon\.ACTION and outside_plugins:MINE"):
         discover_lazily(chaos.faults.actions, "ACTION", Group.ACTIONS)
 
 

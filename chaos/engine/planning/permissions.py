@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -138,51 +137,3 @@ def describe_risk(permission: Permission) -> str:
     if permission.resource == "pods/exec":
         return f"pods and pods/exec in {permission.namespace}, for transport pod, amount to root on every node"
     return ""
-
-
-def policy_rules(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
-    """Rules of one RBAC role; permissions that differ only in the resource share a rule."""
-    permissions = list(permissions)
-    paths = [
-        {"nonResourceURLs": [permission.resource], "verbs": [permission.verb]}
-        for permission in permissions
-        if permission.is_non_resource
-    ]
-    verbs: dict[tuple[str, str, str], list[str]] = {}
-    for permission in (permission for permission in permissions if not permission.is_non_resource):
-        verbs.setdefault((permission.group, permission.name, permission.resource), []).append(permission.verb)
-    merged: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (group, name, resource), group_verbs in verbs.items():
-        merged.setdefault((group, name, tuple(group_verbs)), []).append(resource)
-    by_resource = [
-        {"apiGroups": [group], "resources": resources}
-        | ({"resourceNames": [name]} if name else {})
-        | {"verbs": [*group_verbs]}
-        for (group, name, group_verbs), resources in merged.items()
-    ]
-    return by_resource + paths
-
-
-def role_manifests(permissions: Iterable[Permission], name: str, subject: dict[str, str]) -> list[dict[str, Any]]:
-    """Manifests of a ClusterRole and one Role per namespace, each with a binding to ``subject``."""
-    by_namespace: dict[str, list[Permission]] = {}
-    for permission in sorted(permissions):
-        by_namespace.setdefault(permission.namespace, []).append(permission)
-    return [
-        doc
-        for namespace, in_namespace in sorted(by_namespace.items())
-        for doc in _role_and_binding(namespace, in_namespace, name, subject)
-    ]
-
-
-def _role_and_binding(
-    namespace: str, permissions: list[Permission], name: str, subject: dict[str, str]
-) -> list[dict[str, Any]]:
-    kind = "Role" if namespace else "ClusterRole"
-    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-    head = {"apiVersion": "rbac.authorization.k8s.io/v1"}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-    return [
-        head | {"kind": kind, "metadata": metadata, "rules": policy_rules(permissions)},
-        head | {"kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference, "subjects": [subject]},
-    ]

@@ -9,7 +9,7 @@ import hashlib
 from typing import Any
 
 from chaos.core.labels import DAY_ANNOTATION, PLAN_ANNOTATION
-from chaos.engine.planning.permissions import role_manifests
+from chaos.core.permission import role_manifests
 from chaos.gameday.deploy.deployment import REPORTS, Deployment
 from chaos.gameday.deploy.pod import config_data, config_name, pod_template, upload_template
 

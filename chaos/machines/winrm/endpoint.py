@@ -1,5 +1,7 @@
 """Where and how to log in to the WinRM service of one host, with pauses between rejected logins.
 
+What a run uses of the service, its quotas must permit.
+
 Domains lock an account after a few wrong passwords.
 """
 
@@ -15,6 +17,17 @@ from typing import Literal
 
 from chaos.core.errors import NodefallError, Refused
 
+MAX_COMMANDS = 1000  # in one shell; each counts against the operations of a user until the shell is deleted
+# The one in use; the one before it, while its last commands run; one that a lost connection left until it is idle.
+_SHELLS = 3
+# A step's command, an observer's reading and a proof, each PowerShell with a program that it starts.
+_PROCESSES = 6
+# Least values by the names of winrm/config. Above the operations of a full shell are those of the former one.
+LEAST_QUOTAS = {
+    "MaxShellsPerUser": _SHELLS,
+    "MaxProcessesPerShell": _PROCESSES,
+    "MaxConcurrentOperationsPerUser": MAX_COMMANDS + _PROCESSES,
+}
 Authentication = Literal["ntlm", "kerberos", "credssp", "certificate", "basic"]
 Scheme = Literal["https", "http"]
 PORTS = {"https": 5986, "http": 5985}

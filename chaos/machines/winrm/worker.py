@@ -10,8 +10,8 @@ from time import monotonic
 
 from chaos.core.errors import Unreachable
 from chaos.core.threads import ContextThread
-from chaos.core.winrm_use import MAX_COMMANDS
 from chaos.machines.winrm.client import WinRmClient
+from chaos.machines.winrm.endpoint import MAX_COMMANDS
 from chaos.machines.winrm.faults import GONE, OPERATIONS_QUOTA, RequestFailure
 from chaos.machines.winrm.jobs import Job, Phase
 

@@ -19,9 +19,8 @@ from chaos.app.registry import load_registry
 from chaos.cluster.cluster_state import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
-from chaos.core.permission import Permission
+from chaos.core.permission import Permission, role_manifests
 from chaos.core.ports import Response
-from chaos.engine.planning.permissions import role_manifests
 from chaos.lab.apiserver.http.access import Access
 from chaos.lab.apiserver.http.reviews import review
 from chaos.lab.spec import Rule, UserSpec

@@ -13,9 +13,8 @@ from chaos.core.action import FactCheck, Undo
 from chaos.core.result import UndoResult
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal import Journal
-from chaos.core.store.run_history import flocked_inodes
 from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, find
-from chaos.core.store.run_history import read_run, read_runs
+from chaos.core.store.run_history import flocked_inodes, read_run, read_runs
 from chaos.core.stored_run import RunState
 from tests.kit.stored_runs import DAY, NOW, UID, result_of, store, within
 

@@ -13,17 +13,10 @@ from chaos.cluster.workload import create_commands, removal, workload_state
 from chaos.core.action import FactCheck, Target
 from chaos.core.command import Command, KubeCommand, PodsCommand, TaintsCommand
 from chaos.core.experiment import Experiment
-from chaos.core.permission import Permission, permission_for_request
+from chaos.core.permission import Permission, permission_for_request, policy_rules, role_manifests
 from chaos.core.probes import Probe, ServiceReference
 from chaos.core.registry import PluginRegistry, discover
-from chaos.engine.planning.permissions import (
-    PermissionInputs,
-    compute_permissions,
-    describe_risk,
-    permissions_to_list,
-    policy_rules,
-    role_manifests,
-)
+from chaos.engine.planning.permissions import PermissionInputs, compute_permissions, describe_risk, permissions_to_list
 from tests.kit.actionkit import ACTIONS
 
 REGISTRY = PluginRegistry(ACTIONS, discover(chaos.verdicts.assertions, "ASSERTION"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chaos.app.day.deploy import DeployOptions
-from chaos.engine.planning.permissions import role_manifests
+from chaos.core.permission import role_manifests
 from chaos.gameday.deploy.deployment import NodePreferences, Port, Storage
 from chaos.gameday.deploy.manifests import helm_values, manifests
 from tests.kit.deployments import by_kind, faults, make
