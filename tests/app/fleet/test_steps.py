@@ -19,8 +19,7 @@ from chaos.core.errors import Exit, Refused
 from chaos.gameday.fleet_state import Observation, assess, fleet_exit_code, new_fleet_state
 from chaos.gameday.state import RunStatus
 from chaos.gameday.transitions import halt, take_over
-from tests.gameday.fleet.test_fleet_state import fleet, words
-from tests.gameday.fleet.test_observation import FRESH, HALTED, HELD, PLAN, RUNNING, job, run, state
+from tests.gameday.test_fleet_state import FRESH, HALTED, HELD, PLAN, RUNNING, fleet, job, run, state, words
 from tests.kit.day_api import ConfigMaps
 from tests.kit.day_session import DayClock, Lines
 

@@ -1,4 +1,7 @@
-"""Which day a process works on."""
+"""Which day a process works on.
+
+How a day ended, as an exit code and in words.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.core.errors import Refused
-from chaos.gameday.state import Approval, DayRun, DayState, DayStatus, RunKey, RunStatus
+from chaos.gameday.state import (
+    Approval,
+    DayRun,
+    DayState,
+    DayStatus,
+    Halt,
+    RunKey,
+    RunStatus,
+    Verdict,
+    describe,
+    exit_code,
+)
 from chaos.gameday.stored_day import approve_day, open_day
 from chaos.gameday.transitions import approve, before_fault, begin, finish, halt
 
@@ -91,3 +105,38 @@ def test_a_new_approval_does_not_resume_a_day_that_was_halted_before_it_began() 
         state = approve_day(halted, day(holder="", plan=plan), Approval("grace", 2.0, plan), is_named=False)
         assert (state.status, state.is_approved(["grace"])) == (DayStatus.HALTED, True)
         assert open_day(state, day(plan=plan), is_named=False, has_seed=False).status is DayStatus.HALTED
+
+
+def ended_day(*ends: Verdict | RunStatus) -> DayState:
+    runs = []
+    for number, end in enumerate(ends):
+        run = DayRun(RunKey(f"e{number}", "", 1), 1, "continue")
+        if isinstance(end, RunStatus):
+            run = replace(run, status=end, run="r" if end is RunStatus.RUNNING else "")
+        else:
+            run = replace(run, status=RunStatus.DONE, run=f"r{number}", verdict=end)
+        runs.append(run)
+    return DayState("mon", "weekly", "a" * 64, 1, 1.0, "by-entry", 1, "me", 1, tuple(runs))
+
+
+SKIPPED, PENDING, RUNNING = RunStatus.SKIPPED, RunStatus.PENDING, RunStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "text"),
+    [
+        (ended_day("held", "held"), 0, "finished: 2 held"),
+        (ended_day("held", "violated"), 1, "finished: 1 held, 1 violated"),
+        (ended_day("violated", PENDING), 1, "is running: 1 violated, 1 pending"),
+        (ended_day("held", SKIPPED), 2, "finished: 1 held, 1 skipped"),
+        (ended_day("held", "interrupted"), 2, "finished: 1 held, 1 interrupted"),
+        (ended_day("inconclusive"), 2, "finished: 1 inconclusive"),
+        (ended_day("held", RUNNING), 2, "is running: 1 held, 1 running"),
+        (ended_day(PENDING), 2, "is running: 1 pending"),
+        (ended_day(SKIPPED, SKIPPED), 4, "finished: 2 skipped"),
+        (replace(ended_day("held", PENDING), halts=(Halt("ada", 1.0, ""),)), 2, "halted: 1 held, 1 pending"),
+    ],
+)
+def test_outcomes(state: DayState, code: int, text: str) -> None:
+    assert exit_code(state) == code
+    assert describe(state) == f"day mon of weekly {text}"

@@ -1,12 +1,18 @@
-"""Replays of a watch."""
+"""Replays of a watch.
+
+An open watch: whether there is something to read.
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from chaos.cluster.api import WatchStream
 from chaos.cluster.client import ApiClient
 from chaos.cluster.errors import KubeRejected
 from chaos.cluster.reads import EventReplay, replay_events
@@ -58,3 +64,30 @@ def test_a_version_that_is_too_old(server: tuple[KubeServer, ApiClient]) -> None
         replay_events(api, PODS, "100")
     state.gone_as_event = True
     assert replay_events(api, PODS, "100") is None
+
+
+def open_over(sock: socket.socket) -> WatchStream:
+    response = SimpleNamespace(connection=SimpleNamespace(sock=sock), close=lambda: None)
+    stream = WatchStream(lambda: response, "watch of /x")
+    stream.__enter__()
+    return stream
+
+
+def test_a_stream_has_input_when_bytes_wait() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        stream = open_over(here)
+        assert not stream.has_input()
+        there.send(b"{}")
+        assert stream.has_input()
+        here.recv(2)
+        assert not stream.has_input()
+
+
+def test_a_read_of_a_connection_that_has_ended_does_not_wait() -> None:
+    here, there = socket.socketpair()
+    stream = open_over(here)
+    there.close()
+    assert stream.has_input()
+    here.close()
+    assert stream.has_input()
