@@ -6,7 +6,7 @@ import msgspec
 
 from chaos.core.errors import NodefallError
 from chaos.lab.facade import DirectLab, Machine
-from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import Container
 from chaos.rehearsal.hosts import DirectSession
 
 

@@ -43,8 +43,7 @@ from chaos.engine.state import RunState
 from chaos.engine.stop import StopRequest
 from chaos.machines.observer import HostObserver
 from chaos.machines.pool import Hosts
-from chaos.machines.transports.containers import Container
-from chaos.machines.transports.docker import DockerSession
+from chaos.machines.transports.docker import Container, DockerSession
 from chaos.machines.transports.sessions import RetryingSession
 from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import open_session

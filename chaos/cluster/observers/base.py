@@ -127,7 +127,7 @@ class Backoff:
 
 
 class ThreadedObserver:
-    """An observer with a thread of its own. Its crash is a cause of blindness of ``source``.
+    """An observer with a separate thread. Its crash is a cause of blindness of ``source``.
 
     Subclasses have ``_run``, the body of the thread, and ``_blind_since``: from when on nothing is known if it crashes.
     """

@@ -102,11 +102,6 @@ class ExecProcess(MarkedProcess):
         self._stream = stream
 
     @property
-    def exit(self) -> int | None:
-        """Of the command, None if it is unknown."""
-        return self._stderr.exit if self._stdout.exit is None else self._stdout.exit
-
-    @property
     def status(self) -> ExecStatus | None:
         """What the API server has reported of the program's end."""
         return self._stream.status

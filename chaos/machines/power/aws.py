@@ -171,7 +171,7 @@ class AwsControl(ProviderControl):
         found = self._describe()
         interfaces = found.get("NetworkInterfaces", ())
         addresses = [each["PrivateIpAddress"] for one in interfaces for each in one.get("PrivateIpAddresses", ())]
-        provider_id = f"aws:///{found.get('Placement', {}).get('AvailabilityZone', '')}/{self._instance}"
+        provider_id = f"aws:///{found.get('Placement', {}).get('AvailabilityZone', '')}/{self._instance}"  # words: keep
         names = tuple(filter(None, [found.get("PrivateDnsName")]))
         return PowerIdentity("", names, tuple(addresses), provider_id=provider_id)
 

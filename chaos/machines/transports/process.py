@@ -150,6 +150,10 @@ class MarkedProcess(Process):
         self._stdout, self._stderr = MarkedOutput("stdout", mark=mark), MarkedOutput("stderr", mark=mark)
         super().__init__(self._stdout, self._stderr, deadline)
 
+    @property
+    def exit(self) -> int | None:
+        return self._stderr.exit if self._stdout.exit is None else self._stdout.exit
+
     @abstractmethod
     def kill(self) -> None:
         """Break the connection, from any thread. The command goes on, unless it still waits to be released."""

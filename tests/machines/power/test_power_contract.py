@@ -27,7 +27,7 @@ from chaos.machines.driver import power_control_of
 from chaos.machines.power.command import CommandPower, make_command_control
 from chaos.machines.power.docker import DockerControl
 from chaos.machines.power.local import SecretContext, read_secret
-from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import Container
 from tests.kit.bmcs import PLACE, fake_bmc, sushy, within
 from tests.kit.clouds import aws, host_context
 from tests.kit.machines import docker_daemon, image, missing

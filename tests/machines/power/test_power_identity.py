@@ -21,7 +21,7 @@ from chaos.machines.power.docker import DockerControl
 from chaos.machines.power.ipmi import IpmiControl, make_ipmi_control
 from chaos.machines.power.manual import ManualControl
 from chaos.machines.power.wake_on_lan import WakeOnLanPower, make_wake_on_lan_control
-from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import Container
 from tests.kit.bmcs import PLACE, SYSTEM, fake_bmc, ipmi_power, sushy
 from tests.kit.fakes import FakeClock, FakeKube
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.transports.containers import Container
-from chaos.machines.transports.docker import DockerSession
+from chaos.machines.transports.docker import Container, DockerSession
 from chaos.machines.transports.host_keys import (
     HostKeyPin,
     KnownKeys,
