@@ -23,7 +23,7 @@ from chaos.api import load
 from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cluster.client import connect
 from chaos.cluster.observers.cluster import ClusterObservers
-from chaos.cluster.observers.pods import PodsObserver
+from chaos.cluster.observers.reflector import Reflector
 from chaos.cluster.watch_codec import ListPage, split_lines
 from chaos.core.clock import SystemClock
 from chaos.core.decode import decode
@@ -31,6 +31,7 @@ from chaos.core.kube import Pod
 from chaos.core.ports import Observer, Sink
 from chaos.core.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
 from chaos.core.redaction import register_secret
+from chaos.core.resources import RESOURCES
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.engine.live_judge import LiveJudge
 from chaos.engine.recorder import Recorder
@@ -98,7 +99,7 @@ def raw(kubeconfig: str, synced: Callable[[], None], receive: Receiver) -> None:
 
 def observer(kubeconfig: str, synced: Callable[[], None], receive: Receiver) -> None:
     """nodefall's observer of pods alone: the cache, and an entry of a recording for each event."""
-    _observe([PodsObserver(connect(kubeconfig), SystemClock())], lambda _: None, synced, receive)
+    _observe([Reflector(RESOURCES["pods"], connect(kubeconfig), SystemClock())], lambda _: None, synced, receive)
 
 
 def recording(kubeconfig: str, synced: Callable[[], None], receive: Receiver) -> None:

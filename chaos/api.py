@@ -46,14 +46,14 @@ if TYPE_CHECKING:
         TaintsCommand
     )
     from chaos.core.currency_log import CurrencyLog
-    from chaos.core.document import Metadata
+    from chaos.core.field_types import Metadata
     from chaos.core.driver import PowerSettings
-    from chaos.core.entry_log import EntryLog
+    from chaos.core.logs import EntryLog
     from chaos.core.errors import (
         Aborted, AnotherMachine, BadInput, Exit, NodefallError, PluginError, Problem, Refused, RequirementUnmet,
         UndoPending, Unreachable, Unsupported, UsageError
     )
-    from chaos.core.event_log import EventLog
+    from chaos.core.logs import EventLog
     from chaos.core.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from chaos.core.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
     from chaos.core.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
     from chaos.core.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
-    from chaos.core.value_limit import ValueLimit
+    from chaos.core.verdict import ValueLimit
     from chaos.core.verdict import Status, Verdict
     from chaos.verdicts.outcome.acceptance import Row, Standing
     from chaos.verdicts.outcome.bands import Band

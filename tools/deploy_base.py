@@ -6,7 +6,7 @@ from pathlib import Path
 
 from chaos.app.day.deploy import DeployOptions, deployment_of
 from chaos.app.day.document import load_game_day
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 from chaos.gameday.deploy.manifests import manifests
 
 ROOT = Path(__file__).parent.parent

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from chaos.app.undo.pending import with_pending_undo
 from chaos.app.wiring.lock import held_lock
-from chaos.cluster.cluster_snapshot import cluster_view
-from chaos.cluster.permissions import missing_permissions
+from chaos.cluster.cluster_state import cluster_view, missing_permissions
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.core.labels import RUN_LABEL

@@ -16,21 +16,19 @@ from pydantic import ValidationError
 
 from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import held_lock
-from chaos.cluster.lease import LeaseRecord
-from chaos.cluster.lease_api import read_lock, request_abort
+from chaos.cluster.lease import LeaseRecord, read_lock, request_abort
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
-from chaos.core.judgement import provisional
 from chaos.core.labels import RUN_LABEL
 from chaos.core.legacy import decode_plan
 from chaos.core.plan import Plan, nodes_by_target
 from chaos.core.ports import Clock, KubeApi, RunWatcher
-from chaos.core.result import RunResult
+from chaos.core.result import RunResult, provisional
 from chaos.core.store import run_directory
-from chaos.core.store.recording_tail import RecordingTail
+from chaos.core.store.recording import RecordingTail
 from chaos.core.store.run_history import read_run
 from chaos.core.stored_run import RunState
 from chaos.core.timeline import Timeline

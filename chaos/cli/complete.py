@@ -43,7 +43,7 @@ def complete_assertion(ctx: click.Context, param: click.Parameter, incomplete: s
 def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of all that ``explain`` explains."""
     from chaos.cli.time_words import TIME_WORDS
-    from chaos.core.bound import FACTS, POD_FACTS
+    from chaos.core.duration import FACTS, POD_FACTS
     from chaos.engine.registry import load_facts, load_windows_facts
 
     summaries = {**FACTS, **POD_FACTS, **{word: each.summary for word, each in TIME_WORDS.items()}}

@@ -73,7 +73,7 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
 
     Names are unique within their kind only. A fact of hosts is also found by a reference with parameters.
     """
-    from chaos.core.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.core.duration import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.core.errors import UsageError  # noqa: PLC0415
     from chaos.core.fact import current_fact  # noqa: PLC0415
     from chaos.engine.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow

@@ -37,7 +37,7 @@ def command(kind: str | None, as_json: bool) -> None:
 
 
 def _summaries(kind: str) -> dict[str, str]:
-    from chaos.core.bound import FACTS, POD_FACTS  # noqa: PLC0415
+    from chaos.core.duration import FACTS, POD_FACTS  # noqa: PLC0415
     from chaos.engine.registry import load_facts, load_registry, load_windows_facts  # noqa: PLC0415 - slow
 
     if kind == "facts":

@@ -11,7 +11,7 @@ from typing import TextIO
 import click
 
 from chaos.core.errors import UsageError
-from chaos.core.store.private_files import private_opener
+from chaos.core.files import private_opener
 from chaos.core.text import escape_control, escape_for_encoding
 
 

@@ -58,7 +58,7 @@ def command(
     """
     from chaos.core.permission import role_manifests
     from chaos.documents.inventory import load_inventory
-    from chaos.documents.yaml_dump import dump
+    from chaos.documents.yaml_text import dump
     from chaos.engine.planning.permissions import describe_risk, permissions_to_list
     from chaos.engine.preflight.observations import LISTS
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chaos.core.experiment import Experiment
     from chaos.core.inventory import Inventory
     from chaos.gameday.document import GameDay
-    from chaos.gameday.fleet.document import Fleet
+    from chaos.gameday.fleet_document import Fleet
 
 
 @click.command(

@@ -16,13 +16,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from chaos.cluster.cluster_api import with_field_manager
-from chaos.cluster.consistent_read import METADATA_LIST
+from chaos.cluster.api import WatchStream, exchange, make_pool, read_body, send, with_field_manager
 from chaos.cluster.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachable, from_response
 from chaos.cluster.exec_stream import ExecStream, exec_path, open_exec
 from chaos.cluster.kubeconfig import connection_risks, load_configuration
-from chaos.cluster.pools import exchange, make_pool, read_body, send
-from chaos.cluster.watch_stream import WatchStream
+from chaos.cluster.reads import METADATA_LIST
 from chaos.core.errors import NodefallError, bad_input
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import Response
@@ -99,7 +97,7 @@ class ApiClient:
         return response
 
     def metadata(self, path: str, query: Mapping[str, str]) -> Response:
-        """See :class:`chaos.cluster.consistent_read.MetadataApi`."""
+        """See :class:`chaos.cluster.api.WatchApi`."""
         return self.request("GET", path, query, accept=METADATA_LIST)
 
     def stream(self, path: str, query: Mapping[str, str]) -> WatchStream:
@@ -107,14 +105,14 @@ class ApiClient:
         return WatchStream(lambda: self._open_watch(path, query), f"watch of {path}")
 
     def probe(self, timeout: float) -> float | None:
-        """See :class:`chaos.cluster.watch_stream.WatchApi`."""
+        """See :class:`chaos.cluster.api.WatchApi`."""
         response = self.request("GET", "/readyz", timeout=timeout)
         if response.status >= 500 or response.status == 429:
             raise KubeRejected(response.status, f"{self.server}: /readyz answers {response.status}")
         return _date(response)
 
     def exec(self, pod_path: str, argv: Sequence[str], container: str, timeout: float) -> ExecStream:
-        """See :class:`chaos.cluster.cluster_api.ExecApi`."""
+        """See :class:`chaos.cluster.api.ExecApi`."""
         for is_last in (False, True):
             client = self._client
             url, headers = self._prepare(client, exec_path(pod_path, argv, container), None)

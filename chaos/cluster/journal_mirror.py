@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.cluster.errors import decode_body, status_message
 from chaos.cluster.replica import (
     PREFIX,
     PendingRun,
@@ -17,11 +18,11 @@ from chaos.cluster.replica import (
     RunIdentity,
     Signer,
     configmap_name,
+    configmaps_path,
     decode_replica,
     encode_replica,
     version_of,
 )
-from chaos.cluster.response import decode_body, status_message
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL
 from chaos.core.ports import KubeApi, Response
@@ -98,7 +99,7 @@ class JournalMirror:
     def _write(self, pending: Sequence[PendingUndo]) -> None:
         name = configmap_name(self.identity.run)
         data = self.signer.sign(name, encode_replica(self.identity, pending))
-        path = _collection(self.namespace)
+        path = configmaps_path(self.namespace)
         sent, self._sent = self._sent, data
         response = self.kube.request("PUT", f"{path}/{name}", body=self._object(data))
         if response.status == 409 and self._adopt(sent):
@@ -109,7 +110,7 @@ class JournalMirror:
 
     def _adopt(self, sent: Mapping[str, str]) -> bool:
         """Whether the replica is what this process had ``sent`` when the answer was lost; then its version is known."""
-        response = self.kube.request("GET", _collection(self.namespace), {"labelSelector": _SELECTOR})
+        response = self.kube.request("GET", configmaps_path(self.namespace), {"labelSelector": _SELECTOR})
         for item in _decode_success(response).get("items") or []:
             if item["metadata"]["name"] == configmap_name(self.identity.run) and item.get("data") == sent:
                 self._version = version_of(item)
@@ -125,7 +126,7 @@ class JournalMirror:
 
 def pending_runs(kube: KubeApi, namespace: str) -> list[PendingRun]:
     """Replicas of all runs on this cluster. Raises NodefallError."""
-    response = kube.request("GET", _collection(namespace), {"labelSelector": _SELECTOR})
+    response = kube.request("GET", configmaps_path(namespace), {"labelSelector": _SELECTOR})
     items = _decode_success(response).get("items") or []
     return [decode_replica(item) for item in items if item["metadata"]["name"].startswith(PREFIX)]
 
@@ -139,13 +140,9 @@ def find_replica(kube: KubeApi, namespace: str, run: str) -> PendingRun | None:
 def delete_configmap(kube: KubeApi, namespace: str, run: str, version: str = "") -> None:
     """Delete the run's ConfigMap, if it exists; with ``version`` only exactly that one. Raises NodefallError."""
     body = {"kind": "DeleteOptions", "preconditions": {"resourceVersion": version}} if version else None
-    response = kube.request("DELETE", f"{_collection(namespace)}/{configmap_name(run)}", body=body)
+    response = kube.request("DELETE", f"{configmaps_path(namespace)}/{configmap_name(run)}", body=body)
     if response.status != 404:
         _decode_success(response)
-
-
-def _collection(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 def _decode_success(response: Response) -> dict[str, Any]:

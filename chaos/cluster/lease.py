@@ -1,9 +1,10 @@
-"""The cluster's lock, as decisions about one Lease: pure, no I/O.
+"""The cluster's lock, as decisions about one Lease (pure), and the requests about it.
 
 Clocks of different machines are never compared. A lock has expired when its record did not change for its whole
 duration on the observer's own clock, and its holder acts only in the first part of that duration, counted from before
 the renewal (as client-go's leaderelection does). So no two holders act at once, however long a process is stopped or a
 request takes. Both clocks go on while their machine is suspended.
+
 ``leaseTransitions`` is the fencing number: it rises with each holder as long as the Lease exists.
 """
 
@@ -16,13 +17,18 @@ from typing import Any
 
 from msgspec import Struct
 
+from chaos.cluster.errors import check_success, decode_success
+from chaos.core.command import MERGE_PATCH
 from chaos.core.labels import LOCK_NAME
+from chaos.core.ports import KubeApi
 
 LEASE_DURATION = 30.0  # seconds without renewal after which another process may acquire the lock
 RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
 RETRY_PERIOD = 8.0  # seconds between two renewals
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
 PROCESS = "nodefall.dev/process"  # annotation: identity of the holder's process
+_CONFLICT, _NOT_FOUND = 409, 404
+_LOCK = "the cluster's lock cannot be"
 
 
 class LeaseRecord(Struct, frozen=True):
@@ -157,3 +163,46 @@ def lease_body(
         "renewTime": stamp,
     }
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def read_lock(kube: KubeApi, namespace: str, name: str = LOCK_NAME) -> LeaseRecord | None:
+    """The lock; None if there is none. Raises NodefallError."""
+    response = kube.request("GET", _path(namespace, name))
+    return None if response.status == 404 else parse(decode_success(response, f"{_LOCK} read"))
+
+
+def write_lock(kube: KubeApi, namespace: str, over: LeaseRecord | None, lease: dict[str, Any]) -> bool:
+    """Write the Lease over exactly the record that was read; False if it has changed. Raises NodefallError."""
+    if over is None:
+        response = kube.request("POST", _collection(namespace), body=lease)
+    else:
+        response = kube.request("PUT", _path(namespace, lease["metadata"]["name"]), body=lease)
+        if response.status == _NOT_FOUND:
+            return False
+    if response.status == _CONFLICT:
+        return False
+    check_success(response, f"{_LOCK} written")
+    return True
+
+
+def delete_lock(kube: KubeApi, namespace: str, record: LeaseRecord, name: str = LOCK_NAME) -> bool:
+    """Delete exactly the record that was read; whether it is gone. Raises NodefallError."""
+    preconditions = {"resourceVersion": record.version}
+    body = {"kind": "DeleteOptions", "preconditions": preconditions}
+    response = kube.request("DELETE", _path(namespace, name), body=body)
+    return response.status in (200, 202, _NOT_FOUND)
+
+
+def request_abort(kube: KubeApi, namespace: str, why: str) -> None:
+    """Annotate the lock; its holder reads the annotation within a second. Raises NodefallError."""
+    patch = {"metadata": {"annotations": {ABORT: why}}}
+    response = kube.request("PATCH", _path(namespace, LOCK_NAME), body=patch, content_type=MERGE_PATCH)
+    check_success(response, f"{_LOCK} annotated")
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"{_collection(namespace)}/{name}"
+
+
+def _collection(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"

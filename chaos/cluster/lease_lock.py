@@ -20,17 +20,19 @@ from chaos.cluster.lease import (
     LeaseRecord,
     ObservedLease,
     decide,
+    delete_lock,
     describe_loss,
     lease_body,
     next_fence,
     observe,
+    read_lock,
+    write_lock,
 )
-from chaos.cluster.lease_api import delete_lock, read_lock, write_lock
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.labels import LOCK_NAME, RUN_LABEL
 from chaos.core.ports import KubeApi
-from chaos.core.store.process_identity import decode_identity, is_gone
+from chaos.core.store.process_lock import decode_identity, is_gone
 from chaos.core.threads import ContextThread
 
 POLL_PERIOD = 1.0  # seconds between two reads of the Lease, for its loss and a request to abort

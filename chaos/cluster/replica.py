@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
-from chaos.core.document import NAME
+from chaos.core.field_types import NAME
 from chaos.core.redaction import redact_json
 from chaos.core.store.journal_format import EntryKey, PendingUndo, decode_pending
 
@@ -143,6 +143,11 @@ def decode_replica(item: Mapping[str, Any]) -> PendingRun:
     if configmap_name(identity.run) != name or not re.fullmatch(NAME, identity.experiment):  # they become paths
         return _unreadable(name, f"it names the run {identity.run!r} of the experiment {identity.experiment!r}")
     return PendingRun(name, identity, entries, version=version_of(item), data=data)
+
+
+def configmaps_path(namespace: str) -> str:
+    """Path of the ConfigMaps of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 def version_of(item: Mapping[str, Any]) -> str:

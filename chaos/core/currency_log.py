@@ -13,9 +13,8 @@ from typing import Any
 from msgspec import structs
 
 from chaos.core.kube import Event, Lease
-from chaos.core.order_bounds import OrderBounds
 from chaos.core.recording import USUAL_LAG, BlindWindow, Currency
-from chaos.core.source_times import newest_time, source_time
+from chaos.core.time_bounds import OrderBounds, newest_time, source_time
 
 _EVENTS = "events"
 _CLOCK_SLACK = 1.0  # seconds by which the clocks of the cluster may be ahead without notice

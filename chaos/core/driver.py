@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args
 from pydantic import BaseModel, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from chaos.core.document import Model
-from chaos.core.field_types import Secret
+from chaos.core.field_types import Model, Secret
 from chaos.core.installed_drivers import power_drivers, transport_drivers
 
 

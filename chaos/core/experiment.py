@@ -14,11 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from chaos.core.bound import Bound, parse_bound
-from chaos.core.document import BoundText, DurationText, Metadata, Model, Name
-from chaos.core.duration import parse_duration
-from chaos.core.factor import Factor
-from chaos.core.kubernetes_version import VersionRange
+from chaos.core.duration import Bound, parse_bound, parse_duration
+from chaos.core.field_types import BoundText, DurationText, Factor, Metadata, Model, Name, VersionRange
 from chaos.core.probes import Probe, Query
 
 if TYPE_CHECKING:

@@ -1,14 +1,76 @@
-"""Types of inventory keys that several models share, those of drivers included."""
+"""Base of every document and record of parameters: strict models, and types of their fields.
+
+Factors of deadlines are ``2`` and ``1.5x``, at least 1; versions of Kubernetes are minor ones, in ranges as
+``>=v1.32, <v1.36``.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from chaos.core.document import Model
+from chaos.core.duration import parse_bound, parse_duration
+
+API_VERSION = "nodefall.dev/v1alpha1"
+_LIMIT = 100.0
+_TEXT = re.compile(r"(\d+(?:\.\d+)?)x?", re.ASCII)
+_VERSION = re.compile(r"v?(\d+)\.(\d+)")
+_BOUND = re.compile(r"(>=|<=|==|>|<|=)\s*v?(\d{1,3})\.(\d{1,3})", re.ASCII)
+_OPERATORS = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq, "==": operator.eq,
+}  # fmt: skip
+
+
+def _bound_text(value: str) -> str:
+    parse_bound(value)
+    return value
+
+
+def _duration_text(value: str) -> str:
+    parse_duration(value)
+    return value
+
+
+def _require_unit(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"{value} has no unit; write {value}s for seconds")  # noqa: TRY004 - pydantic wants it
+    return value
+
+
+NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+
+
+Name = Annotated[str, Field(pattern=NAME)]
+
+
+BoundText = Annotated[
+    str,
+    BeforeValidator(_require_unit),
+    AfterValidator(_bound_text),
+    Field(examples=["kubelet.shutdownGracePeriod + 10s"]),
+]
+
+
+DurationText = Annotated[str, BeforeValidator(_require_unit), AfterValidator(_duration_text), Field(examples=["90s"])]
+
+
+class Model(BaseModel):
+    """Base of all documents: unknown keys are errors; keys in YAML are camelCase."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
+
+
+class Metadata(Model):
+    """``annotations`` are for people and other programs; nodefall reads only the lab of a rehearsal from them."""
+
+    name: Name
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
 
 def full_match(pattern: str, error: str) -> AfterValidator:
@@ -23,33 +85,63 @@ def full_match(pattern: str, error: str) -> AfterValidator:
 
 
 HostAddress = Annotated[str, full_match(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
+
+
 ContainerName = Annotated[str, full_match(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "is no container's name or ID")]
+
+
 # A full path on Windows, of characters that mean nothing to a shell.
 CRASH_TOOL = r"[A-Za-z]:\\(?:[A-Za-z0-9_.() -]{1,64}\\){0,8}[A-Za-z0-9_.-]{1,64}\.exe"
+
+
 CrashTool = Annotated[
     str,
     full_match(CRASH_TOOL, r"is not the full path of a program on Windows; write it like C:\Tools\notmyfault64.exe"),
 ]
+
+
 # Never / or below /run, where systemd has the failsafe timers. No part begins with a point: there is no way up.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+
+
 MOUNT_POINT = rf"/(?!(?:run|proc|sys|dev)(?:/|\Z)){_PART}(?:/{_PART})*"
+
+
 MountPath = Annotated[
     str, full_match(MOUNT_POINT, "is no full path of plain characters, or is /, or in /run, /proc, /sys or /dev")
 ]
+
+
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+
+
 DNS_NAME = rf"(?!.{{254}}){_LABEL}(?:\.{_LABEL})*"
+
+
 DnsName = Annotated[str, full_match(DNS_NAME, "is no DNS name")]
+
+
 BLOCK_DEVICE = rf"/dev/{_PART}(?:/{_PART})*"
+
+
 # Of the facts kubelet-unit and runtime-unit.
 NODE_UNIT = (
     r"(?:kubelet|k3s(?:-agent)?|rke2-(?:server|agent)|containerd|crio|docker"
     r"|snap\.kubelet\.daemon|snap\.microk8s\.daemon-(?:kubelite|kubelet|containerd))\.service"
 )
+
+
 DISK_UNIT = rf"kubepods\.slice|{NODE_UNIT}"
+
+
 DiskUnit = Annotated[
     str, full_match(DISK_UNIT, "is neither kubepods.slice nor the service of a kubelet or container runtime")
 ]
+
+
 MOUNT_OPTIONS = r"rw(?:,(?:nosuid|nodev|noexec|nosymfollow|noatime|nodiratime|relatime))*"  # of a mount, with rw
+
+
 ContainerEngine = Literal["docker", "podman"]
 
 
@@ -77,7 +169,11 @@ def without_query(url: str) -> str:
 
 
 Url = Annotated[str, AfterValidator(_no_login)]
+
+
 HttpUrl = Annotated[str, AfterValidator(_no_login), AfterValidator(_is_http)]
+
+
 LabelName = Annotated[str, full_match(r"[a-zA-Z_][a-zA-Z0-9_]*", "is not a name of a label of Prometheus")]
 
 
@@ -101,3 +197,57 @@ class Secret(Model):
         if sum(x is not None for x in (self.env, self.file, self.command)) != 1:
             raise ValueError("give exactly one of env, file or command")
         return self
+
+
+def parse_factor(value: Any) -> float:
+    """The factor ``value``: a number, or a text like ``3x``. Raises ValueError unless it is from 1 to 100."""
+    text = "" if isinstance(value, bool) else str(value)[:20]
+    match = _TEXT.fullmatch(text)
+    factor = float(match[1]) if match else math.nan
+    if not 1 <= factor <= _LIMIT:
+        raise ValueError(f"{str(value)[:20]!r} is not a factor from 1 to {_LIMIT:g}; write it like 2 or 1.5x")
+    return factor
+
+
+Factor = Annotated[
+    float,
+    BeforeValidator(parse_factor),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 1, "maximum": _LIMIT},
+                {"type": "string", "pattern": r"^\d+(\.\d+)?x?$"},
+            ],
+            "examples": ["3x", 1.5],
+        }
+    ),
+]
+
+
+def parse_minor(text: str) -> tuple[int, int] | None:
+    """Major and minor version of ``v1.33.2`` or ``v1.33.2-gke.100``; None for any other text."""
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def in_range(version: tuple[int, int], text: str) -> bool:
+    """Whether the minor version is within all bounds of ``text``. Raises ValueError."""
+    return all(_OPERATORS[symbol](version, bound) for symbol, bound in _bounds(text))
+
+
+def _bounds(text: str) -> list[tuple[str, tuple[int, int]]]:
+    bounds = []
+    for part in text.split(","):
+        match = _BOUND.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{text!r} is no range of versions; write it like '>=v1.32' or '>=v1.32, <v1.36'")
+        bounds.append((match[1], (int(match[2]), int(match[3]))))
+    return bounds
+
+
+def _check(text: str) -> str:
+    _bounds(text)
+    return text
+
+
+VersionRange = Annotated[str, AfterValidator(_check)]

@@ -1,14 +1,41 @@
-"""Histories of the pods of a timeline, with indexes that grow with them: few questions are about all."""
+"""Histories of the pods of a timeline, with indexes that grow with them: few questions are about all.
+
+And the name of kube-controller-manager, and its metrics that are recorded (facts 4).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 
-from chaos.core.controller_manager import CONTROLLER_MANAGER
 from chaos.core.history import History
 from chaos.core.kube import Pod, controller_of, pod_condition
 
+CONTROLLER_MANAGER = "kube-controller-manager"
+LEADER_STATUS = 'leader_election_master_status{name="kube-controller-manager"}'  # absent without leader election
+METRIC_PREFIXES = (
+    LEADER_STATUS,
+    "attach_detach_controller_attachdetach_controller_forced_detaches{",
+    "node_collector_evictions_total{",
+    "node_collector_unhealthy_nodes_in_zone{",
+    "node_collector_zone_health{",
+    "node_collector_zone_size{",
+    "pod_gc_collector_force_delete_pod_errors_total{",
+    "pod_gc_collector_force_delete_pods_total{",
+    "taint_eviction_controller_pod_deletions_total",
+)
+_REASONS = "terminated|out-of-service|orphaned|unscheduled"
+# Absent until the first count: pkg/controller/volume/attachdetach/metrics and podgc/metrics.
+_FROM_ZERO = re.compile(
+    r'attach_detach_controller_attachdetach_controller_forced_detaches\{reason="(timeout|out-of-service)"\}'
+    rf'|pod_gc_collector_force_delete_pod(s|_errors)_total\{{namespace="[^"]+",reason="({_REASONS})"\}}'
+)
 LabelGroup = tuple[Mapping[str, str], list[History[Pod]]]  # labels, and the pods that ever had exactly these
+
+
+def starts_at_zero(name: str) -> bool:
+    """Whether the absence of a metric means zero."""
+    return bool(_FROM_ZERO.fullmatch(name))
 
 
 def controller_key(pod: Pod) -> str:

@@ -6,12 +6,20 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictInt, model_validator
 
-from chaos.core.bound import FACTS, known_fact
-from chaos.core.document import DurationText, Metadata, Model
 from chaos.core.driver import OneOfPowerDrivers, OneOfTransports, PowerSettings
-from chaos.core.duration import parse_duration
-from chaos.core.factor import Factor
-from chaos.core.field_types import ContainerEngine, ContainerName, CrashTool, Secret, Url, full_match
+from chaos.core.duration import FACTS, known_fact, parse_duration
+from chaos.core.field_types import (
+    ContainerEngine,
+    ContainerName,
+    CrashTool,
+    DurationText,
+    Factor,
+    Metadata,
+    Model,
+    Secret,
+    Url,
+    full_match,
+)
 from chaos.core.labels import LOCK_NAMESPACE
 
 NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]

@@ -1,6 +1,12 @@
-"""Labels, names and namespaces: of the objects that nodefall writes to a cluster, and of roles of Nodes."""
+"""Labels, names and namespaces: of the objects that nodefall writes to a cluster, and of roles of Nodes.
+
+A Job of Kubernetes that runs a game day is known by them.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
 
 RUN_LABEL = "nodefall.dev/run"  # label and annotation: the run's ID
 MANAGED_BY_LABEL = {"app.kubernetes.io/managed-by": "nodefall"}  # label
@@ -27,3 +33,19 @@ PLAN_ANNOTATION = "nodefall.dev/plan-hash"  # annotation of a Job: the plan of t
 HELPER_LABEL = "nodefall.dev/transport"  # label of the pods of transport pod
 HELPER_SESSION = "nodefall.dev/session"  # label of such pods: the process that made them
 HELPER_NODE = "nodefall.dev/node"  # annotation of such pods: the node whose host they give access to
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A Job. ``day`` and ``plan_hash``: what it was created for. ``reason``: why it failed, or its pod does not run."""
+
+    name: str
+    uid: str
+    day: str
+    plan_hash: str
+    status: Literal["active", "complete", "failed"]
+    reason: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        return self.status == "active"

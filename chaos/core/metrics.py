@@ -1,4 +1,4 @@
-"""Gauges for Prometheus, in its text format and in OpenMetrics.
+"""Gauges for Prometheus, in its text format and in OpenMetrics, and alerting rules of a Prometheus.
 
 Of gauges, both formats have the same text; OpenMetrics adds a last line.
 https://prometheus.io/docs/instrumenting/exposition_formats/ and https://github.com/prometheus/OpenMetrics
@@ -60,3 +60,23 @@ def _visible(text: str) -> str:
 
 def _number(value: float) -> str:
     return repr(float(value)).replace("inf", "Inf").replace("nan", "NaN")
+
+
+class AlertingRule(Struct, frozen=True):
+    """An alerting rule. ``labels`` are those that it adds to each of its alerts, with ``alertname``.
+
+    ``error``: why its last evaluation failed, "" if it did not. ``firing``: the labels of each alert that fires.
+    """
+
+    name: str
+    labels: dict[str, str]
+    error: str = ""
+    firing: tuple[dict[str, str], ...] = ()
+
+    def may_match(self, labels: dict[str, str]) -> bool:
+        """Whether an alert of this rule may have these labels: no label that the rule sets contradicts."""
+        return all(self.labels.get(name, value) == value for name, value in labels.items())
+
+    def firing_with(self, labels: dict[str, str]) -> tuple[dict[str, str], ...]:
+        """The labels of firing alerts that have all of ``labels``."""
+        return tuple(alert for alert in self.firing if labels.items() <= alert.items())

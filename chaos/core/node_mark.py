@@ -1,7 +1,11 @@
-"""Marks on Nodes: annotations that name the step whose fault is in the Node object, and the values before the fault.
+"""Marks on Nodes, and types of the fields of state records, for names that reach a command.
 
-The request that is the fault sets the mark, and the request that undoes the fault removes it. So a Node shows its
-pending undo also when every journal is lost. A mark holds no commands.
+Marks are annotations that name the step whose fault is in the Node object, and the values before the fault. The request
+that is the fault sets the mark, and the request that undoes the fault removes it. So a Node shows its pending undo also
+when every journal is lost. A mark holds no commands.
+
+A state may come from a ConfigMap that anybody has written: a value is validated when the record is decoded, so that an
+undo names no option, no path and no other object than its action meant.
 """
 
 from __future__ import annotations
@@ -9,16 +13,58 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from chaos.core.action import FactCheck, Target
 from chaos.core.api_fact import condition_status, field, node_path, object_fact, taint_value
-from chaos.core.state_types import RunName, StepName, TaintName
+from chaos.core.field_types import BLOCK_DEVICE, CRASH_TOOL, DISK_UNIT, DNS_NAME, MOUNT_OPTIONS, MOUNT_POINT, NODE_UNIT
 from chaos.core.text import on_node
 
+# Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
+_MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
+_DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
+UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
+# An undo restarts them, and there are units that end in a reboot.
+NodeUnit = Annotated[str, Meta(pattern=rf"\A{NODE_UNIT}\Z")]
+DiskUnit = Annotated[str, Meta(pattern=rf"\A(?:{DISK_UNIT})\Z")]
+WindowsService = Annotated[str, Meta(pattern=r"\A(?:kubelet|containerd|w32time|vmictimesync)\Z")]
+CrashTool = Annotated[str, Meta(pattern=rf"\A(?:{CRASH_TOOL})\Z")]
+Tag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9-]{0,199}\Z")]  # of Target
+# A file of the kubelet's certificate store: client-go, util/certificate/certificate_store.go.
+ClientCertificate = Annotated[str, Meta(pattern=r"\A/var/lib/kubelet/pki/kubelet-client-[0-9-]{1,40}\.pem\Z")]
+FileMode = Annotated[str, Meta(pattern=r"\A[0-7]{3,4}\Z")]
+FileOwner = Annotated[str, Meta(pattern=r"\A[0-9]{1,10}:[0-9]{1,10}\Z")]  # of UID and GID
+Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+MountPoint = Annotated[str, Meta(pattern=rf"\A{MOUNT_POINT}\Z")]
+BlockDevice = Annotated[str, Meta(pattern=rf"\A{BLOCK_DEVICE}\Z")]
+DeviceNumber = Annotated[str, Meta(pattern=r"\A[0-9]{1,4}:[0-9]{1,7}\Z")]
+MountOptions = Annotated[str, Meta(pattern=rf"\A{MOUNT_OPTIONS}\Z")]  # of a mount that is not read-only
+InterfaceName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}\Z")]
+TrafficFilterKey = Annotated[str, Meta(pattern=r"\A(?:protocol (?:ip|ipv6) pref 2004[789])?\Z")]
+LookupName = Annotated[str, Meta(pattern=rf"\A(?:{DNS_NAME})?\Z")]
+RunName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,99}\Z")]
+StepName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
+NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")]
+NamespaceName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
+TaintName = Annotated[  # KEY:EFFECT
+    str,
+    Meta(
+        pattern=r"\A(?:[a-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+        r":(?:NoSchedule|PreferNoSchedule|NoExecute)\Z"
+    ),
+]
+_OBJECT = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+WorkloadPath = Annotated[
+    str,
+    Meta(pattern=rf"\A/apis/apps/v1/namespaces/{_DNS_LABEL}/(?:deployments|statefulsets|daemonsets)/{_OBJECT}\Z"),
+]
+BudgetPath = Annotated[
+    str, Meta(pattern=rf"\A/apis/policy/v1/namespaces/{_DNS_LABEL}/poddisruptionbudgets/{_OBJECT}\Z")
+]
 PREFIX = "pending-undo.nodefall.dev/"  # of annotations; a step has one on each of its nodes
 
 

@@ -1,4 +1,4 @@
-"""Permissions on a cluster, in the terms of RBAC."""
+"""Permissions on a cluster, in the terms of RBAC, and the roles that grant them."""
 
 from __future__ import annotations
 

@@ -9,11 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from chaos.core.command import HostCommand, Outcome, PowerCapability, PowerState
 from chaos.core.history import Entry
-from chaos.core.judgement import Judgement
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.core.recording import RecordingEntry
-from chaos.core.result import RunResult
+from chaos.core.result import Judgement, RunResult
 from chaos.core.threads import Threads
 from chaos.core.verdict import Verdict
 

@@ -1,8 +1,14 @@
-"""Identity of the machine that a power control switches, and whether it is the machine behind a Node. Pure."""
+"""Identity of the machine that a power control switches, and whether it is the machine behind a Node. Pure.
+
+Clouds' controllers write provider IDs of Nodes (``spec.providerID``): ``aws:///eu-west-1a/i-0abc``. Addresses of
+machines may change: an engine may give a container another address at each start. Risks of a machine that goes down are
+those that its provider reports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 
 from msgspec import Struct
 
@@ -16,7 +22,68 @@ from chaos.core.identity import (
     share_address,
     shared_fields,
 )
-from chaos.core.provider_id import is_same_provider_id, last_part
+
+
+def provider_parts(provider_id: str, scheme: str) -> tuple[str, ...]:
+    """The parts of the path and of the authority, without empty ones; () for a provider ID of another scheme."""
+    found, _, rest = provider_id.strip().partition("://")
+    return tuple(part for part in rest.split("/") if part) if found.lower() == scheme else ()
+
+
+def is_same_provider_id(one: str, other: str) -> bool:
+    """Whether both are known and name the same machine; some parts, as a region of OpenStack, may be left out of one.
+
+    Azure writes the same name in upper or lower case.
+    """
+    (scheme, parts), (other_scheme, others) = _split(one), _split(other)
+    if not parts or not others or scheme != other_scheme:
+        return False
+    common = min(len(parts), len(others))
+    return parts[-common:] == others[-common:]
+
+
+def last_part(provider_id: str) -> str:
+    """The name or ID of the machine itself, "" if unknown."""
+    return provider_id.rpartition("/")[2]
+
+
+def _split(provider_id: str) -> tuple[str, tuple[str, ...]]:
+    scheme = provider_id.partition("://")[0].strip().lower()
+    return scheme, provider_parts(provider_id.lower(), scheme)
+
+
+def plain_address(text: str) -> IPv4Address | IPv6Address:
+    """The address without its zone; IPv4 for one that is mapped to IPv6. Raises ValueError."""
+    address = ip_address(text.partition("%")[0])
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def moved_to(address: str, interfaces: Iterable[str]) -> str:
+    """The machine's present address if ``address`` is a former one, "" if it is not known to be.
+
+    ``interfaces`` are the present addresses with their networks, as ``172.18.0.5/16``. An address outside of these
+    networks, such as that of a tunnel or a forwarded port, and a name may still be right.
+    """
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return ""
+    present = [ip_interface(text) for text in interfaces]
+    if any(each.ip == known for each in present):
+        return ""
+    return next((str(each.ip) for each in present if known in each.network), "")
+
+
+class PowerRisk(Struct, frozen=True):
+    """Why a machine that goes down might be lost or stay down; ``hint`` is what to do before.
+
+    ``when_not_ready``: it needs no machine that is down, a Node that stays not Ready is enough.
+    """
+
+    message: str
+    hint: str
+    when_not_ready: bool = False
 
 
 class PowerIdentity(Struct, frozen=True):

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from chaos.core.document import DurationText, Model, Name
 from chaos.core.duration import parse_duration
+from chaos.core.field_types import DurationText, Model, Name
 
 
 def _endpoint_url(text: str) -> str:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from chaos.core.recording import BlindWindow
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 
 Start = tuple["Sample", float, float]  # of a run of one value: earliest and latest moment
 

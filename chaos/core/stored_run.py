@@ -1,4 +1,4 @@
-"""A run as its directory shows it, also without a result, or damaged."""
+"""A run as its directory shows it, also without a result, or damaged, and pending undo of earlier runs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,35 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from msgspec import Struct
+
 from chaos.core.result import RunResult
 
 SHORT_UID = 8  # characters of a cluster's UID in tables
+
+
+class Source(StrEnum):
+    """Where a pending undo is recorded."""
+
+    JOURNAL = "journal"  # in a run directory of this machine
+    CLUSTER = "cluster"  # the copy of the journal, a ConfigMap
+    NODE = "node"  # a mark on a Node
+
+
+class PendingUndoFinding(Struct, frozen=True, order=True):
+    """``description``: the steps to be undone, or why they are unknown. ``hint``: what ends this, in the imperative.
+
+    ``run`` is "" if it is unknown.
+    """
+
+    run: str
+    source: Source
+    description: str
+    hint: str
+
+    def __str__(self) -> str:
+        run = f"run {self.run}" if self.run else "an unknown run"
+        return f"{run} has a pending undo: {self.description}"
 
 
 class RunState(StrEnum):

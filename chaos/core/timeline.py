@@ -10,8 +10,6 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, TypeVar
 
 from chaos.core.currency_log import CurrencyLog
-from chaos.core.entry_log import EntryLog, Holder
-from chaos.core.event_log import EventLog, StoredEvent
 from chaos.core.fact import current_fact
 from chaos.core.history import Entry, History, Key, Version
 from chaos.core.indexes import PodHistories
@@ -26,9 +24,9 @@ from chaos.core.kube import (
     Workload,
     is_helper,
 )
-from chaos.core.packing import FEW, PAUSE, Packer, Packing
+from chaos.core.logs import EntryLog, EventLog, Holder, StoredEvent
+from chaos.core.packing import FEW, PAUSE, Packer, Packing, Sharing
 from chaos.core.recording import ActionRecord, BlindWindow, EntryKind, ProbeResult, QueryResult
-from chaos.core.sharing import Sharing
 
 __all__ = ["Entry", "Fact", "History", "Key", "ProbeSample", "QuerySample", "Scrape", "Timeline", "Version"]
 

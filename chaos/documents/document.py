@@ -1,16 +1,18 @@
-"""Files with a single document of a known kind."""
+"""Files with a single document of a known kind; unreadable, oversized and untrusted files are refused."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
 from pathlib import Path
 
 from chaos.core.errors import BadInput, Problem, bad_input
-from chaos.documents.error_collector import did_you_mean
-from chaos.documents.files import read_text
-from chaos.documents.tree import MappingNode, Node, ScalarNode, child_of
-from chaos.documents.yaml_nodes import compose
+from chaos.core.files import missing_file_hint, refuse_writable_by_others
+from chaos.documents.problems import Cursor, ErrorCollector, did_you_mean
+from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode, child_of, compose
 
+MAX_BYTES = 2 * 1024 * 1024
 API_VERSION = "nodefall.dev/v1alpha1"
 KINDS = ("Experiment", "Inventory", "GameDay", "Fleet")
 _WITH_A = ("GameDay", "Fleet")
@@ -20,11 +22,49 @@ _SWAPPED = {
     "GameDay": "give a game day as GAMEDAY, and run an experiment by itself with nodefall run",
     "Fleet": "give a fleet with --fleet, and a game day for one cluster as GAMEDAY",
 }
-
 _WRITE = {
     "Experiment": "write it with nodefall new {path}",
     "Inventory": "write it with nodefall init --out {path}",
 }
+
+
+def read_text(path: Path, remedy: str = "") -> str:
+    """The text of ``path``. Raises BadInput if it is missing, no file, too large, not UTF-8 or writable by others.
+
+    ``remedy``: what to do about a missing one, in the imperative.
+    """
+    name = str(path)
+    try:
+        _refuse_by_status(name, path.stat())
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise bad_input(name, "file not found", missing_file_hint(path, remedy)) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise bad_input(name, f"cannot read the file: {reason}") from None
+    return _decode(name, data)
+
+
+def _refuse_by_status(name: str, status: os.stat_result) -> None:
+    mode, size = status.st_mode, status.st_size
+    if stat.S_ISDIR(mode):
+        raise bad_input(name, "is a directory", f"pass its files: {name.rstrip('/')}/*.yaml")
+    if not stat.S_ISREG(mode):
+        raise bad_input(name, "is not a regular file", "save it as a file first")
+    refuse_writable_by_others(name, status)
+    if size > MAX_BYTES:
+        raise bad_input(name, f"too large: {size} bytes, the limit is {MAX_BYTES} bytes")
+
+
+def _decode(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        byte = data[error.start]
+        hint = "save it as UTF-8"
+        raise BadInput([Problem(name, line, column, f"is not UTF-8 (byte 0x{byte:02x})", hint)]) from None
 
 
 def read_document(path: Path, kind: str = "") -> MappingNode:
@@ -45,6 +85,13 @@ def read_document(path: Path, kind: str = "") -> MappingNode:
         problem = Problem(name, root.mark.line, root.mark.column, "expected a mapping (key: value) at the top")
         raise BadInput([problem])
     return root
+
+
+def open_document(path: Path, kind: str, *, is_stored: bool = False) -> Cursor:
+    """The document of a file, which is of this kind; ``is_stored``: nodefall wrote it. Raises BadInput."""
+    root = read_document(path, "" if is_stored else kind)
+    expect_kind(path, root, kind)
+    return Cursor.of(ErrorCollector(str(path)), root)
 
 
 def kind_of_document(

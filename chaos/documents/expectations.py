@@ -1,20 +1,59 @@
-"""Checks of expectations: steady state, hypotheses and abort conditions."""
+"""Checks of expectations (steady state, hypotheses, abort conditions) and of the plug-ins that an experiment uses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
 
 from chaos.core.assertion import Assertion
-from chaos.core.bound import parse_bound
+from chaos.core.duration import parse_bound
 from chaos.core.experiment import parse_moment
 from chaos.core.registry import PluginRegistry
-from chaos.documents.error_collector import Cursor, did_you_mean
-from chaos.documents.plugin_lookup import find_plugin, report_duplicates
+from chaos.documents.problems import Cursor, did_you_mean
+from chaos.documents.pydantic_errors import check_model
 
 _TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "timing", "baseline", "order")
 _PER_POD = ("pods", "pods-started", "grace-respected")
 _ALL = "all"
+
+
+class Plugin(Protocol):
+    """The common part of actions and assertions."""
+
+    @property
+    def params(self) -> type[BaseModel]: ...
+
+
+P = TypeVar("P", bound=Plugin)
+
+
+def report_duplicates(cursors: Iterable[Cursor], what: str) -> None:
+    """Report each name that an earlier cursor has."""
+    first: dict[str, int] = {}
+    for cursor in cursors:
+        if cursor.text and cursor.entry:
+            line = first.setdefault(cursor.text, cursor.entry.node.mark.line)
+            if line != cursor.entry.node.mark.line:
+                cursor.report(f"duplicate {what} {cursor.text!r}, first in line {line}")
+
+
+def find_plugin(owner: Cursor, key: str, what: str, known: Mapping[str, P]) -> P | None:
+    """The plug-in named by ``key`` of ``owner``; its ``with`` is checked. None and a report if it is unknown."""
+    name = owner.get(key)
+    if not name.text:
+        return None
+    plugin = known.get(name.text)
+    if plugin is None:
+        name.report(f"unknown {what} {name.text!r}", did_you_mean(name.text, known))
+        return None
+    given = owner.get("with")
+    place = given or name
+    if place.node and (given.keys() or not given):
+        check_model(plugin.params, place.node, given.value or {}, owner.errors)
+    return plugin
 
 
 @dataclass(frozen=True, slots=True)

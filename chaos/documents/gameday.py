@@ -1,8 +1,8 @@
-"""GameDay files, with the experiments and inventories that they refer to."""
+"""GameDay and Fleet files, with the experiments, game days and inventories that they refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,27 +10,25 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from chaos.core.errors import BadInput
 from chaos.core.experiment import Expectation, Experiment
+from chaos.core.inventory import Inventory
 from chaos.core.registry import PluginRegistry
-from chaos.documents.document import expect_kind, read_document
-from chaos.documents.error_collector import Cursor, ErrorCollector, did_you_mean
-from chaos.documents.expectations import DeclaredNames, check_expectations, parameter_key
-from chaos.documents.experiment import load_experiment
+from chaos.documents.document import open_document
+from chaos.documents.expectations import DeclaredNames, check_expectations, parameter_key, report_duplicates
+from chaos.documents.experiment import load_experiment, load_referenced, load_with_overrides
 from chaos.documents.inventory import load_inventory
-from chaos.documents.overrides import load_with_overrides
-from chaos.documents.plugin_lookup import report_duplicates
-from chaos.documents.pydantic_errors import check_model
-from chaos.documents.tree import MappingEntry, to_builtins
+from chaos.documents.problems import Cursor, did_you_mean
+from chaos.documents.pydantic_errors import check_document
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.document import GameDay
-from chaos.gameday.starts import starts, times
+from chaos.gameday.fleet_document import Fleet
+from chaos.gameday.schedule import starts, times
 from chaos.gameday.time_rules import Schedule, Window
 
 M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
 _ALL_NODES = "all"
 _NO_NAMES = DeclaredNames([], [], [], {"probe": [], "query": []})
+_REAL_CLUSTER = "give the inventory of a real cluster, which has expectUID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +54,15 @@ def load_game_day(path: Path, registry: PluginRegistry, now: datetime) -> GameDa
 
     Raises BadInput with all problems, those of its experiments and inventories included.
     """
-    root = read_document(path)
-    expect_kind(path, root, "GameDay")
-    errors = ErrorCollector(str(path))
-    day = check_model(GameDay, root, to_builtins(root), errors)
-    spec = Cursor(errors, MappingEntry(root.mark, root)).get("spec")
+    root = open_document(path, "GameDay")
+    found = check_document(GameDay, root)
+    spec = root.get("spec")
     _check_calendar(spec, now)
     check_expectations(spec, _NO_NAMES, registry)
     _check_abort(spec, registry)
     inventories = dict(_load_clusters(spec, path.parent))
     files = tuple(_load_entries(spec, path.parent, registry))
-    errors.raise_if_any()
-    assert isinstance(day, GameDay)  # noqa: S101 - None only with a problem
+    day = root.errors.require(found)
     for condition in day.spec.abort:
         registry.bind_expectation(condition)
     entries = (replace(file, experiment=_with_abort(file.experiment, day.spec.abort)) for file in files)
@@ -145,21 +140,6 @@ def _load_clusters(spec: Cursor, folder: Path) -> Iterator[tuple[str, Path]]:
         yield cluster.get("name").text or "", folder / (place.text or "")
 
 
-def load_referenced(place: Cursor, folder: Path, load: Callable[[Path], T]) -> T | None:
-    """The file that ``place`` names, None after its problems were reported."""
-    if not place.text:
-        return None
-    path = folder / place.text
-    if "\0" in place.text or not path.is_file():
-        place.report(f"file not found: {place.text!r}", "paths are relative to this file")
-        return None
-    try:
-        return load(path)
-    except BadInput as error:
-        place.errors.problems += error.problems
-        return None
-
-
 def _load_entries(spec: Cursor, folder: Path, registry: PluginRegistry) -> Iterator[EntryFile]:
     clusters = [name for cluster in spec.get("clusters").items() if (name := cluster.get("name").text)]
     first_lines: dict[str, int] = {}
@@ -184,3 +164,61 @@ def _check_name(entry: Cursor, name: str, first_lines: dict[str, int]) -> None:
     if first_lines.setdefault(name, line) != line:
         hint = "give it another name; for the same experiment several times, write repeat"
         place.report(f"duplicate entry {name!r}, first in line {first_lines[name]}", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFiles:
+    """A fleet. ``inventories``: paths by the name of the cluster."""
+
+    document: Fleet
+    gameday: Path
+    inventories: dict[str, Path]
+
+
+def load_fleet(path: Path, registry: PluginRegistry, now: datetime) -> FleetFiles:
+    """The fleet in ``path``. ``now``: the window of its game day must still open after it.
+
+    Raises BadInput with all problems, those of the game day and of the inventories included.
+    """
+    root = open_document(path, "Fleet")
+    found = check_document(Fleet, root)
+    spec = root.get("spec")
+    folder = path.parent
+    load_referenced(spec.get("gameday"), folder, lambda file: load_game_day(file, registry, now))
+    inventories = _load_fleet_clusters(spec, folder)
+    _check_home(spec)
+    fleet = root.errors.require(found)
+    return FleetFiles(fleet, folder / fleet.spec.gameday, inventories)
+
+
+def _load_fleet_clusters(spec: Cursor, folder: Path) -> dict[str, Path]:
+    clusters = list(spec.get("clusters").items())
+    report_duplicates((cluster.get("name") for cluster in clusters), "cluster")
+    report_duplicates((cluster.get("inventory") for cluster in clusters), "inventory")
+    found, names = {}, dict[str, str]()  # names: by the UID of the cluster
+    for cluster in clusters:
+        place, name = cluster.get("inventory"), cluster.get("name").text or ""
+        inventory = load_referenced(place, folder, load_inventory)
+        if inventory:
+            _check_inventory(place, inventory)
+            settings = inventory.cluster
+            uid = settings.expect_uid if settings and not settings.simulated else None  # labs of one seed share it
+            if uid and (other := names.setdefault(uid, name)) != name:
+                place.report(f"it is the same cluster as {other}: expectUID is {uid} in both inventories")
+        found[name] = folder / (place.text or "")
+    return found
+
+
+def _check_inventory(place: Cursor, inventory: Inventory) -> None:
+    if inventory.cluster is None:
+        place.report("a lab cannot be part of a fleet, as it is started for a command", _REAL_CLUSTER)
+    elif not inventory.cluster.expect_uid:
+        hint = "kubectl get namespace kube-system -o jsonpath={.metadata.uid}"
+        place.report("expectUID is missing in this inventory, so the wrong cluster could be under test", hint)
+
+
+def _check_home(spec: Cursor) -> None:
+    home = spec.get("home")
+    names = [name for cluster in spec.get("clusters").items() if (name := cluster.get("name").text)]
+    if home.text and home.text not in names:
+        home.report(f"unknown cluster {home.text!r}", did_you_mean(home.text, names))

@@ -10,10 +10,10 @@ from typing import Any
 from chaos.core.driver import file_keys
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
-from chaos.documents.document import expect_kind, read_document
-from chaos.documents.error_collector import Cursor, ErrorCollector, did_you_mean
-from chaos.documents.pydantic_errors import check_model
-from chaos.documents.tree import MappingEntry, MappingNode, Node, ScalarNode, to_builtins
+from chaos.documents.document import open_document, read_document
+from chaos.documents.problems import Cursor, ErrorCollector, did_you_mean
+from chaos.documents.pydantic_errors import check_document, check_model
+from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode
 
 _CONNECTION = (("identityFile",), ("knownHosts",))
 _FILES = (
@@ -27,20 +27,14 @@ _FILES = (
 
 def load_inventory(path: Path) -> Inventory:
     """The inventory in ``path``, all its paths absolute. Raises BadInput with all problems."""
-    root = read_document(path, "Inventory")
-    expect_kind(path, root, "Inventory")
-    errors = ErrorCollector(str(path))
-    cursor = Cursor(errors, MappingEntry(root.mark, root))
-    _resolve_files(cursor, path.absolute().parent)
-    _check_jumps(cursor)
-    _check_nodes(cursor.get("hosts"))
-    value: Any = to_builtins(root)
-    inventory = check_model(Inventory, root, value, errors)
-    _check_options(cursor, value, errors)
-    _check_systems(cursor)
-    errors.raise_if_any()
-    assert isinstance(inventory, Inventory)  # noqa: S101 - None only with a problem
-    return inventory
+    root = open_document(path, "Inventory")
+    _resolve_files(root, path.absolute().parent)
+    _check_jumps(root)
+    _check_nodes(root.get("hosts"))
+    inventory = check_document(Inventory, root)
+    _check_options(root)
+    _check_systems(root)
+    return root.errors.require(inventory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +47,7 @@ class ReferencedFiles:
 
 def referenced_files(path: Path) -> ReferencedFiles:
     """The files to which a valid inventory refers, without duplicates. Raises BadInput."""
-    root = read_document(path)
-    cursor = Cursor(ErrorCollector(str(path)), MappingEntry(root.mark, root))
+    cursor = Cursor.of(ErrorCollector(str(path)), read_document(path))
     kubeconfig, *others = _file_places(cursor)
     return ReferencedFiles(kubeconfig.text or "", tuple(dict.fromkeys(place.text for place in others if place.text)))
 
@@ -99,40 +92,32 @@ def _option_files(root: Cursor, connection: Cursor) -> Iterator[Cursor]:
     yield from (options.get(*key) for key in (file_keys(driver.options) if driver and driver.options else ()))
 
 
-def _check_options(root: Cursor, value: Mapping[str, Any], errors: ErrorCollector) -> None:
+def _check_options(root: Cursor) -> None:
     """Check each host's ``options``, together with those of ``defaults`` for the same transport, by its driver."""
     defaults = root.get("defaults")
     usual = defaults.get("transport").text or DEFAULT_TRANSPORT
-    if not value.get("hosts") and usual in transport_drivers():
-        _check_shared_options(defaults, _options(value.get("defaults")), usual, errors)
-    for key, host in root.get("hosts").entries():
+    if not root.get("hosts").value and _options(defaults):
+        _check_by_driver(defaults.get("options"), _options(defaults), usual)
+    for _, host in root.get("hosts").entries():
         name = host.get("transport").text or usual
-        if name not in transport_drivers():
-            continue
-        model = transport_drivers()[name].options
-        shared = _options(value.get("defaults")) if name == usual else {}
+        shared = _options(defaults) if name == usual else {}
         place = host.get("options") or (defaults.get("options") if shared else None) or host
-        options = {**shared, **_options(value["hosts"].get(key))}
-        if model is None and options:
-            place.report_key(f"transport {name} has no options", "remove them")
-        elif model is not None and place.entry:
-            node = place.entry.node if options else MappingNode(place.entry.node.mark, {})
-            check_model(model, node, options, errors)
+        _check_by_driver(place, {**shared, **_options(host)}, name)
 
 
-def _check_shared_options(defaults: Cursor, options: Mapping[str, Any], name: str, errors: ErrorCollector) -> None:
-    """The options of ``defaults`` where no host is listed."""
-    place, model = defaults.get("options"), transport_drivers()[name].options
-    if not options:
+def _check_by_driver(place: Cursor, options: Mapping[str, Any], name: str) -> None:
+    driver = transport_drivers().get(name)
+    if driver is None:
         return
-    if model is None:
+    if driver.options is None and options:
         place.report_key(f"transport {name} has no options", "remove them")
-    elif place.entry:
-        check_model(model, place.entry.node, options, errors)
+    elif driver.options is not None and place.entry:
+        node = place.entry.node if options else MappingNode(place.entry.node.mark, {})
+        check_model(driver.options, node, options, place.errors)
 
 
-def _options(connection: Any) -> Mapping[str, Any]:
-    options = connection.get("options") if isinstance(connection, dict) else None
+def _options(connection: Cursor) -> Mapping[str, Any]:
+    options = connection.get("options").value
     return options if isinstance(options, dict) else {}
 
 

@@ -7,52 +7,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chaos.core.errors import BadInput, Problem, bad_input
-from chaos.documents.error_collector import Cursor, ErrorCollector
-from chaos.documents.files import read_text
-from chaos.documents.tree import MappingEntry, MappingNode, Mark, to_builtins
-from chaos.documents.yaml_nodes import compose
+from chaos.documents.document import read_text
+from chaos.documents.problems import Cursor, ErrorCollector
+from chaos.documents.yaml_tree import MappingNode, Mark, compose, to_builtins
 
 # Kinds without a namespace in Kubernetes v1.36 (kubectl api-resources --namespaced=false).
-_CLUSTER_KINDS = frozenset(
-    (
-        "APIService",
-        "CSIDriver",
-        "CSINode",
-        "CertificateSigningRequest",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "ClusterTrustBundle",
-        "ComponentStatus",
-        "CustomResourceDefinition",
-        "DeviceClass",
-        "FlowSchema",
-        "IPAddress",
-        "IngressClass",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-        "MutatingWebhookConfiguration",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PriorityClass",
-        "PriorityLevelConfiguration",
-        "ResourceSlice",
-        "RuntimeClass",
-        "SelfSubjectAccessReview",
-        "SelfSubjectReview",
-        "SelfSubjectRulesReview",
-        "ServiceCIDR",
-        "StorageClass",
-        "StorageVersionMigration",
-        "SubjectAccessReview",
-        "TokenReview",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-        "VolumeAttachment",
-        "VolumeAttributesClass",
-    )
-)
+_CLUSTER_KIND_NAMES = """
+APIService CSIDriver CSINode CertificateSigningRequest ClusterRole ClusterRoleBinding ClusterTrustBundle
+ComponentStatus CustomResourceDefinition DeviceClass FlowSchema IPAddress IngressClass MutatingAdmissionPolicy
+MutatingAdmissionPolicyBinding MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
+PriorityLevelConfiguration ResourceSlice RuntimeClass SelfSubjectAccessReview SelfSubjectReview
+SelfSubjectRulesReview ServiceCIDR StorageClass StorageVersionMigration SubjectAccessReview TokenReview
+ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment
+VolumeAttributesClass
+"""
+_CLUSTER_KINDS = frozenset(_CLUSTER_KIND_NAMES.split())
 
 
 class LocatedObject(NamedTuple):
@@ -100,7 +69,7 @@ def _load(path: Path, check: Callable[[Cursor], None]) -> list[LocatedObject]:
         raise bad_input(str(path), "the file has no objects")
     errors = ErrorCollector(str(path))
     for document in documents:
-        cursor = Cursor(errors, MappingEntry(document.mark, document))
+        cursor = Cursor.of(errors, document)
         if isinstance(document, MappingNode):
             _check_object(cursor)
             check(cursor)

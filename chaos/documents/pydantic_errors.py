@@ -1,21 +1,28 @@
-"""Errors of pydantic in plain words, with their positions in the file."""
+"""Documents as records of pydantic, whose errors are put in plain words, with their positions in the file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from chaos.core.document import NAME
-from chaos.documents.error_collector import ErrorCollector, did_you_mean
-from chaos.documents.tree import Node as Tree
-from chaos.documents.tree import Path, find
+from chaos.core.field_types import NAME
+from chaos.documents.problems import Cursor, ErrorCollector, did_you_mean
+from chaos.documents.yaml_tree import Node, Path, find
+
+M = TypeVar("M", bound=BaseModel)
 
 
-def check_model(model: type[BaseModel], root: Tree, value: Any, errors: ErrorCollector) -> BaseModel | None:
+def check_document(model: type[M], root: Cursor) -> M | None:
+    """The document at ``root`` as ``model``, or None after its errors were reported."""
+    assert root.node is not None  # noqa: S101 - a document is there
+    return check_model(model, root.node, root.value, root.errors)
+
+
+def check_model(model: type[M], root: Node, value: Any, errors: ErrorCollector) -> M | None:
     """``value`` (of ``root``) as ``model``, or None after its errors were added to ``errors``."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
@@ -25,7 +32,7 @@ def check_model(model: type[BaseModel], root: Tree, value: Any, errors: ErrorCol
     return None
 
 
-def _add(model: type[BaseModel], root: Tree, detail: ErrorDetails, errors: ErrorCollector) -> None:
+def _add(model: type[BaseModel], root: Node, detail: ErrorDetails, errors: ErrorCollector) -> None:
     place = find(root, detail["loc"])
     kind = detail["type"]
     if kind == "extra_forbidden":
@@ -102,9 +109,17 @@ def _format_too_short(_: Any, context: dict[str, Any]) -> tuple[str, str]:
 
 
 _MAPPING = _format_expected("a mapping (key: value)")
+
+
 _WHOLE = _format_expected("a whole number")
+
+
 _NUMBER = _format_expected("a number")
+
+
 _BOOLEAN = _format_expected("true or false")
+
+
 _FORMATTERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
     "string_type": _format_text,
     "string_pattern_mismatch": _format_pattern,

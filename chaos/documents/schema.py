@@ -14,7 +14,7 @@ from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
 from chaos.core.registry import PluginRegistry
 from chaos.gameday.document import GameDay
-from chaos.gameday.fleet.document import Fleet
+from chaos.gameday.fleet_document import Fleet
 
 _DOCUMENTS: tuple[type[BaseModel], ...] = (Experiment, Inventory, GameDay, Fleet)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -14,7 +14,7 @@ from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.ports import Clock
 
 if TYPE_CHECKING:
-    from chaos.cluster.cluster_api import ClusterApi
+    from chaos.cluster.api import ClusterApi
     from chaos.core.inventory import Inventory
     from chaos.machines.pod.helpers import HelperPods
     from chaos.machines.pool import Hosts

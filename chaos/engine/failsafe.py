@@ -10,8 +10,8 @@ import re
 
 from chaos.core.action import FailsafeTimer
 from chaos.core.command import Delivery, HostCommand, Outcome, is_success
+from chaos.core.duration import parse_timespan
 from chaos.core.errors import Aborted
-from chaos.core.systemd_timespan import parse_timespan
 from chaos.engine.failsafe_windows import arm_task, disarm_task
 from chaos.machines.pool import Hosts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.cluster.response import check_success, decode_body
+from chaos.cluster.errors import check_success, decode_body
 from chaos.core.action import AnyAction
 from chaos.core.api_fact import field
 from chaos.core.errors import NodefallError, Refused

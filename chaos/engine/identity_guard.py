@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chaos.cluster.api_facts import ApiFacts
+from chaos.cluster.cluster_state import ApiFacts
 from chaos.core.action import FactCheck, Undo
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Command, HostCommand, PowerCommand

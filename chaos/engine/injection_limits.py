@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.cluster_state import cluster_view
 from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Aborted, NodefallError

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.cluster.errors import KubeRejected, from_response
-from chaos.cluster.response import status_message
+from chaos.cluster.errors import KubeRejected, from_response, status_message
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import Target
 from chaos.core.api_fact import PseudoFact

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from chaos.core.judgement import provisional
 from chaos.core.plan import Plan
 from chaos.core.ports import RunWatcher
-from chaos.core.result import RunResult
+from chaos.core.result import RunResult, provisional
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.connection import ClusterConnection

@@ -19,7 +19,7 @@ from chaos.core.permission import Permission
 from chaos.core.registry import PluginRegistry
 from chaos.documents.experiment import load_experiment
 from chaos.documents.manifests import load_manifests
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 from chaos.engine.helper_pods import helper_namespaces
 from chaos.engine.planning.permissions import PermissionInputs, compute_permissions
 from chaos.engine.planning.planner import expand_steps

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chaos.core.api_fact import PseudoFact
 from chaos.core.probes import Query
 from chaos.engine.planning.permissions import uses_controller_manager
-from chaos.machines.power.secrets import resolve_secret
+from chaos.machines.power.local import resolve_secret
 
 if TYPE_CHECKING:
     from chaos.cluster.observers.plugin import (
@@ -70,8 +70,7 @@ def build_observers(
     loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
 ) -> RunObservers:
     """The observers of a plan. Those of the ``cluster`` start first: others look up its addresses."""
-    from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
-    from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
+    from chaos.cluster.observers.plugin import ClockOffsetObserver, FinalSampler, OffsetSource
 
     context = _context(loaded, connection, plan, cluster)
     built = [observer for plugin in observer_plugins().values() for observer in plugin.build(context)]
@@ -95,7 +94,7 @@ def observe_cluster(
 def _context(
     loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
 ) -> ObserverContext:
-    from chaos.cluster.observers.controller_manager import SOURCE
+    from chaos.cluster.observers.metrics import SOURCE
     from chaos.cluster.observers.plugin import ObserverContext
 
     experiment = loaded.experiment
@@ -132,7 +131,7 @@ def source_checks(experiment: Experiment, connection: ClusterConnection) -> dict
 
 
 def _check_controller_managers(connection: ClusterConnection) -> None:
-    from chaos.cluster.observers.controller_manager import controller_manager_urls, verify_reachable
+    from chaos.cluster.observers.metrics import controller_manager_urls, verify_reachable
 
     verify_reachable(controller_manager_urls(connection.inventory), connection.kube.component)
 

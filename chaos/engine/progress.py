@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 
 from chaos.core.history import Entry
-from chaos.core.judgement import Judgement
 from chaos.core.ports import JudgementDisplay, Progress
-from chaos.core.result import RunResult
+from chaos.core.result import Judgement, RunResult
 from chaos.core.text import on_node
 from chaos.core.verdict import Verdict
 

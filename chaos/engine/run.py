@@ -26,8 +26,8 @@ from chaos.engine.stop import Interrupted
 from chaos.engine.undo import REMOVED_LAST, confirm_lock, reconcile, roll_back_run
 from chaos.engine.waits import await_steady_state
 from chaos.machines.observer import PERIOD
-from chaos.machines.pod.removal import HELPER_PODS
-from chaos.machines.pod.removal import removal as pods_removal
+from chaos.machines.pod.manifest import HELPER_PODS
+from chaos.machines.pod.manifest import removal as pods_removal
 
 SYNC_SECONDS = 60.0  # for observers to complete their first list or sample
 _log = logging.getLogger(__name__)

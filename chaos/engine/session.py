@@ -10,7 +10,7 @@ from typing import Protocol
 
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.lease_lock import Identity
-from chaos.cluster.node_events import NodeEvents, random_suffix
+from chaos.cluster.node_traces import NodeEvents, random_suffix
 from chaos.cluster.replica import RunIdentity, Signer
 from chaos.cluster.workload import create_commands
 from chaos.core.action import ProofStatus
@@ -18,11 +18,10 @@ from chaos.core.command import KubeCommand
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Aborted
 from chaos.core.experiment import Experiment
-from chaos.core.judgement import Judgement, provisional
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Clock, JudgementDisplay, KubeApi, LockGuard, Progress
 from chaos.core.recording import ActionPhase, RecordingEntry
-from chaos.core.result import RunResult, StepResult
+from chaos.core.result import Judgement, RunResult, StepResult, provisional
 from chaos.core.store.journal import Journal
 from chaos.core.store.journal_format import EntryKey
 from chaos.core.timeline import Timeline

@@ -13,7 +13,7 @@ from chaos.core.store.journal_format import PendingUndo, entry_key
 from chaos.engine.recorder import action_entry, encode_raw
 from chaos.engine.rollback import UndoRules, roll_back
 from chaos.engine.session import TICK, WORKLOAD, RunSession
-from chaos.machines.pod.removal import HELPER_PODS
+from chaos.machines.pod.manifest import HELPER_PODS
 
 REMOVED_LAST = frozenset({WORKLOAD, HELPER_PODS})  # of all that is in a journal
 _MAX_ROUNDS = 3  # of an undo whose lock is lost again

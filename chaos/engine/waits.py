@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from chaos.core.errors import Aborted, Refused
-from chaos.core.judgement import pending_if
 from chaos.core.plan import PlannedStep
+from chaos.core.result import pending_if
 from chaos.core.verdict import Status
 from chaos.engine.recorder import fact_entry
 from chaos.engine.session import TICK, RunSession

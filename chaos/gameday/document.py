@@ -1,20 +1,205 @@
-"""The GameDay document, nodefall.dev/v1alpha1."""
+"""The GameDay document, nodefall.dev/v1alpha1, with its gates and the receivers of its notifications."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, FiniteFloat, StrictInt, field_validator, model_validator
 
-from chaos.core.document import DurationText, Metadata, Model, Name
+from chaos.core.duration import parse_duration
 from chaos.core.experiment import Expectation
-from chaos.gameday.gates import Gate
-from chaos.gameday.notifications import Receiver
+from chaos.core.field_types import DurationText, HttpUrl, LabelName, Metadata, Model, Name, Secret, without_query
 from chaos.gameday.time_rules import Schedule, Window
 
+_MAX_TIMEOUT = 600.0  # seconds
+Occasion = Literal["start", "entry", "violated", "halted", "end"]
 MAX_RUNS = 500  # of one day: its state must fit into one object of the cluster
 MAX_SEED = 2**32 - 1
 OnViolated = Literal["stop", "continue"]
+
+
+class _Gate(Model):
+    on_failure: Literal["skip", "wait", "stop"] = Field(
+        "stop", alias="onFailure", description="skip the entry, wait until the gate holds, or stop the day"
+    )
+    wait: DurationText | None = Field(None, description="with onFailure: wait, how long; then the day stops")
+    timeout: DurationText = Field("30s", description="a gate without an answer by then does not hold")
+
+    @field_validator("timeout")
+    @classmethod
+    def _bounded(cls, text: str) -> str:
+        if not 0.1 <= parse_duration(text) <= _MAX_TIMEOUT:
+            raise ValueError(f"the timeout {text} is too short or too long; give from 100ms to 10m")
+        return text
+
+    @model_validator(mode="after")
+    def _waits(self) -> Self:
+        if (self.wait is None) != (self.on_failure != "wait"):
+            raise ValueError("onFailure: wait needs wait, and wait needs onFailure: wait")
+        return self
+
+
+class DoctorGate(_Gate):
+    """No check of preflight refuses the experiment."""
+
+    kind: Literal["doctor"]
+
+    def __str__(self) -> str:
+        return "doctor refuses nothing"
+
+
+class PrometheusGate(_Gate):
+    """A query to the Prometheus of the inventory; every series of its result must be within the limits."""
+
+    kind: Literal["prometheus"]
+    query: str = Field(min_length=1, description="PromQL")
+    at_least: FiniteFloat | None = Field(None, alias="atLeast")
+    at_most: FiniteFloat | None = Field(None, alias="atMost")
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("give atLeast or atMost")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise ValueError("atLeast is greater than atMost")
+        return self
+
+    def __str__(self) -> str:
+        least = [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        most = [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        return f"{self.query} is {' and '.join(least + most)}"
+
+
+class ErrorBudgetGate(_Gate):
+    """The part of an error budget that is left, from 0 to 1, as a query to the Prometheus of the inventory."""
+
+    kind: Literal["error-budget"]
+    query: str = Field(min_length=1, description="PromQL: the part of the budget that is left, from 0 to 1")
+    at_least: float = Field(alias="atLeast", ge=0, le=1)
+
+    def __str__(self) -> str:
+        return f"error budget: at least {self.at_least:.0%} left of {self.query}"
+
+
+class HttpGate(_Gate):
+    kind: Literal["http"]
+    url: HttpUrl
+    status: int = Field(200, ge=100, le=599)
+    contains: str | None = Field(None, description="text that the body must contain")
+
+    def __str__(self) -> str:
+        return f"{without_query(self.url)} answers {self.status}" + (
+            f" with {self.contains!r}" if self.contains else ""
+        )
+
+
+class AlertsGate(_Gate):
+    """No alert with these labels fires, by the Prometheus of the inventory."""
+
+    kind: Literal["no-alerts"]
+    match_labels: dict[LabelName, str] = Field({}, alias="matchLabels", description="default: any alert")
+
+    def __str__(self) -> str:
+        labels = ", ".join(f"{name}={value}" for name, value in self.match_labels.items())
+        return "no alert fires" + (f" with {labels}" if labels else "")
+
+
+class OtherRunGate(_Gate):
+    """No other run holds the lock of the cluster, and no run has a pending undo there."""
+
+    kind: Literal["no-other-run"]
+
+    def __str__(self) -> str:
+        return "no other run on the cluster, and no pending undo"
+
+
+class ApprovalGate(_Gate):
+    """One of these persons has approved the plan of the day, named by its hash."""
+
+    kind: Literal["approval"]
+    by: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(min_length=1)
+
+    def __str__(self) -> str:
+        return f"approved by {' or '.join(self.by)}"
+
+
+Gate = Annotated[
+    DoctorGate | PrometheusGate | ErrorBudgetGate | HttpGate | AlertsGate | OtherRunGate | ApprovalGate,
+    Field(discriminator="kind"),
+]
+
+
+class _MessageReceiver(Model):
+    on: list[Occasion] = Field(["start", "violated", "halted", "end"], min_length=1)
+
+
+class WebhookReceiver(_MessageReceiver):
+    """JSON to a URL; with ``key``, signed by HMAC-SHA256."""
+
+    kind: Literal["webhook"]
+    url: HttpUrl
+    key: Secret | None = None
+
+    def __str__(self) -> str:
+        return f"webhook {without_query(self.url)}"
+
+
+class ChatReceiver(_MessageReceiver):
+    """An incoming webhook of a chat. Its URL is a secret."""
+
+    kind: Literal["slack", "teams"]
+    url: Secret
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+class GrafanaReceiver(Model):
+    """An annotation from the start to the end of each entry."""
+
+    kind: Literal["grafana"]
+    url: HttpUrl
+    token: Secret
+    tags: list[str] = ["nodefall"]
+
+    def __str__(self) -> str:
+        return f"grafana {without_query(self.url)}"
+
+
+class AlertmanagerReceiver(Model):
+    """A silence of alerts with these labels, from the start to the end of the day."""
+
+    kind: Literal["alertmanager"]
+    url: HttpUrl
+    silence: dict[LabelName, str] = Field(min_length=1, description="labels of the alerts")
+    token: Secret | None = Field(None, description="bearer token")
+
+    def __str__(self) -> str:
+        return f"alertmanager {without_query(self.url)}"
+
+
+class MetricsReceiver(Model):
+    """Verdicts and durations for Prometheus: to a Pushgateway, or into a directory of the node exporter."""
+
+    kind: Literal["metrics"]
+    pushgateway: HttpUrl | None = None
+    directory: str | None = Field(None, min_length=1, description="of the textfile collector")
+    token: Secret | None = Field(None, description="bearer token for the Pushgateway")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.pushgateway is None) == (self.directory is None):
+            raise ValueError("give exactly one of pushgateway or directory")
+        return self
+
+    def __str__(self) -> str:
+        return f"metrics {without_query(self.pushgateway) if self.pushgateway else self.directory}"
+
+
+Receiver = Annotated[
+    WebhookReceiver | ChatReceiver | GrafanaReceiver | AlertmanagerReceiver | MetricsReceiver,
+    Field(discriminator="kind"),
+]
 
 
 class Pause(Model):

@@ -11,13 +11,13 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from chaos.core.alerts import AlertingRule
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Aborted, NodefallError
+from chaos.core.metrics import AlertingRule
 from chaos.core.ports import Response
 from chaos.core.recording import Series
 from chaos.core.text import printable
-from chaos.gameday.gates import (
+from chaos.gameday.document import (
     AlertsGate,
     ApprovalGate,
     DoctorGate,

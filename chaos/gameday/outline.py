@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.experiment import Experiment
-from chaos.gameday.blast_radius import BlastRadius, blast_radius, worst
 from chaos.gameday.calendar import Calendar, Opening
 from chaos.gameday.document import GameDay, GameDayEntry, Pause
-from chaos.gameday.durations import experiment_duration
-from chaos.gameday.seeds import entry_seeds
-from chaos.gameday.starts import starts, times
+from chaos.gameday.estimates import BlastRadius, blast_radius, experiment_duration, worst
+from chaos.gameday.schedule import starts, times
+from chaos.gameday.state import entry_seeds
 
 _MAX_PASSED_OVER = 20  # starts while the window is closed that are listed
 

@@ -1,23 +1,38 @@
-"""What is stored of a game day while it runs. :mod:`chaos.gameday.transitions` has what may change it."""
+"""What is stored of a game day while it runs, and how it ended: as an exit code, and in words.
+
+:mod:`chaos.gameday.transitions` has what may change it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
 
-from chaos.gameday.document import GameDay, OnViolated
-from chaos.gameday.notifier import Undelivered
-from chaos.gameday.seeds import entry_seeds
+from chaos.core.errors import Exit
+from chaos.gameday.document import MAX_SEED, GameDay, GameDayEntry, OnViolated
+from chaos.gameday.events import Undelivered
 
 Verdict = Literal["held", "violated", "inconclusive", "interrupted"]
 Order = Literal["by-entry", "by-cluster"]
-
-
 MAX_IMPAIRED = 200  # nodes
 DAY_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"  # of the names of a Job, and of a directory
+_VERDICTS: dict[int, Verdict] = {Exit.HELD: "held", Exit.VIOLATED: "violated"}
+
+
+def entry_seeds(entry: GameDayEntry, name: str, base: int) -> tuple[int, ...]:
+    """One per repetition: from the entry's own seed, else from ``base``, the seed of the day, and the name."""
+    if entry.seed is not None:
+        return tuple((entry.seed + number) % (MAX_SEED + 1) for number in range(entry.repeat))
+    return tuple(_derived(f"{base}/{name}/{number}") for number in range(entry.repeat))
+
+
+def _derived(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
 
 class RunStatus(StrEnum):
@@ -222,3 +237,30 @@ def _of_first_clusters(state: DayState, heads: dict[str, DayRun]) -> tuple[RunKe
     admitted = begun.union(others[: max(state.parallel - len(begun), 0)])
     pending = (run for run in heads.values() if run.status is RunStatus.PENDING)
     return tuple(run.key for run in pending if run.key.cluster in admitted)
+
+
+def exit_code(state: DayState) -> Exit:
+    """0: every run held; 1: one was violated; 4: none took place; 2: anything else, also while the day goes on."""
+    verdicts = {run.verdict for run in state.runs if run.status is RunStatus.DONE}
+    if "violated" in verdicts:
+        return Exit.VIOLATED
+    if state.status is not DayStatus.FINISHED:
+        return Exit.INCONCLUSIVE
+    if not verdicts:
+        return Exit.REFUSED
+    is_whole = all(run.status is RunStatus.DONE for run in state.runs)
+    return Exit.HELD if is_whole and verdicts == {"held"} else Exit.INCONCLUSIVE
+
+
+def verdict_of(code: int) -> Verdict:
+    """The verdict of a run or a day with this exit code; what is neither held nor violated is not decided."""
+    return _VERDICTS.get(code, "inconclusive")
+
+
+def describe(state: DayState) -> str:
+    """One line: ``day 2026-11-23 of monthly finished: 3 held, 1 violated, 1 skipped``."""
+    counts = Counter(run.verdict or str(run.status) for run in state.runs)
+    shown = ("held", "violated", "inconclusive", "interrupted", "skipped", "running", "pending")
+    parts = [f"{counts[word]} {word}" for word in shown if counts[word]]
+    status = "is running" if state.status is DayStatus.RUNNING else str(state.status)
+    return f"day {state.day} of {state.gameday} {status}: {', '.join(parts)}"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from chaos.core.errors import Refused
 from chaos.core.redaction import redact
-from chaos.gameday.notifier import Undelivered
+from chaos.gameday.events import Undelivered
 from chaos.gameday.state import (
     Approval,
     DayRun,

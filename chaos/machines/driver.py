@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from chaos.cluster.cluster_api import ExecApi
+from chaos.cluster.api import ExecApi
+from chaos.core.command import PowerCommand, PowerVerb
 from chaos.core.driver import PowerSettings
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Host, Inventory, OperatingSystem
-from chaos.core.ports import MachineAddresses, PowerControl, Session
-from chaos.machines.host_key_pin import HostKeyPin
+from chaos.core.ports import MachineAddresses, PowerControl, RestartPolicyControl, Session, SoftOffControl
 from chaos.machines.pod.helpers import HelperPods
-from chaos.machines.power.secrets import SecretContext
+from chaos.machines.power.local import SecretContext
+from chaos.machines.transports.host_keys import HostKeyPin
 from chaos.machines.transports.settings import HostSettings, LocalUser
 
 _T = TypeVar("_T")
@@ -157,3 +158,17 @@ def power_control_of(host: HostContext) -> PowerControl | None:
         return None
     driver: PowerDriver = power_drivers()[settings.kind]
     return driver.make(settings, host)
+
+
+def run_power_command(power: PowerControl, command: PowerCommand) -> None:
+    """Carry out one command. Raises Refused where the power control cannot, NodefallError where that failed."""
+    if command.verb is PowerVerb.ON:
+        power.on()
+    elif command.verb is PowerVerb.OFF:
+        power.off()
+    elif command.verb is PowerVerb.SOFT_OFF and isinstance(power, SoftOffControl):
+        power.soft_off()
+    elif command.verb is PowerVerb.RESTART_POLICY and isinstance(power, RestartPolicyControl):
+        power.set_restart_policy(command.value)
+    else:
+        raise Refused(f"unsupported by the power control: {command}", hint="use the inventory of the plan")

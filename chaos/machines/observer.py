@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.cluster.observers.observer_thread import ObserverThread
+from chaos.cluster.observers.base import ObserverThread
 from chaos.cluster.observers.plugin import FactReader, ObserverContext
 from chaos.core.api_fact import PseudoFact
 from chaos.core.clock_offset import ClockOffset, ClockOffsetBounds

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from chaos.cluster.api_facts import ApiFacts, UnknownFact
+from chaos.cluster.cluster_state import ApiFacts, UnknownFact
 from chaos.cluster.commands import KubeTransport
 from chaos.core.action import FactCheck
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.fact import FactRef, HostFact, find_fact
-from chaos.core.machine_address import plain_address
 from chaos.core.ports import (
     Clock,
     KubeApi,
@@ -31,10 +30,9 @@ from chaos.core.ports import (
     Session,
     StopProgress,
 )
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
-from chaos.machines.host_key_pin import HostKeyPins
-from chaos.machines.power_command import run_power_command
+from chaos.core.power_identity import PowerIdentity, PowerRisk, plain_address
+from chaos.machines.driver import run_power_command
+from chaos.machines.transports.host_keys import HostKeyPins
 
 _log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from chaos.core.errors import UsageError, bad_input
-from chaos.core.missing_file import missing_file_hint
+from chaos.core.files import missing_file_hint
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chaos.app.wiring.connect import with_lab_cluster
-from chaos.cluster.cluster_info import cluster_uid, server_version
+from chaos.cluster.cluster_state import cluster_uid, server_version
 from chaos.core.inventory import Defaults, Inventory
 from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.ports import PowerControl, Session
@@ -15,13 +15,13 @@ from chaos.engine.connection import POD, ClusterConnection
 from chaos.engine.registry import load_facts, load_windows_facts
 from chaos.lab.facade import DirectLab, LabSpec
 from chaos.machines.driver import SharedObjects
-from chaos.machines.host_key_pin import HostKeyPins
 from chaos.machines.pod.helpers import HelperPods
 from chaos.machines.pod.manifest import PodOptions
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.session import HelperSlot
 from chaos.machines.pool import Hosts, WindowsFacts
 from chaos.machines.power.docker import DockerControl
-from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.host_keys import HostKeyPins
+from chaos.machines.transports.sessions import RetryingSession
 from chaos.rehearsal.clock import RehearsalClock
 from chaos.rehearsal.hosts import DirectContainer, DirectContainerSession, DirectPodSession, DirectPower, DirectSession
 from chaos.rehearsal.kube import CONTROLLERS, DirectKube

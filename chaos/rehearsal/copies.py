@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from chaos.app.lab_spec import lab_spec
-from chaos.cluster.snapshot.contents import Contents, name_of
+from chaos.cluster.snapshot.document import Contents, name_of
 from chaos.cluster.snapshot.whatif.change import ChangeError
 from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_change
 from chaos.core.errors import UsageError, bad_input
+from chaos.core.files import missing_file_hint
 from chaos.core.inventory import Lab
-from chaos.core.missing_file import missing_file_hint
 from chaos.core.resources import RESOURCES
 from chaos.lab.facade import Copy, DirectLab, LabSpec, Snapshot, SnapshotError, read_snapshot
 

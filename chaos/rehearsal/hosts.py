@@ -16,12 +16,12 @@ from msgspec import structs
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.lab.facade import ApiError, DirectHost, DirectLab, DirectProgram, ExecError, Machine
-from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.pod.helpers import Helper
 from chaos.machines.pod.manifest import ENTER
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.session import HelperSlot
 from chaos.machines.power.redfish import RedfishControl
-from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import Container
+from chaos.machines.transports.host_keys import HostKeyPin
 from chaos.machines.transports.script import command_line, sudo_refusal
 from chaos.machines.windows_command_line import WindowsShell, normalize_line_ends, shell_command_line
 from chaos.rehearsal.turns import Turns

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from chaos.cluster.cluster_api import with_field_manager
-from chaos.cluster.consistent_read import METADATA_LIST
+from chaos.cluster.api import with_field_manager
 from chaos.cluster.errors import REFUSED, TIMEOUT, KubeUnreachable
+from chaos.cluster.reads import METADATA_LIST
 from chaos.core.errors import Refused
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import Response
@@ -26,7 +26,7 @@ _KUBELET_TIMEOUT = 5.0
 
 
 class DirectKube:
-    """Implements ``chaos.cluster.cluster_api.ClusterApi``."""
+    """Implements ``chaos.cluster.api.ClusterApi``."""
 
     server = "https://127.0.0.1:6443"
     ca_digest = ""
@@ -54,7 +54,7 @@ class DirectKube:
         return self._response(task, self.server, timeout)
 
     def metadata(self, path: str, query: Mapping[str, str]) -> Response:
-        """See :class:`chaos.cluster.consistent_read.MetadataApi`."""
+        """See :class:`chaos.cluster.api.WatchApi`."""
         return self.request("GET", path, query, accept=METADATA_LIST)
 
     def stream(self, path: str, query: Mapping[str, str]) -> NoReturn:  # noqa: ARG002 - of the port
@@ -62,7 +62,7 @@ class DirectKube:
         raise Refused(f"watch of {path}: a rehearsal has no watches", hint="read lists, or use the recorded entries")
 
     def probe(self, timeout: float) -> float | None:
-        """See :class:`chaos.cluster.watch_stream.WatchApi`; the server is ready, and has the time of the run."""
+        """See :class:`chaos.cluster.api.WatchApi`; the server is ready, and has the time of the run."""
         self.request("GET", "/readyz", timeout=timeout)
         return None
 

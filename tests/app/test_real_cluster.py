@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import chaos.cluster.cluster_info
+import chaos.cluster.cluster_state
 from chaos.api import Lab, plan
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.run.confirm import summary
@@ -36,7 +36,7 @@ def with_cluster(inventory: Inventory, **cluster: object) -> Inventory:
 def test_a_remote_cluster_needs_an_expected_uid(lab: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect_cluster(lab) as connection:
         uid = connection.uid
-    monkeypatch.setattr(chaos.cluster.cluster_info, "server_is_loopback", lambda _: False)
+    monkeypatch.setattr(chaos.cluster.cluster_state, "server_is_loopback", lambda _: False)
     with pytest.raises(Refused, match="the inventory has no expectUID") as refused:
         plan(EXPERIMENT, with_cluster(lab, simulated=False))
     assert f"expectUID: {uid}" in refused.value.hint

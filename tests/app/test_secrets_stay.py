@@ -24,7 +24,7 @@ from chaos.cli.run.line_progress import PlainProgress
 from chaos.cli.streams import StandardStream
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.kubeconfig import load_configuration
-from chaos.cluster.node_events import NodeEvents
+from chaos.cluster.node_traces import NodeEvents
 from chaos.cluster.replica import RunIdentity, Signer
 from chaos.core import redaction
 from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep
@@ -42,7 +42,7 @@ from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.recorder import Recorder
-from chaos.machines.power.secrets import SecretContext, read_secret
+from chaos.machines.power.local import SecretContext, read_secret
 from tests.kit.fakes import FakeKube
 
 MARK = "hunter2"  # unlike anything else, and left as it is by every escape

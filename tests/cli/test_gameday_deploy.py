@@ -12,8 +12,7 @@ import yaml
 
 from chaos.cli.gameday.deploy_impl import Options, deploy
 from chaos.core.errors import UsageError
-from chaos.gameday.deploy.helm import helm_values
-from chaos.gameday.deploy.manifests import manifests
+from chaos.gameday.deploy.manifests import helm_values, manifests
 from tests.kit.deployments import make, read_manifests
 
 IMAGE = "example.com/nodefall@sha256:" + "0" * 64

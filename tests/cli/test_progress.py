@@ -20,8 +20,7 @@ from chaos.cli.run.progress import BestEffortProgress, Display, QuietProgress, m
 from chaos.cli.run.progress_state import ProgressState
 from chaos.cli.run.view.view_state import EVENTS
 from chaos.core.action import ProofStatus
-from chaos.core.judgement import Judgement
-from chaos.core.result import RESULT_VERSION, RunResult, StepResult, UndoResult
+from chaos.core.result import RESULT_VERSION, Judgement, RunResult, StepResult, UndoResult
 from chaos.core.text import escape_for_encoding, printable
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict

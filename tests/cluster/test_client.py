@@ -14,7 +14,7 @@ import pytest
 
 from chaos.cluster import client
 from chaos.cluster.client import connect
-from chaos.cluster.cluster_info import cluster_uid, server_is_loopback, server_version
+from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
 from chaos.core.errors import BadInput, Exit, NodefallError
 from tests.kit.misbehaving import KubeServer, kubeconfig, plain_api, serving
@@ -290,7 +290,7 @@ def test_an_answer_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_an_endless_response_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.cluster.pools._MAX_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr("chaos.cluster.api._MAX_BODY_BYTES", 1 << 20)
     state = KubeServer()
     state.answers["/version"] = (200, b" " * (3 << 20))
     with serving(state) as port, pytest.raises(KubeRejected, match="longer than 1 MiB"):
@@ -313,6 +313,6 @@ def test_every_request_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest
         api.request("GET", "/version")
         with pytest.raises(KubeUnreachable):
             plain_api(tmp_path, 1).request("GET", "/version")
-    good, bad = [record.getMessage() for record in caplog.records if record.name == "chaos.cluster.pools"]
+    good, bad = [record.getMessage() for record in caplog.records if record.name == "chaos.cluster.api"]
     assert re.fullmatch(rf"GET http://127.0.0.1:{port}/version: 200 in \d\.\d+ s", good)
     assert re.fullmatch(r"GET http://127.0.0.1:1/version failed after \d\.\d+ s: .*connection refused", bad)

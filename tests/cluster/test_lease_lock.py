@@ -12,11 +12,11 @@ from msgspec import structs
 from chaos.cluster.errors import KubeUnreachable
 from chaos.cluster.lease import ABORT, LEASE_DURATION, PROCESS
 from chaos.cluster.lease_lock import ClusterLock, Identity
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.labels import RUN_LABEL
 from chaos.core.ports import Response
-from chaos.core.store.process_identity import current_identity
+from chaos.core.store.process_lock import current_identity
 from tests.kit.fakes import FakeKube
 from tests.kit.processes import until
 

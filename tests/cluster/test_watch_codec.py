@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.cluster.observers.backoff import Backoff
+from chaos.cluster.observers.base import Backoff
 from chaos.cluster.watch_codec import DECODE_ERRORS, TruncatedLineError, WatchCodec, split_lines
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry, moved

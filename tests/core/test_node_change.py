@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from chaos.core.node_change import EVERYTHING, NodeChange, changed_node, node_changes
+from chaos.verdicts.judge.own_changes import EVERYTHING, NodeChange, changed_node, node_changes
 from tests.kit.story import plugin_registry
 
 REGISTRY = plugin_registry()

@@ -1,4 +1,7 @@
-"""Marks on Nodes: what they say survives the annotation; what is to be done by hand follows from the Node."""
+"""Marks on Nodes: what they say survives the annotation; what is to be done by hand follows from the Node.
+
+Names that a state may have: those that facts report, and no others.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import json
 import shlex
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.core.action import Target
-from chaos.core.node_mark import PREFIX, NodeMark, StepOrigin, decode_mark, found_marks, origin_of
+from chaos.core.node_mark import PREFIX, NodeMark, NodeUnit, StepOrigin, decode_mark, found_marks, origin_of
+from chaos.faults.readings.units import KUBELET_UNITS, RUNTIME_UNITS
 
 NAMES = st.from_regex("[a-z0-9]([a-z0-9-]{0,29}[a-z0-9])?", fullmatch=True)
 TAINTS = st.from_regex(r"(example\.com/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,9}[a-z]:(NoSchedule|NoExecute)", fullmatch=True)
@@ -53,7 +58,11 @@ def test_hand_commands_are_safe_to_paste(mark: NodeMark) -> None:
 
 
 K = {"key": "k", "value": "v", "effect": "NoSchedule"}
+
+
 NO_READY = '{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}'
+
+
 COMMANDS = [
     ({"cordoned": False}, {"unschedulable": True}, ["kubectl uncordon n1"]),
     ({"cordoned": False}, {}, []),
@@ -126,3 +135,16 @@ def test_other_annotations_are_no_marks() -> None:
 def test_origin() -> None:
     assert origin_of(Target("n1", run="r-1", tag="r-1-stop-it")) == StepOrigin("r-1", "stop-it")
     assert origin_of(Target("n1", tag="r-1-stop-it")) is None
+
+
+@pytest.mark.parametrize("unit", [*KUBELET_UNITS, *RUNTIME_UNITS])
+def test_every_unit_of_a_kubelet_or_a_runtime_may_be_in_a_state(unit: str) -> None:
+    assert msgspec.convert(unit, NodeUnit) == unit
+
+
+@pytest.mark.parametrize(
+    "unit", ["", "kubelet", "kubelet.service\n", "-kubelet.service", "xkubelet.service", "systemd-reboot.service"]
+)
+def test_no_other_unit_may_be_in_a_state(unit: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(unit, NodeUnit)

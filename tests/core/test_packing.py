@@ -1,4 +1,7 @@
-"""What is packed comes back unchanged, whoever asks, and when."""
+"""What is packed comes back unchanged, whoever asks, and when.
+
+Sharing changes no object, and holds equal parts once.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import sys
 import weakref
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +22,7 @@ from msgspec import structs
 from chaos.core.decode import decode
 from chaos.core.history import Entry, History, Version
 from chaos.core.kube import Event, Metadata, Node, Pod
-from chaos.core.packing import Block, Packing
+from chaos.core.packing import Block, Packing, Sharing
 from chaos.core.store.recording import read_recording
 from chaos.core.timeline import Timeline
 from tests.kit.story import Story
@@ -28,6 +33,11 @@ HISTORIES = (
     *("nodes", "pods", "leases", "workloads", "jobs", "poddisruptionbudgets", "endpointslices"),
     *("persistentvolumeclaims", "volumeattachments"),
 )
+POD: dict[str, Any] = {
+    "metadata": {"name": "a", "namespace": "demo", "uid": "u", "resourceVersion": "1", "labels": {"app": "web"}},
+    "spec": {"nodeName": "n1", "tolerations": [{"key": "k", "operator": "Exists"}], "containers": [{"name": "app"}]},
+    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+}
 
 
 def filled(path: Path, pause: float) -> tuple[Timeline, list[Entry]]:
@@ -203,3 +213,41 @@ def test_a_node_that_could_not_be_decoded_is_not_lost() -> None:
         history.append(Version(float(number), number, Node()))
     packing.advance(math.inf)
     assert [v.object for v in history] == [Node(), Node()]
+
+
+def pod(**metadata: str) -> Pod:
+    return msgspec.convert({**POD, "metadata": {**POD["metadata"], **metadata}}, Pod)
+
+
+def test_versions_share_what_is_equal() -> None:
+    sharing, first, second = Sharing(), pod(), pod(resourceVersion="2")
+    sharing.share(first, None)
+    sharing.share(second, first)
+    assert (first, second) == (pod(), pod(resourceVersion="2"))
+    assert second.spec is first.spec
+    assert second.status is first.status
+    assert second.metadata.labels is first.metadata.labels
+
+
+def test_pods_of_a_set_share_what_they_have_in_common() -> None:
+    sharing, first, other = Sharing(), pod(), pod(name="b", uid="v")
+    sharing.share(first, None)
+    sharing.share(other, None)
+    assert other == pod(name="b", uid="v")
+    assert first.spec is not None
+    assert other.spec is not None
+    assert other.spec is not first.spec
+    assert other.spec.tolerations is first.spec.tolerations
+    assert other.metadata.labels is first.metadata.labels
+
+
+def test_what_differs_is_not_shared() -> None:
+    sharing = Sharing()
+    before = msgspec.convert({"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1"}}}, Node)
+    now = msgspec.convert({"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "2"}}}, Node)
+    sharing.share(before, None)
+    sharing.share(now, before)
+    assert now.status is not None
+    assert now.status.capacity == {"cpu": "2"}
+    assert before.status is not None
+    assert before.status.capacity == {"cpu": "1"}

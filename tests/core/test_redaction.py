@@ -1,10 +1,14 @@
-"""Redaction of any secret in any encoding."""
+"""Redaction of any secret in any encoding.
+
+Escapes of invisible characters.
+"""
 
 from __future__ import annotations
 
 import base64
 import html
 import json
+import unicodedata
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +19,7 @@ from hypothesis import strategies as st
 
 from chaos.core import redaction
 from chaos.core.redaction import REDACTED, contains_secret, redact, redact_bytes, redact_json, register_secret
+from chaos.core.text import escape_control
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 SECRETS = st.text(LETTERS, min_size=6, max_size=40).filter(lambda text: len(text.strip()) >= 6)
@@ -25,6 +30,7 @@ ENCODINGS: list[Callable[[str], str]] = [
     lambda text: urllib.parse.quote(text, safe=""),
     lambda text: base64.b64encode(text.encode()).decode(),
 ]
+INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 @pytest.fixture(autouse=True)
@@ -107,3 +113,13 @@ def test_invalid_json_is_redacted_as_text() -> None:
 def test_lone_surrogates_are_redacted(odd: str) -> None:
     register_secret(odd)
     assert redact(f"x {odd} y") == f"x {REDACTED} y"
+
+
+@given(st.text(st.characters()))  # surrogates included
+def test_exactly_the_invisible_characters_are_escaped(text: str) -> None:
+    escaped = escape_control(text)
+    assert not {unicodedata.category(c) for c in escaped} & INVISIBLE
+    visible = [c for c in text if unicodedata.category(c) not in INVISIBLE]
+    assert len(visible) == len(text) or escaped != text
+    if len(visible) == len(text):
+        assert escaped == text

@@ -23,10 +23,8 @@ from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_game_day
 from chaos.documents.inventory import load_inventory
 from chaos.documents.manifests import load_manifests
-from chaos.documents.scalars import resolve
 from chaos.documents.schema import json_schema
-from chaos.documents.tree import to_builtins
-from chaos.documents.yaml_nodes import compose
+from chaos.documents.yaml_tree import compose, resolve, to_builtins
 from chaos.machines.power.redfish import RedfishPower
 
 DATA = Path(__file__).parent / "data"

@@ -19,8 +19,8 @@ from chaos.core.registry import discover
 from chaos.core.result import UndoResult
 from chaos.core.store.journal import Journal, read_pending
 from chaos.engine.rollback import MISMATCH_SECONDS, PROOF_SECONDS, roll_back
-from chaos.machines.host_key_pin import HostKeyPins
 from chaos.machines.pool import Hosts
+from chaos.machines.transports.host_keys import HostKeyPins
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
 FACTS = discover(chaos.faults.readings, HostFact)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from chaos.core.action import ProofStatus, Undo
-from chaos.core.judgement import Judgement
 from chaos.core.plan import PlannedStep
-from chaos.core.result import RunResult, StepResult
+from chaos.core.result import Judgement, RunResult, StepResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.engine import live_judge

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.gameday.messages import details, headline, webhook_document
-from chaos.gameday.notifier import DayEvent, EventKind
+from chaos.gameday.events import DayEvent, EventKind, details, headline, webhook_document
 from tests.kit.day_events import event
 
 HEADLINES = {

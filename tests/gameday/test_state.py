@@ -16,7 +16,7 @@ from chaos.core.errors import Refused
 from chaos.core.redaction import register_secret
 from chaos.gameday import transitions
 from chaos.gameday.document import MAX_RUNS, GameDay
-from chaos.gameday.notifier import EventKind, Undelivered
+from chaos.gameday.events import EventKind, Undelivered
 from chaos.gameday.state import (
     MAX_IMPAIRED,
     Approval,
@@ -32,7 +32,7 @@ from chaos.gameday.state import (
     runs_on,
     startable,
 )
-from chaos.gameday.state_json import MAX_BYTES, decode, encode
+from chaos.gameday.stored_day import MAX_BYTES, decode, encode
 from chaos.gameday.transitions import MAX_ATTEMPTS, StateConflict, before_fault, begin, finish, halt, recover, resume
 
 HEAD = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "GameDay", "metadata": {"name": "day"}}

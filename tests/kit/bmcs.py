@@ -15,8 +15,8 @@ import bcrypt
 from chaos.core.errors import NodefallError
 from chaos.core.ports import PowerControl
 from chaos.machines.power.ipmi import IpmiPower, make_ipmi_control
+from chaos.machines.power.local import SecretContext
 from chaos.machines.power.redfish import RedfishPower, make_redfish_control
-from chaos.machines.power.secrets import SecretContext
 from tests.kit.processes import free_port
 
 SYSTEM = "27946b59-9e44-4fa7-8e91-f3527a1ef094"  # of the fake driver

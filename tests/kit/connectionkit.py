@@ -11,10 +11,8 @@ from chaos.core.clock import SystemClock
 from chaos.core.ports import Session
 from chaos.machines.pod.helpers import HelperPods
 from chaos.machines.pod.manifest import PodOptions
-from chaos.machines.pod.session import PodSession
-from chaos.machines.pod.slot import HelperSlot
-from chaos.machines.transports.containers import Container
-from chaos.machines.transports.docker import DockerSession
+from chaos.machines.pod.session import HelperSlot, PodSession
+from chaos.machines.transports.docker import Container, DockerSession
 from chaos.machines.transports.ssh import open_session
 from tests.kit.exec_server import exec_server
 from tests.kit.machines import Docker

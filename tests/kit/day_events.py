@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 from chaos.core.metrics import Metric, Sample
-from chaos.gameday.notifier import DayEvent, EventKind
-from chaos.gameday.notify.requester import Requester
+from chaos.gameday.events import DayEvent, EventKind
+from chaos.gameday.notify.delivery import Requester
 
 NOW = 1_790_000_000.0
 METRICS = (

@@ -20,9 +20,9 @@ from chaos.app.labs import LabServeOptions, start_lab
 from chaos.app.run.experiment import RunRequest, run
 from chaos.app.run.plan import always_confirm
 from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
+from chaos.cluster.api import WatchStream
 from chaos.cluster.errors import RESET, KubeUnreachable
 from chaos.cluster.watch_codec import split_lines
-from chaos.cluster.watch_stream import WatchStream
 from chaos.core.errors import NodefallError
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.ports import Clock

@@ -15,7 +15,7 @@ import msgspec
 import chaos.faults.actions
 import chaos.faults.readings
 import chaos.verdicts.assertions
-from chaos.cluster.cluster_snapshot import get_objects
+from chaos.cluster.cluster_state import get_objects
 from chaos.core.action import Action, AnyAction, Target
 from chaos.core.clock import SystemClock
 from chaos.core.cluster_view import ClusterView
@@ -38,9 +38,8 @@ from chaos.engine.run import execute
 from chaos.engine.stop import StopRequest
 from chaos.machines.observer import HostObserver
 from chaos.machines.pool import Hosts
-from chaos.machines.transports.containers import Container
-from chaos.machines.transports.docker import DockerSession
-from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.docker import Container, DockerSession
+from chaos.machines.transports.sessions import RetryingSession
 from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import open_session
 from chaos.verdicts.judge.context import Options, bind

@@ -13,13 +13,13 @@ import pytest
 from msgspec.structs import replace
 
 from chaos.app.fleet import agent, control, coordinator, member
-from chaos.cluster.day_records import read_day, write_day
 from chaos.cluster.errors import KubeUnreachable
+from chaos.cluster.gameday_objects import read_day, write_day
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
 from chaos.engine.connection import ClusterConnection
 from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict
-from chaos.gameday.state_json import decode, encode
+from chaos.gameday.stored_day import decode, encode
 from tests.kit.day_session import DayClock
 from tests.kit.fakes import FakeKube
 

@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from chaos.cluster.client import ApiClient, connect
-from chaos.cluster.cluster_info import cluster_uid
+from chaos.cluster.cluster_state import cluster_uid
 from chaos.core.clock import RemoteClock
 from chaos.core.command import MERGE_PATCH
 from chaos.core.errors import NodefallError

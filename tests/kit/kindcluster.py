@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos.cluster.client import connect
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
-from chaos.machines.transports.containers import find_engine
+from chaos.machines.transports.docker import find_engine
 
 _ANSWER = 120
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -13,7 +13,7 @@ from types import FrameType
 
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.run.view import frame as frames
-from chaos.core.judgement import Judgement
+from chaos.core.result import Judgement
 from tests.kit.live_views import META, START, named, pending
 from tests.kit.small_timelines import timeline_of
 

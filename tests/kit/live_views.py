@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from chaos.cli.run.progress_state import ProgressState
 from chaos.cli.run.view.view_state import ViewState
-from chaos.core.judgement import Judgement
 from chaos.core.kube import Metadata, Node, Workload, WorkloadSpec, WorkloadStatus
 from chaos.core.recording import ActionRecord
+from chaos.core.result import Judgement
 from chaos.core.timeline import Entry, Timeline
 from chaos.core.verdict import Status, Verdict
 from tests.kit.small_timelines import node, pod

@@ -21,7 +21,7 @@ import pytest
 
 from chaos.core.ports import PowerControl
 from chaos.machines.power.docker import DockerControl
-from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import Container
 
 PACKAGES = (
     "systemd,systemd-sysv,dbus,openssh-server,sudo,nftables,iptables,iproute2,procps,curl,socat,iputils-ping,"

@@ -11,7 +11,7 @@ from chaos.core.action import ProofStatus
 from chaos.core.result import ForeignFault, RunResult, StepResult, UndoResult
 from chaos.core.verdict import Status
 from chaos.core.verdict import Verdict as Judged
-from chaos.gameday.notifier import EventKind, Undelivered
+from chaos.gameday.events import EventKind, Undelivered
 from chaos.gameday.state import Approval, DayRun, DayState, Halt, PastWait, RunKey, RunStatus, Verdict, Waiting
 from chaos.reports.day.view import ClusterRecord, DayView, EntryRecord, make_view
 

@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import pytest
 
-from chaos.core.document import Model
 from chaos.core.driver import file_keys
 from chaos.core.errors import Refused
+from chaos.core.field_types import Model
 from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Session
@@ -26,7 +26,7 @@ from chaos.machines.driver import (
     power_control_of,
     transport_of,
 )
-from chaos.machines.power.secrets import SecretContext
+from chaos.machines.power.local import SecretContext
 from chaos.machines.power.wake_on_lan import WakeOnLanControl
 from chaos.machines.transports.docker import DockerSession
 from chaos.machines.transports.settings import LocalUser
@@ -40,7 +40,7 @@ OUTSIDE = """
 
     from chaos.machines.driver import PowerDriver, TransportDriver
     from chaos.core.driver import FilePath, PowerSettings
-    from chaos.core.document import Model
+    from chaos.core.field_types import Model
     from chaos.core.field_types import Secret
 
 

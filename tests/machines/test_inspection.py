@@ -15,7 +15,7 @@ from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.fact import HostFact
 from chaos.core.kube import Node
 from chaos.core.ports import PowerControl, Response, Session
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerRisk
 from chaos.core.registry import discover
 from chaos.engine.inspection import inspect_hosts, list_objects
 from chaos.machines.pool import Hosts

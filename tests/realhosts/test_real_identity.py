@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from chaos.app.wiring import connect
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.clock.system import SystemClock
 from chaos.core.command import Delivery, HostCommand, PowerCommand, PowerVerb
 from chaos.core.identity import HostIdentity, NodeIdentity, bind

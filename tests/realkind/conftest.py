@@ -18,7 +18,7 @@ from chaos.cli.kind.tools import PROVIDER, find_tools
 from chaos.cli.kind.up import UpOptions, down, up
 from chaos.core.errors import NodefallError
 from chaos.documents.inventory import load_inventory
-from chaos.machines.transports.containers import find_engine
+from chaos.machines.transports.docker import find_engine
 from tests.kit.kindcluster import KindCluster, described
 
 

@@ -12,12 +12,12 @@ from chaos.app.day.deploy_needs import ports_of, preferences_of, secret_env_of, 
 from chaos.app.day.document import LoadedGameDay, cluster_name, day_permissions
 from chaos.core.errors import UsageError
 from chaos.core.inventory import Cluster, Inventory
-from chaos.documents.files import read_text
+from chaos.documents.document import read_text
 from chaos.documents.inventory import load_inventory, referenced_files
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 from chaos.gameday.calendar import Calendar
 from chaos.gameday.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage
-from chaos.gameday.kubernetes_cron import kubernetes_cron, starting_deadline
+from chaos.gameday.schedule import kubernetes_cron, starting_deadline
 
 _DEADLINE = 600  # seconds, of a day without a schedule
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -15,8 +15,7 @@ from chaos.core.installed_drivers import DEFAULT_TRANSPORT, transport_drivers
 from chaos.core.inventory import Defaults, Host, Inventory
 from chaos.core.labels import ZONE_LABEL
 from chaos.gameday.deploy.deployment import NodePreferences, Port
-from chaos.gameday.document import GameDaySpec
-from chaos.gameday.notifications import ChatReceiver
+from chaos.gameday.document import ChatReceiver, GameDaySpec
 
 _API_PORTS = (443, 6443)  # of the Service, and of the API servers behind it: a policy may see either
 _KUBELET_PORT = 10250

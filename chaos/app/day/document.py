@@ -24,18 +24,16 @@ from chaos.core.permission import Permission
 from chaos.core.plan import Plan
 from chaos.core.registry import PluginRegistry
 from chaos.documents import gameday
-from chaos.documents.files import read_text
+from chaos.documents.document import read_text
 from chaos.documents.manifests import load_manifests
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.registry import load_registry
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.document import GameDay, GameDayEntry
-from chaos.gameday.gates import ApprovalGate
+from chaos.gameday.document import ApprovalGate, GameDay, GameDayEntry
 from chaos.gameday.outline import Outline, OutlineRequest, make_outline
-from chaos.gameday.seeds import entry_seeds
-from chaos.gameday.starts import why_not_due
-from chaos.gameday.state import DayState, DayStatus, runs_on
+from chaos.gameday.schedule import why_not_due
+from chaos.gameday.state import DayState, DayStatus, entry_seeds, runs_on
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from chaos.core.errors import Aborted, Exit, NodefallError, UndoPending
 from chaos.core.plan import Plan
 from chaos.core.result import RunResult
 from chaos.engine.stop import Interrupted, StopRequest
-from chaos.gameday.outcome import verdict_of
-from chaos.gameday.state import DayRun, DayState, Verdict
+from chaos.gameday.state import DayRun, DayState, Verdict, verdict_of
 from chaos.gameday.transitions import StateConflict, before_fault, begin, finish, give_back, halt, skip
 
 _BY_ABORT = "nodefall abort"

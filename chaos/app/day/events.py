@@ -18,8 +18,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
 from chaos.core.redaction import register_secret
-from chaos.gameday.durations import experiment_duration
-from chaos.gameday.notifications import (
+from chaos.gameday.document import (
     AlertmanagerReceiver,
     ChatReceiver,
     GrafanaReceiver,
@@ -27,17 +26,13 @@ from chaos.gameday.notifications import (
     Receiver,
     WebhookReceiver,
 )
-from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
-from chaos.gameday.notify.alertmanager import Alertmanager
-from chaos.gameday.notify.grafana import Grafana
-from chaos.gameday.notify.metrics import Pushgateway, TextfileCollector
-from chaos.gameday.notify.notifier import Delivery, QueueNotifier, Subscription
-from chaos.gameday.notify.requester import Requester
-from chaos.gameday.notify.webhook import Chat, Webhook
-from chaos.gameday.outcome import exit_code, verdict_of
-from chaos.gameday.state import DayRun, DayState, Halt
+from chaos.gameday.estimates import experiment_duration
+from chaos.gameday.events import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
+from chaos.gameday.notify.delivery import Delivery, QueueNotifier, Requester, Subscription
+from chaos.gameday.notify.receivers import Alertmanager, Chat, Grafana, Pushgateway, TextfileCollector, Webhook
+from chaos.gameday.state import DayRun, DayState, Halt, exit_code, verdict_of
 from chaos.gameday.transitions import record_undelivered
-from chaos.machines.power.secrets import resolve_secret
+from chaos.machines.power.local import resolve_secret
 from chaos.reports.run.openmetrics import run_metrics
 
 _STORE_PATIENCE = 5.0  # wall seconds

@@ -19,10 +19,10 @@ from chaos.app.wiring.lock import held_lock
 from chaos.cluster.observers.http_client import http_request
 from chaos.cluster.observers.prometheus import check_freshness, make_client
 from chaos.cluster.observers.promql import PrometheusClient
-from chaos.core.alerts import AlertingRule
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.inventory import Prometheus
+from chaos.core.metrics import AlertingRule
 from chaos.core.ports import Clock, Response
 from chaos.core.recording import Series
 from chaos.core.threads import ContextThread
@@ -30,11 +30,11 @@ from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import describe
+from chaos.gameday.document import ApprovalGate, Gate
 from chaos.gameday.gate_check import GateResult, check_gates
-from chaos.gameday.gates import ApprovalGate, Gate
 from chaos.gameday.state import Approval, DayRun
 from chaos.gameday.transitions import approve, pass_gates, skip, skip_rest
-from chaos.machines.power.secrets import resolve_secret
+from chaos.machines.power.local import resolve_secret
 
 T = TypeVar("T")
 _MAX_BYTES = 10_000_000  # of one answer of Prometheus

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from chaos.app.day.document import LoadedEntry, LoadedGameDay
 from chaos.app.day.session import DaySession
 from chaos.core.errors import NodefallError, UsageError
+from chaos.core.files import write_private
 from chaos.core.result import RunResult
 from chaos.core.store import day_directory, run_directory
-from chaos.core.store.private_files import write_private
 from chaos.gameday.state import DayState
 from chaos.reports.day.formats import FORMATS
 from chaos.reports.day.view import RECORD_VERSION, ClusterRecord, DayView, EntryRecord, is_run_directory, make_view

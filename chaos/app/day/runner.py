@@ -19,14 +19,13 @@ from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
 from chaos.app.day.takeover import recover_runs
 from chaos.app.day.waits import await_pause, await_window, names_of_impaired
 from chaos.app.wiring.connect import connect_cluster
+from chaos.cluster.cluster_state import refuse_missing
 from chaos.cluster.lease_lock import ClusterLock
-from chaos.cluster.permissions import refuse_missing
 from chaos.core.inventory import Inventory
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.stop import Interrupted, stop_on_signal
-from chaos.gameday.opening import open_day
-from chaos.gameday.outcome import describe
-from chaos.gameday.state import DayRun, DayState, DayStatus, startable
+from chaos.gameday.state import DayRun, DayState, DayStatus, describe, startable
+from chaos.gameday.stored_day import open_day
 from chaos.gameday.transitions import StateConflict
 
 

@@ -20,7 +20,7 @@ from chaos.core.errors import NodefallError
 from chaos.core.ports import Progress
 from chaos.engine.connection import ClusterConnection
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.notifier import NoNotifier, Notifier
+from chaos.gameday.events import NoNotifier, Notifier
 from chaos.gameday.outline import planned_moment
 from chaos.gameday.state import DayRun, DayState, RunKey
 from chaos.gameday.transitions import halt

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from chaos.app.wiring.lock import hold_lock
-from chaos.cluster.day_records import DayRecord, read_day, write_day
+from chaos.cluster.gameday_objects import DayRecord, read_day, write_day
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
@@ -18,7 +18,7 @@ from chaos.core.ports import KubeApi
 from chaos.core.store.process_lock import exclusive_lock
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.gameday.state import DayState, DayStatus
-from chaos.gameday.state_json import decode, encode
+from chaos.gameday.stored_day import decode, encode
 from chaos.gameday.transitions import StateConflict, check_epoch, halt
 
 _TRIES = 20  # of a write while others change the state, too

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from functools import partial
 
 from chaos.app.day.session import DaySession
-from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.cluster.cluster_state import list_nodes
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.kube import Node, is_ready
 from chaos.core.ports import KubeApi
 from chaos.engine.lifecycle_taints import taints_of
 from chaos.gameday.document import Pause
-from chaos.gameday.durations import experiment_duration
+from chaos.gameday.estimates import experiment_duration
 from chaos.gameday.state import MAX_IMPAIRED, DayRun, RunStatus, Waiting
 from chaos.gameday.transitions import StateConflict, skip, skip_rest, wait_for
 

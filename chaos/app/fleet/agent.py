@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.app.fleet.member import Member
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.threads import ContextThread
-from chaos.gameday.fleet.observation import Assessment, Observation, Phase, assess
+from chaos.gameday.fleet_state import Assessment, Observation, Phase, assess
 
 PERIOD = 2.0  # wall seconds between two looks
 STALE = 45.0  # wall seconds after which a look is too old: longer than a request may take

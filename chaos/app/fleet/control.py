@@ -21,9 +21,8 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.threads import ContextPool
 from chaos.engine.connection import ClusterConnection
-from chaos.gameday.fleet.document import MAX_CLUSTERS
-from chaos.gameday.fleet.observation import Assessment, Observation, assess, day_of
-from chaos.gameday.fleet.progress import fleet_day_name
+from chaos.gameday.fleet_document import MAX_CLUSTERS
+from chaos.gameday.fleet_state import Assessment, Observation, assess, day_of, fleet_day_name
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunStatus, runs_on
 from chaos.gameday.transitions import end, halt, resume
 

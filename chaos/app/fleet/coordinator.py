@@ -19,15 +19,14 @@ from chaos.app.fleet.steps import clean_ended, step
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.clock import SystemClock
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Exit, NodefallError, Refused
 from chaos.core.threads import ContextPool
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.stop import stop_on_signal
-from chaos.gameday.fleet.progress import fleet_day_name, new_fleet_state
-from chaos.gameday.opening import open_day
-from chaos.gameday.outcome import describe
-from chaos.gameday.state import DayState, DayStatus
+from chaos.gameday.fleet_state import fleet_day_name, new_fleet_state
+from chaos.gameday.state import DayState, DayStatus, describe
+from chaos.gameday.stored_day import open_day
 
 _TICK = 1.0  # wall seconds
 _CLEAN_SECONDS = 120.0  # for deleting what was applied, after the end

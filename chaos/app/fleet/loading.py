@@ -19,14 +19,14 @@ from chaos.core.inventory import Inventory
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.core.permission import Permission, permission_for_request
 from chaos.core.registry import PluginRegistry
-from chaos.documents import fleet
-from chaos.documents.files import read_text
+from chaos.documents import gameday
+from chaos.documents.document import read_text
 from chaos.documents.inventory import load_inventory
 from chaos.engine.registry import load_registry
 from chaos.gameday.deploy.deployment import Deployment, Storage
-from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_objects
-from chaos.gameday.fleet.document import Fleet, FleetCluster, FleetSpec
-from chaos.gameday.fleet.progress import fleet_day_name
+from chaos.gameday.deploy.manifests import NOT_DELETED, shared_manifests
+from chaos.gameday.fleet_document import Fleet, FleetCluster, FleetSpec
+from chaos.gameday.fleet_state import fleet_day_name
 
 _LEASES = "coordination.k8s.io"
 
@@ -77,7 +77,7 @@ def load_fleet(path: Path, moment: datetime | None = None, registry: PluginRegis
     No cluster is read. Raises BadInput, and UsageError for a cluster to which the day cannot be deployed.
     """
     moment, registry = moment or current_time(), registry or load_registry()
-    files = fleet.load_fleet(path, registry, moment)
+    files = gameday.load_fleet(path, registry, moment)
     day = load_game_day(files.gameday, moment, registry)
     clusters = tuple(
         _load_cluster(each, files.document, files.inventories[each.name], day) for each in files.document.spec.clusters
@@ -136,7 +136,7 @@ def fleet_permissions(fleet: LoadedFleet) -> set[Permission]:
 
 
 def _objects(cluster: LoadedCluster) -> Iterator[Permission]:
-    for manifest in fleet_objects(cluster.deployment):
+    for manifest in shared_manifests(cluster.deployment):
         path = collection_path(manifest, manifest["metadata"].get("namespace", ""))
         create = permission_for_request("POST", path)  # a server-side apply creates, too
         yield create

@@ -10,17 +10,15 @@ from functools import partial
 from chaos.app.day.store import DayStore, day_store, existing, unless_finished
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet, cluster_permissions
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cluster.applied_objects import apply_object, delete_labelled
-from chaos.cluster.jobs import create_job, delete_job, list_jobs
+from chaos.cluster.cluster_state import refuse_missing
+from chaos.cluster.gameday_objects import apply_object, create_job, delete_job, delete_labelled, list_jobs
 from chaos.cluster.journal_mirror import pending_runs
-from chaos.cluster.permissions import refuse_missing
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
-from chaos.core.job import JobView
-from chaos.core.labels import FLEET_LABEL
+from chaos.core.labels import FLEET_LABEL, JobView
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
-from chaos.gameday.deploy.fleet_job import NOT_DELETED, fleet_job, fleet_job_name, fleet_objects
-from chaos.gameday.fleet.observation import Observation
+from chaos.gameday.deploy.manifests import NOT_DELETED, fleet_job, fleet_job_name, shared_manifests
+from chaos.gameday.fleet_state import Observation
 from chaos.gameday.state import DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
 
@@ -79,7 +77,7 @@ class Member:
         """
         kube, deployment = self.connection.kube, self.cluster.deployment
         permit()
-        for manifest in fleet_objects(deployment):
+        for manifest in shared_manifests(deployment):
             apply_object(kube, manifest)
         job = fleet_job(deployment, day, self.plan_hash)
         jobs = self._list()
@@ -143,7 +141,7 @@ class Member:
             raise Refused(f"the Job {active} has not ended")
         for job in jobs:
             self.delete(job)
-        manifests = [each for each in fleet_objects(self.cluster.deployment) if each["kind"] not in NOT_DELETED]
+        manifests = [each for each in shared_manifests(self.cluster.deployment) if each["kind"] not in NOT_DELETED]
         delete_labelled(self.connection.kube, manifests, self._selector)
 
     def read_day(self) -> DayState | None:

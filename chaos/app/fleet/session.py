@@ -16,7 +16,7 @@ from chaos.cluster.lease_lock import ClusterLock
 from chaos.core.duration import timestamp
 from chaos.core.errors import Aborted, Refused
 from chaos.engine.connection import ClusterConnection
-from chaos.gameday.fleet.observation import Assessment, Observation
+from chaos.gameday.fleet_state import Assessment, Observation
 from chaos.gameday.state import DayRun, DayState
 
 PATIENCE = 60.0  # wall seconds for the API server of the home

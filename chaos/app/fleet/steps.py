@@ -6,13 +6,11 @@ from functools import partial
 
 from chaos.app.fleet.agent import Agent, Inspection, Wanted
 from chaos.app.fleet.session import FleetSession
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.duration import parse_duration
-from chaos.gameday.deploy.fleet_job import fleet_job_name
-from chaos.gameday.fleet.observation import Phase, day_of, verdict_of
-from chaos.gameday.fleet.progress import end_cluster, find_run, leave_out
-from chaos.gameday.outcome import describe
-from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict, startable
+from chaos.gameday.deploy.manifests import fleet_job_name
+from chaos.gameday.fleet_state import Phase, day_of, day_verdict, end_cluster, find_run, leave_out
+from chaos.gameday.state import DayRun, DayState, RunKey, RunStatus, Verdict, describe, startable
 from chaos.gameday.transitions import begin, halt, skip_rest
 
 _BY_VIOLATION = "a violation"
@@ -60,7 +58,7 @@ def _follow(session: FleetSession, run: DayRun, agent: Agent) -> None:
     phase, reason = inspection.assessment.phase, inspection.assessment.reason
     state = day_of(inspection.observation, session.state.day)
     if phase is Phase.FINISHED and state is not None:
-        _end(session, run, verdict_of(state), describe(state))
+        _end(session, run, day_verdict(state), describe(state))
     elif session.state.halt:
         _halt(session, agent, inspection)
     elif phase is Phase.HALTED:

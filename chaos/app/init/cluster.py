@@ -12,15 +12,15 @@ import msgspec
 from chaos.app.discovery.nodes import KUBEADM_CONFIG, ListedNode
 from chaos.app.discovery.proposal import ClusterFacts
 from chaos.cluster.client import ApiClient
-from chaos.cluster.cluster_info import cluster_uid, server_version
+from chaos.cluster.cluster_state import cluster_uid, server_version
 from chaos.cluster.errors import KubeRejected
-from chaos.cluster.pagination import iter_pages
+from chaos.cluster.reads import iter_pages
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError, Refused, UsageError, bad_input
 from chaos.core.ports import KubeApi
 from chaos.core.resources import RESOURCES
 from chaos.documents.document import read_document
-from chaos.documents.tree import to_builtins
+from chaos.documents.yaml_tree import to_builtins
 
 _CODEC = WatchCodec(RESOURCES["nodes"])
 _decode_node = msgspec.json.Decoder(ListedNode).decode

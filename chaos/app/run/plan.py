@@ -10,8 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from chaos.app.undo.pending import with_pending_undo
-from chaos.cluster.cluster_snapshot import cluster_view
-from chaos.cluster.permissions import refuse_missing
+from chaos.cluster.cluster_state import cluster_view, refuse_missing
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory

@@ -13,14 +13,13 @@ from pathlib import Path
 from msgspec import structs
 
 from chaos import __version__
-from chaos.core.bound import known_fact
-from chaos.core.duration import parse_duration
+from chaos.core.duration import known_fact, parse_duration
 from chaos.core.errors import Exit, Refused, UsageError, bad_input
+from chaos.core.files import write_private
 from chaos.core.plan import Plan
 from chaos.core.redaction import redact
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
-from chaos.core.store.private_files import write_private
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.timeline import Timeline

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 
 from chaos.app.snapshot.notes import Notes
-from chaos.cluster.snapshot.machine_fields import FACTS, KUBELET
-from chaos.cluster.snapshot.projection import Convert, Projector
-from chaos.cluster.snapshot.trees import Leaf
+from chaos.cluster.snapshot.component_fields import FACTS, KUBELET
+from chaos.cluster.snapshot.projection import Convert, Leaf, Projector
 from chaos.core.errors import NodefallError
+from chaos.core.files import SnapshotFile
 from chaos.core.kube import Node, operating_system
-from chaos.core.store.snapshot_file import SnapshotFile
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.inspection import fetch_configz
 from chaos.machines.concurrency import run_concurrently

@@ -9,19 +9,18 @@ from typing import Any
 import msgspec
 
 from chaos.app.snapshot.notes import Notes
-from chaos.cluster.pagination import iter_pages
-from chaos.cluster.snapshot.control_plane import visible_flags
+from chaos.cluster.reads import iter_pages
+from chaos.cluster.snapshot.anonymize import API_GROUPS
+from chaos.cluster.snapshot.component_fields import visible_flags
 from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED, Kind
-from chaos.cluster.snapshot.known_names import API_GROUPS
 from chaos.cluster.snapshot.measure import Measurements
-from chaos.cluster.snapshot.projection import Convert, Projector
-from chaos.cluster.snapshot.trees import Leaf
+from chaos.cluster.snapshot.projection import Convert, Leaf, Projector
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError
+from chaos.core.files import SnapshotFile
 from chaos.core.kube import Node
 from chaos.core.ports import KubeApi
 from chaos.core.resources import RESOURCES
-from chaos.core.store.snapshot_file import SnapshotFile
 
 _PAGES = WatchCodec(RESOURCES["pods"])  # pages of all kinds are alike
 _DEFAULT_SCHEDULER = "default-scheduler"

@@ -18,10 +18,9 @@ from chaos.cluster.snapshot.anonymize import Anonymizer
 from chaos.cluster.snapshot.document import FORMAT, Header
 from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED
 from chaos.cluster.snapshot.measure import Measurements
-from chaos.cluster.snapshot.projection import Convert, Projector, plain_conversions
-from chaos.cluster.snapshot.trees import KEEP, NAME, Leaf, Tree
+from chaos.cluster.snapshot.projection import KEEP, NAME, Convert, Leaf, Projector, Tree, plain_conversions
+from chaos.core.files import SnapshotFile
 from chaos.core.permission import Permission, permission_for_request
-from chaos.core.store.snapshot_file import SnapshotFile
 from chaos.engine.connection import ClusterConnection
 from chaos.lab.facade import nearest_version
 

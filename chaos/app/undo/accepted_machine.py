@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from chaos.cluster.cluster_snapshot import list_nodes
+from chaos.cluster.cluster_state import list_nodes
 from chaos.core.action import FactCheck
 from chaos.core.api_fact import PseudoFact
 from chaos.core.errors import NodefallError, Refused, UsageError

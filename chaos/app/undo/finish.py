@@ -11,7 +11,7 @@ from chaos.app.undo.replica_entries import RejectedEntry, ReplicaRules, Resolved
 from chaos.app.undo.sources import load_plan, merge_entries, planned_entries
 from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
-from chaos.cluster.cluster_snapshot import cluster_view
+from chaos.cluster.cluster_state import cluster_view
 from chaos.cluster.journal_mirror import JournalMirror, find_replica
 from chaos.cluster.replica import Authenticity, PendingRun, RunIdentity, configmap_name
 from chaos.core.errors import BadInput, Refused, UndoPending, bad_input
@@ -19,9 +19,8 @@ from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.ports import Progress
 from chaos.core.result import UndoResult
-from chaos.core.store.journal import NAME, Journal
+from chaos.core.store.journal import NAME, Journal, read_intact, replace_damaged
 from chaos.core.store.journal_format import EntryKey, PendingUndo, entry_key
-from chaos.core.store.journal_repair import read_intact, replace_damaged
 from chaos.core.store.run_directory import RunInfo
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.helper_pods import helper_namespaces

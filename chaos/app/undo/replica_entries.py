@@ -17,19 +17,18 @@ from chaos.core.action import AnyAction, FactCheck, Scope, Undo
 from chaos.core.cluster_view import ClusterView
 from chaos.core.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
 from chaos.core.errors import NodefallError
-from chaos.core.identity import USER_PREFIX
+from chaos.core.identity import MACHINE, USER_PREFIX
 from chaos.core.inventory import Inventory
 from chaos.core.kube import operating_system
+from chaos.core.node_mark import Tag
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.registry import PluginRegistry
-from chaos.core.stable_id import MACHINE
-from chaos.core.state_types import Tag
 from chaos.core.store.journal_format import PendingUndo
 from chaos.engine.planning.identity import IDENTITY_FACTS, identity_checks, node_identity
 from chaos.engine.planning.targets import is_protected
 from chaos.engine.session import WORKLOAD
-from chaos.machines.pod.removal import HELPER_PODS
-from chaos.machines.pod.removal import removal as pods_removal
+from chaos.machines.pod.manifest import HELPER_PODS
+from chaos.machines.pod.manifest import removal as pods_removal
 
 _NODE_PREFIX = "/api/v1/nodes/"
 _log = logging.getLogger(__name__)

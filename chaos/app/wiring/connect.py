@@ -65,7 +65,7 @@ def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
 def _connect(inventory: Inventory, lab_pid: int | None) -> Iterator[ClusterConnection]:
     from chaos.app.wiring.nodes import kubelet_certificate
     from chaos.cluster.client import connect
-    from chaos.cluster.cluster_info import cluster_uid, server_is_loopback, server_version
+    from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
     from chaos.core.clock import RemoteClock, SystemClock
     from chaos.machines.pod.helpers import HelperPods
 
@@ -118,10 +118,10 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperP
     from chaos.app.wiring.nodes import host_address, node_provider_id, with_move
     from chaos.engine.registry import load_facts, load_windows_facts
     from chaos.machines.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
-    from chaos.machines.host_key_pin import HostKeyPins
     from chaos.machines.pool import Hosts, WindowsFacts
-    from chaos.machines.power.secrets import SecretContext
-    from chaos.machines.transports.retry import RetryingSession
+    from chaos.machines.power.local import SecretContext
+    from chaos.machines.transports.host_keys import HostKeyPins
+    from chaos.machines.transports.sessions import RetryingSession
     from chaos.machines.transports.settings import LocalUser
 
     user, secrets = LocalUser(login(), Path.home()), SecretContext(os.environ, Path.home())

@@ -8,18 +8,16 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 
-from chaos.cluster.lease import PROCESS, LeaseRecord
-from chaos.cluster.lease_api import read_lock
+from chaos.cluster.lease import PROCESS, LeaseRecord, read_lock
 from chaos.cluster.lease_lock import ClusterLock, Identity
 from chaos.cluster.replica import Signer
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Refused
 from chaos.core.labels import LOCK_NAME, RUN_LABEL
 from chaos.core.ports import KubeApi
-from chaos.core.store.process_identity import current_identity
-from chaos.core.store.process_lock import MachineLock, exclusive_lock
+from chaos.core.store.process_lock import MachineLock, current_identity, exclusive_lock
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace, login
-from chaos.machines.power.secrets import resolve_secret
+from chaos.machines.power.local import resolve_secret
 
 MIN_KEY_LENGTH = 16  # characters of a journal key
 

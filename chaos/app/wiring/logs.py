@@ -20,8 +20,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from chaos.core.files import private_opener
 from chaos.core.redaction import redact
-from chaos.core.store.private_files import private_opener
 
 DEBUG_LOG = "debug.log"
 MAX_BYTES = 10 << 20  # of one file

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.kube import Node
-from chaos.core.machine_address import moved_to
 from chaos.core.ports import KubeApi, MachineAddresses
+from chaos.core.power_identity import moved_to
 from chaos.machines.pool import Hosts
 
 

@@ -13,8 +13,7 @@ from chaos.app.wiring.connect import connect_cluster, inventory_path
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
 from chaos.cluster.journal_mirror import pending_runs
-from chaos.cluster.lease import LeaseRecord
-from chaos.cluster.lease_api import read_lock, request_abort
+from chaos.cluster.lease import LeaseRecord, read_lock, request_abort
 from chaos.cluster.replica import PendingRun
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, UsageError

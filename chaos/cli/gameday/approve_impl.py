@@ -13,9 +13,9 @@ from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.run_impl import check_id, day_inventory, who
 from chaos.cli.output import echo
 from chaos.core.errors import Exit, Refused
-from chaos.documents.error_collector import did_you_mean
-from chaos.gameday.opening import approve_day
+from chaos.documents.problems import did_you_mean
 from chaos.gameday.state import Approval
+from chaos.gameday.stored_day import approve_day
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,15 @@ from chaos.cli.cluster.lock_status import load_cluster_inventory
 from chaos.cli.gameday.day_text import render, to_document, to_json
 from chaos.cli.option_values import seconds_of
 from chaos.cli.output import echo
-from chaos.cluster.day_records import list_days
+from chaos.cluster.gameday_objects import list_days
 from chaos.cluster.journal_mirror import pending_runs
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
-from chaos.documents.tree import ScalarNode, child_of
+from chaos.documents.yaml_tree import ScalarNode, child_of
 from chaos.engine.connection import ClusterConnection, lock_namespace
-from chaos.gameday.outcome import describe, exit_code
-from chaos.gameday.state import DayState, DayStatus, RunStatus
+from chaos.gameday.state import DayState, DayStatus, RunStatus, describe, exit_code
 from chaos.gameday.transitions import end, halt, resume
 
 _POLL = 1.0  # wall seconds

@@ -9,8 +9,7 @@ import msgspec
 
 from chaos.core.duration import format_duration, timestamp
 from chaos.core.text import align_columns, printable
-from chaos.gameday.outcome import describe, exit_code
-from chaos.gameday.state import DayRun, DayState
+from chaos.gameday.state import DayRun, DayState, describe, exit_code
 
 _HEAD = ("entry", "status", "begun", "took", "run", "reason")
 

@@ -16,12 +16,11 @@ from chaos.cli.gameday.image_warnings import warn_missing, warn_unpinned
 from chaos.cli.gameday.run_impl import day_inventory
 from chaos.core.errors import Exit, UsageError
 from chaos.documents.inventory import load_inventory
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 from chaos.gameday.deploy.deployment import Deployment, Storage
-from chaos.gameday.deploy.helm import helm_values
-from chaos.gameday.deploy.manifests import manifests
+from chaos.gameday.deploy.manifests import helm_values, manifests
 from chaos.gameday.deploy.pod import upload_secret
-from chaos.gameday.fleet.document import IMAGE, NAMESPACE, OBJECT_NAME, SIZE
+from chaos.gameday.fleet_document import IMAGE, NAMESPACE, OBJECT_NAME, SIZE
 
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/][^\s]*)?"
 

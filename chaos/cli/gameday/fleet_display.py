@@ -16,8 +16,7 @@ from chaos.cli.confirm_name import confirm_name
 from chaos.cli.output import echo_progress
 from chaos.cli.run.progress import can_redraw
 from chaos.core.text import escape_for_encoding, printable
-from chaos.gameday.outcome import describe
-from chaos.gameday.state import DayState, RunStatus
+from chaos.gameday.state import DayState, RunStatus, describe
 
 _HEAD = ("cluster", "status", "phase", "now")
 _SHOWN = 20  # clusters in the summary before the confirmation

@@ -32,8 +32,7 @@ from chaos.cli.output import echo
 from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.text import printable
 from chaos.engine.stop import Interrupted
-from chaos.gameday.fleet.observation import Observation
-from chaos.gameday.fleet.outcome import fleet_exit_code
+from chaos.gameday.fleet_state import Observation, fleet_exit_code
 from chaos.gameday.state import DayState
 
 

@@ -9,10 +9,8 @@ import msgspec
 
 from chaos.cli.gameday.day_text import render_halts
 from chaos.core.text import align_columns, printable
-from chaos.gameday.fleet.observation import Assessment, Observation, Phase, day_of
-from chaos.gameday.fleet.outcome import fleet_exit_code, matrix
-from chaos.gameday.outcome import describe, exit_code
-from chaos.gameday.state import DayState
+from chaos.gameday.fleet_state import Assessment, Observation, Phase, day_of, fleet_exit_code, matrix
+from chaos.gameday.state import DayState, describe, exit_code
 
 Seen = Mapping[str, tuple[Assessment, Observation]]
 

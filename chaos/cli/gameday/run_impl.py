@@ -23,8 +23,7 @@ from chaos.core.errors import UsageError
 from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import login
 from chaos.engine.stop import Interrupted
-from chaos.gameday.outcome import exit_code
-from chaos.gameday.state import DAY_NAME
+from chaos.gameday.state import DAY_NAME, exit_code
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos.cli.kind.output import CGROUP_REMEDY, INOTIFY_LIMITS
 from chaos.core.errors import NodefallError
 from chaos.core.text import printable
-from chaos.machines.power.programs import run_program
+from chaos.machines.power.local import run_program
 
 _PROC = Path("/proc/sys")
 _TIMEOUT = 20.0  # seconds

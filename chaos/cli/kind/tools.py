@@ -16,8 +16,8 @@ from typing import IO
 from chaos.cli.kind.output import failure_lines, last_lines
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.text import printable
-from chaos.machines.power.programs import run_program
-from chaos.machines.transports.containers import engine_error, find_engine
+from chaos.machines.power.local import run_program
+from chaos.machines.transports.docker import engine_error, find_engine
 
 PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # read by kind, too
 Echo = Callable[[str], None]

@@ -19,10 +19,10 @@ from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cli.output import write
 from chaos.cluster.client import connect
-from chaos.cluster.cluster_info import cluster_uid
+from chaos.cluster.cluster_state import cluster_uid
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
-from chaos.documents.yaml_dump import dump
+from chaos.documents.yaml_text import dump
 from chaos.engine.connection import refuse_before_side_effects
 
 HEADER = "# Written by nodefall kind up"

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from chaos.core.errors import UsageError
 from chaos.core.inventory import Lab
-from chaos.documents.error_collector import did_you_mean
+from chaos.documents.problems import did_you_mean
 
 _FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd", "seed": "seed"}
 _DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}

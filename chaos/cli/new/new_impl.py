@@ -18,8 +18,8 @@ from chaos.cli.new.questions import ask
 from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
 from chaos.cli.output import echo, write_trusted
 from chaos.cli.schema import schema_text
-from chaos.core.document import NAME
 from chaos.core.errors import UsageError
+from chaos.core.field_types import NAME
 from chaos.engine.registry import load_registry
 
 _SCHEMA = "nodefall.schema.json"

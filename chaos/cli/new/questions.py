@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from chaos.cli.new.faults import MENU, expectation_keys, suggestions
-from chaos.core.document import NAME
+from chaos.core.field_types import NAME
 from chaos.engine.registry import load_registry
 
 _SAMPLE = "sample"

@@ -10,7 +10,7 @@ from typing import Any
 from chaos.cli.new.faults import BEFORE, LATER, STEP_PARAMS, expectation_keys
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.experiment import OPERATORS, parse_moment
-from chaos.documents.flow import flow, parse_flow
+from chaos.documents.yaml_text import flow, parse_flow
 from chaos.engine.registry import load_registry
 
 WORKLOAD = "workload"  # in parameters, the namespace of the experiment's workload

@@ -11,7 +11,7 @@ import click
 
 from chaos.cli.output import wants_color
 from chaos.cli.run.progress_state import Line, ProgressState
-from chaos.core.judgement import Judgement
+from chaos.core.result import Judgement
 from chaos.core.text import escape_for_encoding
 from chaos.core.verdict import Status, Verdict
 

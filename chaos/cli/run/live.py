@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from chaos.cli.run.line_progress import LineProgress, write_lines
 from chaos.cli.run.progress_state import Line
 from chaos.cli.run.view.view_state import ViewState
-from chaos.core.judgement import Judgement
+from chaos.core.result import Judgement
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaos.cli.run.progress import BestEffortProgress
-from chaos.core.judgement import Judgement
 from chaos.core.ports import Clock
+from chaos.core.result import Judgement
 from chaos.core.verdict import Verdict
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 from chaos.cli.run.line_progress import PlainProgress
 from chaos.core import ports
-from chaos.core.judgement import Judgement
+from chaos.core.result import Judgement
 from chaos.core.verdict import Verdict
 from chaos.engine.progress import NullProgress
 

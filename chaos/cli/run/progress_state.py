@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from chaos.cli.run.step_groups import StepGroups
 from chaos.core.duration import format_duration
-from chaos.core.judgement import Judgement
+from chaos.core.result import Judgement
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status, Verdict
 

@@ -23,10 +23,9 @@ from chaos.cli.run.gc_tuning import tune_gc
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from chaos.cli.run.serving import NO_PAGE, RunPage, live_page
 from chaos.core.errors import Exit, UsageError, bad_input
-from chaos.core.file_trust import refuse_writable_by_others
+from chaos.core.files import missing_file_hint, refuse_writable_by_others
 from chaos.core.inventory import Inventory
 from chaos.core.legacy import decode_plan
-from chaos.core.missing_file import missing_file_hint
 from chaos.core.plan import RUN_ID, Plan
 from chaos.core.text import escape_for_encoding
 from chaos.documents.inventory import load_inventory

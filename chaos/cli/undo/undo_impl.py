@@ -25,8 +25,7 @@ from chaos.cli.undo.json_keys import with_former_key
 from chaos.core.errors import BadInput, Exit, NodefallError, UsageError, bad_input
 from chaos.core.inventory import Inventory
 from chaos.core.store import run_directory
-from chaos.core.store.journal import Journal
-from chaos.core.store.journal_repair import replace_damaged
+from chaos.core.store.journal import Journal, replace_damaged
 from chaos.core.text import on_node
 from chaos.documents.inventory import load_inventory
 

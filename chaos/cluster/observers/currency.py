@@ -1,8 +1,9 @@
-"""Currency: up to which moment a watch has delivered everything.
+"""The last known state of the objects of a resource, and its currency: until when a watch delivered everything.
 
 A watch that is resumed loses no version, so the sequence of states is complete and only their times are uncertain: a
 version is not older than the last moment up to which its object was proven to be current. Consistent reads prove that
 of objects that they list. That no other object came and went, bookmarks prove: of the watch itself, or of a replay.
+Lists and events become entries, once each.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from chaos.cluster.consistent_read import ConsistentRead
-from chaos.cluster.event_replay import EventReplay
+from chaos.cluster.reads import ConsistentRead, EventReplay
+from chaos.cluster.watch_codec import DecodedObject
 from chaos.core.ports import Clock, Sink
-from chaos.core.recording import Currency, EntryKind, RecordingEntry
+from chaos.core.recording import DELETED, LIST, MISSING_AT_RELIST, Currency, EntryKind, RecordingEntry
 
 _GRACE = 0.1  # wall seconds for events that are on their way, or gather in a busy watch
 _MAX_DELETED = 20_000  # uids of deleted objects to remember; a read that takes long still knows them
@@ -26,6 +27,7 @@ _OLD_READS = 3  # in a row, after which a server that answers with an old state 
 # kube-apiserver has no watch cache for Events, so no bookmarks. An Event outlives the time between two consistent
 # reads: it is deleted only when its hour is over, or with its namespace.
 LISTED_ONLY = frozenset({"events"})
+Key = tuple[str, str]  # namespace, name
 
 
 class KnownVersions:
@@ -213,3 +215,59 @@ class CurrencyProof:
             reached = max((begin for order, begin in self._reads if order <= version), default=self.complete_until)
             self.complete_until = max(self.complete_until, reached)
             self._reads = deque((read for read in self._reads if read[0] > version), _MAX_READS)
+
+
+class ObjectStore:
+    """Written by one thread. ``kind`` is the plural resource.
+
+    ``known`` has what was emitted, so it is updated after that.
+    """
+
+    def __init__(self, kind: str, sink: Sink) -> None:
+        self._kind, self._sink = kind, sink
+        self._objects: dict[Key, DecodedObject] = {}
+        self.known = KnownVersions()
+
+    def get(self, name: str, namespace: str = "") -> DecodedObject | None:
+        return self._objects.get((namespace, name))
+
+    def apply_event(self, type_: str, obj: DecodedObject, t: float) -> None:
+        """Apply a watch event; a version that is known already is not emitted again."""
+        known = self._objects.get(obj.key)
+        if type_ != DELETED:
+            self._update(type_, obj, known, t)
+        elif known is not None and known.metadata.uid == obj.metadata.uid:
+            del self._objects[obj.key]
+            self._emit(DELETED, obj, t, obj.error)
+            self.known.delete(obj.metadata.uid, obj.metadata.resource_version)
+
+    def apply_list_item(self, obj: DecodedObject, t: float) -> None:
+        """Apply an object of a list."""
+        self._update(LIST, obj, self._objects.get(obj.key), t)
+
+    def delete_missing(self, listed: set[Key], t: float) -> None:
+        """Delete what a complete list does not have: the deletion was not observed."""
+        for key in [k for k in self._objects if k not in listed]:
+            gone = self._objects.pop(key)
+            self._emit(DELETED, gone, t, MISSING_AT_RELIST)
+            self.known.delete(gone.metadata.uid)
+
+    def _update(self, type_: str, obj: DecodedObject, known: DecodedObject | None, t: float) -> None:
+        if self.known.is_deleted(obj.metadata.uid):
+            return  # sent again
+        if known is not None:
+            version = obj.metadata.resource_version
+            if known.metadata.uid != obj.metadata.uid:
+                self._emit(DELETED, known, t, MISSING_AT_RELIST)
+                self.known.delete(known.metadata.uid)
+            elif version and has_reached(known.metadata.resource_version, version):
+                return  # sent again
+        self._objects[obj.key] = obj
+        self._emit(type_, obj, t, obj.error)
+        self.known.update(obj.metadata.uid, obj.metadata.resource_version)
+
+    def _emit(self, type_: str, obj: DecodedObject, t: float, note: str) -> None:
+        entry = obj.entry(t, self._kind, type_)
+        if note:
+            entry.note = note
+        self._sink(entry)

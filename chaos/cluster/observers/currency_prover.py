@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
+from chaos.cluster.observers.base import ObserverThread
 from chaos.cluster.observers.currency import LISTED_ONLY
 from chaos.cluster.observers.currency_schedule import IDLE_PERIOD, Job, ProvableWatch, Schedule
-from chaos.cluster.observers.observer_thread import ObserverThread
 from chaos.cluster.watch_codec import TruncatedLineError
 from chaos.core.ports import Clock, Sink
 from chaos.core.recording import LAG_BOUND

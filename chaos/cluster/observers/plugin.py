@@ -1,4 +1,4 @@
-"""Observer plug-ins: what an observer is built from, and the port of a plug-in."""
+"""Observer plug-ins: what an observer is built from, the port of a plug-in, and the clock offsets that it measures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from chaos.cluster.cluster_api import ClusterApi
-from chaos.core.clock_offset import ClockOffset
+import msgspec
+
+from chaos.cluster.api import ClusterApi
+from chaos.core.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.core.experiment import Experiment
 from chaos.core.field_types import Secret
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Node
 from chaos.core.plan import Plan
-from chaos.core.ports import Clock, Observer, PowerControl
+from chaos.core.ports import Clock, Observer, PowerControl, Sink
+from chaos.core.recording import EntryKind, RecordingEntry
+
+OffsetFunc = Callable[[], Mapping[str, ClockOffset]]  # by source
 
 
 class FactReader(Protocol):
@@ -119,3 +124,29 @@ class FinalSampler(Protocol):
     """An observer that takes a sample before the final judgement."""
 
     def final_sample(self) -> None: ...
+
+
+class ClockOffsetObserver:
+    """Records, in its final sample, the offsets that other observers have measured."""
+
+    name = "clock offsets"
+
+    def __init__(self, clock: Clock, sources: Sequence[OffsetFunc]) -> None:
+        self._clock, self._sources = clock, sources
+        self._sink: Sink | None = None
+
+    def start(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def stop(self) -> None:
+        self._sink = None
+
+    def has_synced(self) -> bool:
+        return True
+
+    def final_sample(self) -> None:
+        """Record the offsets known so far."""
+        offsets = {source: offset for measure in self._sources for source, offset in measure().items()}
+        if self._sink and offsets:
+            value = msgspec.Raw(msgspec.json.encode({CLOCK_OFFSETS: offsets}))
+            self._sink(RecordingEntry(self._clock.now(), EntryKind.META, "clocks", value))

@@ -15,14 +15,13 @@ from typing import Any
 
 import msgspec
 
-from chaos.cluster.cluster_api import ClusterApi
+from chaos.cluster.api import ClusterApi
 from chaos.cluster.errors import KubeUnreachable, causes, from_exception
-from chaos.cluster.observers.blind_windows import BlindWindowTracker
-from chaos.cluster.observers.observer_thread import ObserverThread
+from chaos.cluster.observers.base import ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext, ServerHealth
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.duration import parse_duration
-from chaos.core.ports import Clock, Sink
+from chaos.core.ports import Clock
 from chaos.core.probes import Probe, ServiceReference
 from chaos.core.recording import EntryKind, ProbeResult, RecordingEntry
 
@@ -37,7 +36,6 @@ _LOCAL_ERRNOS = (
     errno.ENOBUFS,
     errno.ENOMEM,
 )
-_SEND = "send"
 _OVERDUE = 5.0  # seconds by which a probe is over at most after its time-out, unless this process did not run
 ProbeFunc = Callable[[], int | None]  # the HTTP status, None where there is none
 
@@ -50,40 +48,19 @@ class ProbeFailed(Exception):
     """A client would have got no response."""
 
 
-class ProbeObserver:
+class ProbeObserver(ThreadedObserver):
     """Probes every ``probe.every``, or as soon as the previous probe is over."""
 
     def __init__(self, probe: Probe, probe_func: ProbeFunc, clock: Clock) -> None:
-        self.name = f"probe {probe.name}"
-        self._probe_name, self._probe_func, self._clock = probe.name, probe_func, clock
+        super().__init__(f"probe {probe.name}", f"probe@{probe.name}", clock)
+        self._probe_name, self._probe_func = probe.name, probe_func
         self._period, self._timeout = parse_duration(probe.every), parse_duration(probe.timeout)
-        self._blind_windows = BlindWindowTracker(f"probe@{probe.name}", clock, self._emit)
-        self._thread = ObserverThread(self.name, clock, self._run, self._on_crash)
-        self._sink: Sink | None = None
-        self._has_probed = False
-
-    def start(self, sink: Sink) -> None:
-        self._sink = sink
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
-
-    def has_synced(self) -> bool:
-        return self._has_probed
-
-    def _emit(self, entry: RecordingEntry) -> None:
-        if self._sink and not self._thread.is_stopping:
-            self._sink(entry)
-
-    def _on_crash(self, reason: str) -> None:
-        self._blind_windows.open(_SEND, self._clock.now(), reason)
 
     def _run(self) -> None:
         while not self._thread.is_stopping:
             began = self._clock.now()
             self._probe_once(began)
-            self._has_probed = True
+            self._has_synced = True
             self._thread.pause(max(0.0, began + self._period - self._clock.now()))
 
     def _probe_once(self, began: float) -> None:
@@ -91,21 +68,21 @@ class ProbeObserver:
         try:
             status = self._probe_func()
         except ProbeNotSent as reason:
-            self._blind_windows.open(_SEND, began, str(reason))
+            self._blind_windows.open(self.cause, began, str(reason))
             return
         except ProbeFailed as reason:
             error = str(reason)
         took = self._clock.now() - began
         if took > self._timeout + _OVERDUE:  # the endpoint may have answered at once
             why = f"a probe was over after {took:.1f} s, though it has {self._timeout:g} s: nodefall stood still"
-            self._blind_windows.open(_SEND, began, why)
+            self._blind_windows.open(self.cause, began, why)
             return
         if not error and status is not None and status not in _SUCCESS_STATUSES:
             error = f"HTTP {status}"
         elif not error and took > self._timeout:
             error = f"it took {took:.1f} s"
         result = msgspec.Raw(msgspec.json.encode(ProbeResult(not error, status, error, round(took, 3))))
-        self._blind_windows.close(_SEND)
+        self._blind_windows.close(self.cause)
         self._emit(RecordingEntry(self._clock.now(), EntryKind.PROBE, self._probe_name, result))
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from chaos.cluster.observers.blind_windows import BlindWindowTracker
-from chaos.cluster.observers.observer_thread import ObserverThread
+from chaos.cluster.observers.base import ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext
 from chaos.cluster.observers.promql import MAX_BYTES, PrometheusClient, PrometheusUnavailable
 from chaos.core.clock_offset import ClockOffset
@@ -24,39 +23,26 @@ from chaos.core.probes import Query
 from chaos.core.recording import EntryKind, QueryResult, RecordingEntry, Series
 
 _NEWEST_SAMPLE = "max(timestamp(up))"
-_QUERY = "query"
 
 
-class PrometheusObserver:
+class PrometheusObserver(ThreadedObserver):
     """Times are in the run's clock; the server's clock is measured at every poll (``offset``, seconds ahead)."""
 
-    name = "prometheus"
-
     def __init__(self, client: PrometheusClient, queries: Sequence[Query], stale_after: float, clock: Clock) -> None:
-        self._client, self._queries, self._stale_after, self._clock = client, list(queries), stale_after, clock
-        self._blind_windows = BlindWindowTracker(self.name, clock, self._emit)
-        self._thread = ObserverThread(self.name, clock, self._run, self._on_crash)
-        self._sink: Sink | None = None
+        super().__init__("prometheus", "prometheus", clock)
+        self._client, self._queries, self._stale_after = client, list(queries), stale_after
         self._lock = threading.Lock()  # the final sample is taken in another thread
         self._started_at = self._last_good = 0.0
-        self._has_sample = False
         self.offset = self._offset_error = 0.0
 
     def start(self, sink: Sink) -> None:
-        self._sink = sink
         self._started_at = self._last_good = self._clock.now()
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
-
-    def has_synced(self) -> bool:
-        return self._has_sample
+        super().start(sink)
 
     def offsets(self) -> dict[str, ClockOffset]:
         """How far the server's clock is ahead, once that is known."""
         return (
-            {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_sample else {}
+            {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_synced else {}
         )
 
     def final_sample(self) -> None:
@@ -69,14 +55,10 @@ class PrometheusObserver:
                         query, self._client.query_range(query.query, start, end, parse_duration(query.every))
                     )
             except NodefallError as error:
-                self._blind_windows.open(_QUERY, self._last_good, error.message)
+                self._blind_windows.open(self.cause, self._last_good, error.message)
 
-    def _emit(self, entry: RecordingEntry) -> None:
-        if self._sink and not self._thread.is_stopping:
-            self._sink(entry)
-
-    def _on_crash(self, reason: str) -> None:
-        self._blind_windows.open(_QUERY, self._last_good, reason)
+    def _blind_since(self) -> float:
+        return self._last_good
 
     def _run(self) -> None:
         due = dict.fromkeys(self._queries, self._started_at)
@@ -93,10 +75,10 @@ class PrometheusObserver:
             self._check_freshness()
             results = [(query, self._client.query(query.query)) for query in queries]
         except NodefallError as error:
-            self._blind_windows.open(_QUERY, self._last_good, error.message)
+            self._blind_windows.open(self.cause, self._last_good, error.message)
             return
-        self._last_good, self._has_sample = began, True
-        self._blind_windows.close(_QUERY)  # before the samples that end it
+        self._last_good, self._has_synced = began, True
+        self._blind_windows.close(self.cause)  # before the samples that end it
         for query, result in results:
             self._emit_result(query, result)
 

@@ -1,6 +1,11 @@
-"""Client of a Prometheus server, over prometheus-api-client."""
+"""Client of a Prometheus server, over prometheus-api-client: queries, and alerting rules.
+
+Rules (``GET /api/v1/rules``), and not ``/api/v1/alerts``: a server without rules, or whose rules fail, has no alert,
+either. Format: https://prometheus.io/docs/prometheus/latest/querying/api/#rules
+"""
 
 # ruff: noqa: PLC0415 - requests is slow to import
+
 from __future__ import annotations
 
 import ast
@@ -11,12 +16,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
-from chaos.cluster.observers.alerting_rules import alerting_rules
 from chaos.cluster.observers.http_client import HttpFailed, read_bounded, server_of
 from chaos.cluster.watch_codec import DECODE_ERRORS
-from chaos.core.alerts import AlertingRule
 from chaos.core.errors import NodefallError
+from chaos.core.metrics import AlertingRule
 from chaos.core.recording import Series
 
 _TIMEOUT = 5  # wall seconds
@@ -26,6 +31,7 @@ MAX_BYTES = 256_000_000  # of one answer: all points of all series
 _MAX_SECONDS = 60.0  # wall seconds until the end of an answer
 _BAD_QUERY = (400, 422)
 _FAILURE_PATTERN = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
+_FIRING, _HEALTHY, _ALERTING = "firing", "ok", "alerting"
 
 
 class PrometheusUnavailable(NodefallError):
@@ -62,7 +68,7 @@ class PrometheusClient:
             )
             if response.status_code != 200:
                 raise _status_error(f"HTTP Status Code {response.status_code} ({response.content!r})", "rules")
-            return alerting_rules(response.content)
+            return decode_rules(response.content)
         except HttpFailed as error:
             raise PrometheusUnavailable(f"Prometheus at {error.message}") from error
         except (OSError, ValueError) as error:  # OSError: of requests
@@ -168,3 +174,51 @@ def _sample(pair: Any) -> tuple[float, float | None]:
 
 def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200]
+
+
+class _Alert(Struct):
+    labels: dict[str, str]
+    state: str
+
+
+class _Rule(Struct, rename="camel"):
+    name: str
+    type: str = _ALERTING
+    labels: dict[str, str] = {}
+    health: str = "unknown"
+    last_error: str = ""
+    alerts: list[_Alert] = []
+
+
+class _Group(Struct):
+    rules: list[_Rule]
+
+
+class _Data(Struct):
+    groups: list[_Group]
+
+
+class _Answer(Struct):
+    status: str
+    data: _Data = field(default_factory=lambda: _Data([]))
+
+
+_DECODER = msgspec.json.Decoder(_Answer)
+
+
+def decode_rules(body: bytes) -> list[AlertingRule]:
+    """The alerting rules in an answer. Raises ValueError for anything else."""
+    try:
+        answer = _DECODER.decode(body)
+    except DECODE_ERRORS as error:
+        raise ValueError(f"no rules of Prometheus: {error}") from error
+    if answer.status != "success":
+        raise ValueError(f"no rules of Prometheus: status {answer.status!r}")
+    rules = [rule for group in answer.data.groups for rule in group.rules]
+    return [_rule(rule) for rule in rules if rule.type == _ALERTING]
+
+
+def _rule(rule: _Rule) -> AlertingRule:
+    error = "" if rule.health == _HEALTHY else rule.last_error or f"its health is {rule.health}"
+    firing = tuple(alert.labels for alert in rule.alerts if alert.state == _FIRING)
+    return AlertingRule(rule.name, {**rule.labels, "alertname": rule.name}, error, firing)

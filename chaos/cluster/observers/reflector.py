@@ -12,17 +12,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from chaos.cluster.consistent_read import ConsistentRead, read_version, read_versions
+from chaos.cluster.api import WatchApi, WatchStream
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
-from chaos.cluster.event_replay import replay_events
-from chaos.cluster.observers.backoff import Backoff
-from chaos.cluster.observers.blind_windows import BlindWindowTracker
-from chaos.cluster.observers.currency import CurrencyProof, different
-from chaos.cluster.observers.object_store import Key, ObjectStore
-from chaos.cluster.observers.observer_thread import ObserverThread
-from chaos.cluster.pagination import iter_pages
+from chaos.cluster.observers.base import Backoff, ThreadedObserver
+from chaos.cluster.observers.currency import CurrencyProof, Key, ObjectStore, different
+from chaos.cluster.reads import ConsistentRead, iter_pages, read_version, read_versions, replay_events
 from chaos.cluster.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineError, WatchCodec, split_lines
-from chaos.cluster.watch_stream import WatchApi, WatchStream
 from chaos.core.kube import Metadata
 from chaos.core.ports import Clock, Sink
 from chaos.core.recording import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, EntryKind, RecordingEntry
@@ -34,7 +29,7 @@ _WAITED = 0.0005  # seconds of cluster time that reading a chunk takes at least,
 _WATCH_TIMEOUT = "280"
 _GONE = 410
 _UNAVAILABLE_STATUSES = (403, 404)
-_CAUSE, _REVERSED = "watch", "reversed"  # of blind windows
+_REVERSED = "reversed"  # a cause of blindness
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 
@@ -46,7 +41,7 @@ class _WatchError(Exception):
         self.relist = relist
 
 
-class Reflector:
+class Reflector(ThreadedObserver):
     """An observer of one resource; ``path`` narrows it to a namespace.
 
     ``optional``: a resource that the user may not list (403) or the server does not have (404) is a blind window, and
@@ -62,40 +57,33 @@ class Reflector:
         *,
         optional: bool = False,
     ) -> None:
+        super().__init__(f"watch of {resource.plural}", resource.plural, clock)
         self.name = resource.plural
         self._optional = optional
         self._path = path or resource.path
-        self._api, self._clock = api, clock
+        self._api = api
         self._codec = WatchCodec(resource)
         self._lock = threading.Lock()
         self._stream: WatchStream | None = None
         self._replay_stream: WatchStream | None = None
-        self._thread = ObserverThread(f"watch of {self.name}", clock, self._run, self._on_crash)
-        self._sink: Sink | None = None
-        self._blind_windows = BlindWindowTracker(self.name, clock, self._emit)
         self._store = ObjectStore(self.name, self._emit)
         self._currency = CurrencyProof(self.name, clock, self._emit, self._store.known)
         self._backoff = Backoff()
         self._version: str | None = None  # None: list first
         self._versions_before: dict[str, str] | None = None  # by uid, at the begin of the open blind window
         self._resume_at = ""  # an earlier resourceVersion for the next watch
-        self._synced = False
         self._started_at = self._received_at = 0.0  # the latter: when the last bytes came
         self._opened_at: float | None = None  # when the open watch was opened
 
     def start(self, sink: Sink) -> None:
-        self._sink = sink
         self._started_at = self._received_at = self._clock.now()
-        self._thread.start()
+        super().start(sink)
 
     def stop(self) -> None:
-        self._thread.stop()
+        super().stop()
         self._abort()
         if self._replay_stream:
             self._replay_stream.abort()
-
-    def has_synced(self) -> bool:
-        return self._synced
 
     @property
     def is_watching(self) -> bool:
@@ -169,12 +157,8 @@ class Reflector:
             if self._stream:
                 self._stream.abort()
 
-    def _emit(self, entry: RecordingEntry) -> None:
-        if self._sink and not self._thread.is_stopping:
-            self._sink(entry)
-
-    def _on_crash(self, reason: str) -> None:
-        self._blind_windows.open(_CAUSE, self.complete_until, reason)
+    def _blind_since(self) -> float:
+        return self.complete_until
 
     def _run(self) -> None:
         while not self._thread.is_stopping:
@@ -192,12 +176,12 @@ class Reflector:
         if status == _GONE or (isinstance(error, _WatchError) and error.relist):
             self._version = None
         if self._version is None:
-            self._blind_windows.open(_CAUSE, self.complete_until, str(error))
+            self._blind_windows.open(self.cause, self.complete_until, str(error))
             if self._versions_before is None:
                 self._versions_before = dict(self._store.known.versions)
         lifetime = self._clock.now() - self._opened_at if self._opened_at is not None else 0.0
         self._opened_at = None
-        self._synced = self._synced or (self._optional and status in _UNAVAILABLE_STATUSES)
+        self._has_synced = self._has_synced or (self._optional and status in _UNAVAILABLE_STATUSES)
         delay = self._backoff.record_failure(lifetime)
         if delay:
             self._thread.pause(delay)
@@ -219,11 +203,11 @@ class Reflector:
             version = page.metadata.resource_version
         self._store.delete_missing(set(listed), now)
         versions = {metadata.uid: metadata.resource_version for metadata in listed.values()}
-        self._blind_windows.close(_CAUSE, different(self._versions_before or {}, versions))
+        self._blind_windows.close(self.cause, different(self._versions_before or {}, versions))
         self._versions_before = None
         self._currency.restart(ConsistentRead(begin, version, versions))
         self._report_reversal()
-        self._received_at, self._version, self._synced = now, version, True
+        self._received_at, self._version, self._has_synced = now, version, True
 
     def _watch(self) -> None:
         """One watch, from the last known resourceVersion to its regular end."""

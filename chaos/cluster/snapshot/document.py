@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct, field
 
 FORMAT = 1
+Object = dict[str, Any]
 
 
 class Missing(Struct, frozen=True, rename="camel"):
@@ -37,3 +39,29 @@ class Header(Struct, rename="camel"):
     controller_manager: dict[str, Any] = field(default_factory=dict)
     api_server: dict[str, Any] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
+
+
+@dataclass
+class Contents:
+    """``objects``: by plural. ``configs``: of kubelets, ``hosts``: facts, both by node."""
+
+    header: Object
+    objects: dict[str, list[Object]]
+    configs: dict[str, Object]
+    hosts: dict[str, Object]
+
+    def of(self, plural: str) -> list[Object]:
+        """Objects of a kind."""
+        return self.objects.setdefault(plural, [])
+
+
+def name_of(obj: Object) -> str:
+    """``NAMESPACE/NAME``; of an object without a namespace, its name."""
+    namespace = obj["metadata"].get("namespace")
+    return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
+
+
+def owner_uid(obj: Object) -> str:
+    """uid of the object's controller, "" without one."""
+    references = obj["metadata"].get("ownerReferences") or []
+    return next((str(item.get("uid", "")) for item in references if item.get("controller")), "")

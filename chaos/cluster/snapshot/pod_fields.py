@@ -5,7 +5,7 @@ No environment, arguments, commands, probes' requests, mounts, Secrets or Config
 
 from __future__ import annotations
 
-from chaos.cluster.snapshot.trees import (
+from chaos.cluster.snapshot.projection import (
     CONDITIONS,
     DROP,
     KEEP,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.core.clock.wake_event import WakeEvent, wait_readable
+from chaos.core.clock.system import WakeEvent, wait_readable
 from chaos.core.errors import NodefallError
 from chaos.core.threads import SYSTEM_THREADS
 

@@ -1,16 +1,59 @@
-"""This machine's clock."""
+"""This machine's clock, and a flag that ends a sleep.
+
+The time since boot goes on while this machine is suspended and its clock is set: the cluster's lock and a run use it.
+"""
 
 from __future__ import annotations
 
+import selectors
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from chaos.core.clock.uptime import uptime
-from chaos.core.clock.wake_event import WakeEvent, wait_readable
 from chaos.core.threads import SYSTEM_THREADS
 
 _GATHER = 0.04  # seconds: less than consistent reads wait for what is on its way
+
+
+def uptime() -> float:
+    """Seconds since boot, including those in which the machine was suspended, where the system counts them."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class WakeEvent:
+    """A flag that selectors can wait for. Setting it takes no lock, so a signal handler may."""
+
+    def __init__(self) -> None:
+        self._read, self._write = socket.socketpair()
+        self._read.setblocking(False)
+        self._write.setblocking(False)
+
+    def fileno(self) -> int:
+        return self._read.fileno()
+
+    def set(self) -> None:
+        with suppress(BlockingIOError):  # full: the flag is set already
+            self._write.send(b"!")
+
+    def clear(self) -> None:
+        with suppress(BlockingIOError):
+            while self._read.recv(4096):
+                pass
+
+    def close(self) -> None:
+        self._read.close()
+        self._write.close()
+
+
+def wait_readable(timeout: float | None, *sources: WakeEvent | socket.socket) -> set[int]:
+    """File descriptors of the ``sources`` that are readable; empty after ``timeout`` seconds of wall time."""
+    with selectors.DefaultSelector() as selector:
+        for source in sources:
+            selector.register(source, selectors.EVENT_READ)
+        return {key.fd for key, _ in selector.select(timeout)}
 
 
 class SystemClock:

@@ -6,14 +6,12 @@ Times stay RFC 3339 strings: they are evidence, with a resolution of one second,
 
 from __future__ import annotations
 
-from chaos.core.kube.event import (
-    Event,
-    EventSource,
-)
 from chaos.core.kube.meta import (
     Annotations,
     Base,
     Condition,
+    Event,
+    EventSource,
     LabelSelector,
     Metadata,
     ObjectReference,
@@ -25,6 +23,11 @@ from chaos.core.kube.meta import (
 from chaos.core.kube.node import (
     Address,
     AttachedVolume,
+    AttachmentSource,
+    AttachmentSpec,
+    AttachmentStatus,
+    ClaimSpec,
+    ClaimStatus,
     DaemonEndpoints,
     Endpoint,
     Lease,
@@ -38,7 +41,10 @@ from chaos.core.kube.node import (
     NodeSwap,
     OwnedFields,
     OwnedSpec,
+    PersistentVolumeClaim,
     Taint,
+    VolumeAttachment,
+    VolumeError,
     is_ready,
     last_manager,
     node_condition,
@@ -76,16 +82,6 @@ from chaos.core.kube.pod import (
     is_static,
     phase,
     pod_condition,
-)
-from chaos.core.kube.storage import (
-    AttachmentSource,
-    AttachmentSpec,
-    AttachmentStatus,
-    ClaimSpec,
-    ClaimStatus,
-    PersistentVolumeClaim,
-    VolumeAttachment,
-    VolumeError,
 )
 from chaos.core.kube.workload import (
     BudgetSpec,

@@ -1,4 +1,4 @@
-"""Metadata of objects, and types shared by several kinds."""
+"""Metadata of objects, types shared by several kinds, and Events."""
 
 from __future__ import annotations
 
@@ -75,3 +75,22 @@ def condition(conditions: list[Condition] | None, type_: str) -> Condition | Non
 def full_name(metadata: Metadata) -> str:
     """``namespace/name``, or the name of a cluster-scoped object."""
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+class EventSource(Base):
+    component: str | None = None
+    host: str | None = None
+
+
+class Event(Base):
+    metadata: Metadata = field(default_factory=Metadata)
+    involved_object: ObjectReference | None = None
+    reason: str | None = None
+    message: str | None = None
+    type: str | None = None
+    source: EventSource | None = None
+    reporting_component: str | None = None
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    count: int | None = None

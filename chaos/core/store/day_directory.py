@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaos.core.errors import Refused, UsageError
-from chaos.core.store.private_files import DIRECTORY_MODE
+from chaos.core.files import DIRECTORY_MODE
 
 FOLDER = "gamedays"
 _RECORDS = "cluster-*.json"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from chaos.core.files import private_opener
 from chaos.core.recording import RecordingEntry
-from chaos.core.store.private_files import private_opener
 from chaos.core.threads import ContextThread
 
 FRAME_ENTRIES = 100

@@ -1,4 +1,8 @@
-"""Reads the run directories: the only store of finished runs, those going on, and what is left of others."""
+"""Reads the run directories: the only store of finished runs, those going on, and what is left of others.
+
+Among them is pending undo of this machine. Which journals are locked is read without locking them: whoever tries a lock
+may be in the way of the run that is about to.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +19,15 @@ from msgspec import Struct
 from chaos.core.errors import NodefallError
 from chaos.core.plan import nodes_by_target
 from chaos.core.result import RunResult
-from chaos.core.store.held_locks import flocked_inodes
+from chaos.core.store.journal import NAME, read_entries, read_state
 from chaos.core.store.journal import NAME as JOURNAL
-from chaos.core.store.journal import read_state
+from chaos.core.store.journal_format import EntryKey, PendingUndo
 from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, RunInfo, load, load_result
 from chaos.core.stored_run import RunState, StoredRun
 
 _MARKERS = (RUN, PLAN, RESULT)  # any one makes a directory that of a run: each can be lost
+
+_LOCKS = Path("/proc/locks")
 
 
 class _Target(Struct, frozen=True):
@@ -168,3 +175,64 @@ def _experiment_hash(directory: Path) -> str:
         return hashlib.sha256((directory / EXPERIMENT).read_bytes()).hexdigest()
     except OSError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRun:
+    """The journal of a run directory. ``run`` is "" if run.json is unreadable: then the cluster is unknown too.
+
+    ``error`` is why the journal cannot be read; then what is pending is unknown. ``undone``: what is proven undone.
+    """
+
+    directory: Path
+    run: str
+    pending: tuple[PendingUndo, ...] = ()
+    error: str = ""
+    undone: frozenset[EntryKey] = frozenset()
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self.run) and not self.error
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether an undo is pending, or may be."""
+        return bool(self.error) or any(entry.undo.proof for entry in self.pending)
+
+
+def local_runs(reports: Path, cluster: str) -> list[LocalRun]:
+    """The runs below ``reports`` on a cluster, which is as in :attr:`RunInfo.cluster`; and those on an unknown one.
+
+    A run directory without a journal is left out: its run has changed nothing.
+    """
+    runs = []
+    for path in sorted(reports.glob(f"*/*/{NAME}")):
+        try:
+            info = load(path.parent, RUN, RunInfo)
+        except NodefallError:
+            info = None
+        if info is None or (info.cluster or info.cluster_uid) == cluster:
+            runs.append(_local_run(path.parent, info.run if info else ""))
+    return runs
+
+
+def _local_run(directory: Path, run: str) -> LocalRun:
+    try:
+        pending, undone = read_entries(directory)
+        return LocalRun(directory, run, tuple(pending), undone=undone)
+    except NodefallError as error:
+        return LocalRun(directory, run, error=error.message)
+
+
+def flocked_inodes(locks: Path = _LOCKS) -> frozenset[int]:
+    """Inodes with a lock of flock(2), by proc_locks(5): of processes that this one may see, empty where it is missing.
+
+    Devices are left out: those of overlayfs and btrfs are not those that stat(2) reports.
+    """
+    try:
+        lines = locks.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    fields = (line.split() for line in lines)
+    found = [each[5].rpartition(":")[2] for each in fields if len(each) > 5 and each[1] == "FLOCK"]  # "->": it waits
+    return frozenset(int(inode) for inode in found if inode.isdecimal())

@@ -9,9 +9,8 @@ from chaos.core.action import FactCheck, Undo
 from chaos.core.api_fact import PseudoFact
 from chaos.core.cluster_view import node_addresses, normalize_addresses
 from chaos.core.command import Command, HostCommand, PowerCommand
-from chaos.core.identity import HostIdentity, NodeIdentity
+from chaos.core.identity import MACHINE, HostIdentity, NodeIdentity
 from chaos.core.kube import Node
-from chaos.core.stable_id import MACHINE
 
 # Facts from which HostIdentity is made. The boot ID, and on some hosts the machine ID, are others after each boot.
 HOST_FACTS = ("machine-id", "stable-id", "system-uuid", "boot-id", "host-addresses", "kubelet-user", "kubelet-flags")

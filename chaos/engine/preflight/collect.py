@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import chaos.engine.preflight.checks
-from chaos.cluster.cluster_snapshot import get_objects
+from chaos.cluster.cluster_state import get_objects
 from chaos.cluster.workload import namespace_for
 from chaos.core.cluster_view import ClusterView, node_addresses
 from chaos.core.duration import parse_duration

@@ -11,10 +11,9 @@ from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
 from chaos.core.inventory import Inventory
 from chaos.core.node_mark import FoundMark
-from chaos.core.pending_undo import PendingUndoFinding
 from chaos.core.permission import Permission
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
+from chaos.core.stored_run import PendingUndoFinding
 from chaos.verdicts.judge.facts import kubelet_fact
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from chaos.core.action import Scope
 from chaos.core.assertion import HostFactAssertion
+from chaos.core.duration import satisfies
 from chaos.core.experiment import Experiment
-from chaos.core.requirement import satisfies
 from chaos.engine.preflight.observations import Need
 
 _GRACE = "shutdownGracePeriod"

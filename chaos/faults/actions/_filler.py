@@ -27,7 +27,7 @@ from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
 from chaos.core.kube import node_condition
-from chaos.core.state_types import Tag
+from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

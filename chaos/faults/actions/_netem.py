@@ -29,7 +29,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.fact import FactRef
-from chaos.core.state_types import InterfaceName, Tag, TrafficFilterKey
+from chaos.core.node_mark import InterfaceName, Tag, TrafficFilterKey
 from chaos.faults.actions._netem_batch import Shape, batch, delete_argv, first_filter, load_command, renew_argv
 from chaos.faults.actions._packetfilter import addresses_within, merge_networks, parse_network
 from chaos.faults.actions._params import timer_seconds

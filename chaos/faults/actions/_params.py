@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from chaos.core.action import Target
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
+from chaos.core.field_types import DurationText, Model
 
 Ends = Annotated[
     DurationText | None,

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.document import DurationText, Model
 from chaos.core.fact import FactRef
+from chaos.core.field_types import DurationText, Model
 from chaos.core.labels import ZONE_LABEL
 from chaos.faults.actions._packetfilter import Network
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun, Target
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof, returned_entries
+from chaos.core.field_types import Model
 from chaos.core.kube import Pod, pod_condition
 from chaos.core.timeline import Timeline, Version
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from chaos.core.action import NODE_READY, FactCheck, Target, Undo, UndoStep
 from chaos.core.command import HostCommand
-from chaos.core.state_types import NodeUnit, Tag
+from chaos.core.node_mark import NodeUnit, Tag
 
 ACTIVE = "active"
 _READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancellation becomes Ready

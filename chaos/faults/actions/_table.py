@@ -22,7 +22,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import readings_after
-from chaos.core.state_types import Tag
+from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
 from chaos.faults.actions._peer_params import OTHER_ZONES

@@ -9,9 +9,9 @@ from pydantic import Field
 from chaos.core.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.core.api_fact import field, object_fact
 from chaos.core.command import MERGE_PATCH, KubeCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof, returned_entries
+from chaos.core.field_types import Model
 from chaos.core.kube import Workload
 from chaos.core.permission import Permission, permissions_on
 from chaos.core.timeline import Timeline, Version

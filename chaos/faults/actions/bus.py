@@ -25,7 +25,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import last_reading_before, no_proof, readings_after, same_boot
-from chaos.core.state_types import UnitName
+from chaos.core.node_mark import UnitName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import NoParams
 from chaos.faults.readings.logind import LOGIND

@@ -23,7 +23,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, no_proof, readings_after, within_duration
-from chaos.core.state_types import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
+from chaos.core.node_mark import ClientCertificate, FileMode, FileOwner, NodeName, Sha256
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import DurationParams, timer_seconds
 from chaos.faults.actions._service import KubeletState, capture_kubelet_state, inhibitor_checks

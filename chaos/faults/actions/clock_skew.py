@@ -24,11 +24,11 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import is_number, no_proof, readings_after
-from chaos.core.state_types import Tag, UnitName
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import Tag, UnitName
 from chaos.core.timeline import Timeline
 from chaos.faults.readings.clocks import BOOT_TIME_SCRIPT, MARK_FILE
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED

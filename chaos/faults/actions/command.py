@@ -25,12 +25,12 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import EXIT_CODE_ZERO, holds_until, no_proof
 from chaos.core.fact import FactRef
-from chaos.core.state_types import Tag
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
 
 # What systemd expands in the command line of a unit: ${NAME} anywhere, $NAME as a word.

@@ -21,14 +21,13 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import pods_path
 from chaos.core.command import DrainRules, PodsCommand, PodSelector, PodVerb
-from chaos.core.document import DurationText, Model
 from chaos.core.drain_filter import select_pods
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, origin_of
 from chaos.core.permission import PATCH_NODES, permissions_on
-from chaos.core.state_types import NodeName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import (
     CORDONED,

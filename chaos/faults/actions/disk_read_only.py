@@ -25,12 +25,11 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, no_proof, within_duration
 from chaos.core.fact import FactRef
-from chaos.core.field_types import BLOCK_DEVICE, MOUNT_OPTIONS, MountPath
-from chaos.core.state_types import BlockDevice, MountOptions, MountPoint, Tag
+from chaos.core.field_types import BLOCK_DEVICE, MOUNT_OPTIONS, Model, MountPath
+from chaos.core.node_mark import BlockDevice, MountOptions, MountPoint, Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import Ends, timer_seconds
 

@@ -24,13 +24,12 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, last_reading_before, no_proof, readings_after, within_duration
 from chaos.core.fact import FactRef
-from chaos.core.field_types import DiskUnit, MountPath
-from chaos.core.state_types import BlockDevice, DeviceNumber, MountPoint, Tag
-from chaos.core.state_types import DiskUnit as SavedDiskUnit
+from chaos.core.field_types import DiskUnit, Model, MountPath
+from chaos.core.node_mark import BlockDevice, DeviceNumber, MountPoint, Tag
+from chaos.core.node_mark import DiskUnit as SavedDiskUnit
 from chaos.core.timeline import Fact, Timeline
 from chaos.faults.actions._params import Ends, timer_seconds
 from chaos.faults.readings.disks import PROPERTIES, READ_BYTES, limit_files

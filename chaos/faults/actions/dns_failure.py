@@ -22,12 +22,11 @@ from chaos.core.action import (
     UndoKind,
 )
 from chaos.core.api_fact import pods_path
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import last_reading_before, no_proof, readings_after, within_duration
 from chaos.core.fact import FactRef
-from chaos.core.field_types import DnsName
-from chaos.core.state_types import LookupName
+from chaos.core.field_types import DnsName, Model
+from chaos.core.node_mark import LookupName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import TABLE, filter_chain, parse_network
 from chaos.faults.actions._params import RulesEnd, timer_seconds

@@ -26,11 +26,11 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, last_reading_before, no_proof, readings_after, within_duration
-from chaos.core.state_types import NodeName, Sha256, Tag
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import NodeName, Sha256, Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import timer_seconds
 from chaos.faults.readings.containers import CLIENT_PATHS, SOCKETS

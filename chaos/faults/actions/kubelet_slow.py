@@ -24,10 +24,10 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until, readings_after, within_duration
-from chaos.core.state_types import NodeUnit, Tag
+from chaos.core.field_types import Model
+from chaos.core.node_mark import NodeUnit, Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import Ends, timer_seconds
 

@@ -7,9 +7,9 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from chaos.core.action import Proof, Target
-from chaos.core.document import DurationText
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
+from chaos.core.field_types import DurationText
 from chaos.faults.actions._bandwidth_proof import BURST, LARGEST_BURST, check_bandwidth, parse_rate
 from chaos.faults.actions._netem import NETEM, PacketEffect, packet_action
 from chaos.faults.actions._netem_proof import check_corruption, check_duplicates, check_latency, check_loss

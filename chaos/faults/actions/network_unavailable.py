@@ -10,9 +10,8 @@ from chaos.core.action import Action, FactCheck, Needs, Program, Proof, ProofRes
 from chaos.core.api_fact import condition_fact, field, node_path
 from chaos.core.command import STRATEGIC_PATCH, KubeCommand
 from chaos.core.kube import Node, node_condition
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, origin_of
 from chaos.core.permission import Permission
-from chaos.core.state_types import NodeName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import READ_NODE, check_node, mark_annotations, mark_removal, node_object, restore_once
 from chaos.faults.actions._params import NoParams

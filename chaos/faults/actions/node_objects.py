@@ -26,12 +26,11 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import field, labels_fact, node_path, object_fact, taint_fact, unschedulable_fact
 from chaos.core.command import MERGE_PATCH, KubeCommand, TaintsCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.field_types import Model
+from chaos.core.node_mark import NodeMark, NodeName, NodeUnit, StepOrigin, Tag, origin_of
 from chaos.core.permission import PATCH_NODES, permissions_on
-from chaos.core.state_types import NodeName, NodeUnit, Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import READ_NODE, cordon, node_object
 from chaos.faults.actions._service import systemctl

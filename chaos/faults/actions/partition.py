@@ -11,8 +11,8 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from chaos.core.action import Action, FactCheck, Needs, Program, Proof, Target, UndoKind
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
+from chaos.core.field_types import Model
 from chaos.faults.actions._packetfilter import BlockRule, Network
 from chaos.faults.actions._params import RulesEnd, timer_seconds
 from chaos.faults.actions._partition_proof import blocks_api, check_partitioned, pings_fact

@@ -10,10 +10,10 @@ from pydantic import Field
 from chaos.core.action import Action, FactCheck, Needs, Program, Target, Undo, UndoKind
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand, PowerCapability, PowerCommand, PowerVerb
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
+from chaos.core.field_types import DurationText, Model
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
     MachineState,

@@ -26,12 +26,12 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import field, object_fact, pods_path
 from chaos.core.command import KubeCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
+from chaos.core.field_types import Model
 from chaos.core.kube import Pod, pod_condition
+from chaos.core.node_mark import NamespaceName, NodeName, OwnName
 from chaos.core.permission import permissions_on
-from chaos.core.state_types import NamespaceName, NodeName, OwnName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import READ_NODE, node_object
 

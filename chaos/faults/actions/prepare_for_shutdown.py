@@ -25,12 +25,12 @@ from chaos.core.action import (
     UndoStep,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import EXIT_CODE_ZERO, no_proof
+from chaos.core.field_types import Model
 from chaos.core.kube import node_condition
-from chaos.core.state_types import NodeUnit
+from chaos.core.node_mark import NodeUnit
 from chaos.core.timeline import Timeline
 
 _LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes its lock again

@@ -30,7 +30,6 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand
-from chaos.core.document import DurationText, Model
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import (
@@ -42,7 +41,8 @@ from chaos.core.evidence import (
     machine_off,
     readings_after,
 )
-from chaos.core.state_types import Tag
+from chaos.core.field_types import DurationText, Model
+from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,

@@ -20,11 +20,11 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until
 from chaos.core.fact import FactRef, host_fact
-from chaos.core.state_types import Tag
+from chaos.core.field_types import Model
+from chaos.core.node_mark import Tag
 from chaos.faults.actions._params import DurationParams, timer_seconds
 
 _READ_SWAPS = HostCommand(("cat", "/proc/swaps"), sudo=False)

@@ -21,11 +21,10 @@ from chaos.core.action import (
 )
 from chaos.core.api_fact import PseudoFact, field
 from chaos.core.command import TaintsCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
-from chaos.core.node_mark import NodeMark, StepOrigin, origin_of
+from chaos.core.field_types import Model
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, TaintName, origin_of
 from chaos.core.permission import PATCH_NODES
-from chaos.core.state_types import NodeName, TaintName
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._machine import can_read_power_state
 from chaos.faults.actions._nodes import (

@@ -23,8 +23,8 @@ from chaos.core.action import (
 from chaos.core.command import MERGE_PATCH, KubeCommand
 from chaos.core.evidence import no_proof
 from chaos.core.kube import controller_of
+from chaos.core.node_mark import BudgetPath, Tag, WorkloadPath
 from chaos.core.permission import permissions_on
-from chaos.core.state_types import BudgetPath, Tag, WorkloadPath
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._pods import explicit_namespace
 from chaos.faults.actions._workloads import (

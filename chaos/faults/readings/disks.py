@@ -8,9 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import FactRef, Known, host_fact
-from chaos.core.field_types import DISK_UNIT, DiskUnit, MountPath
+from chaos.core.field_types import DISK_UNIT, DiskUnit, Model, MountPath
 
 KUBELET_ROOT = "/var/lib/kubelet"
 

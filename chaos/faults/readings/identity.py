@@ -6,8 +6,8 @@ import re
 
 from chaos.core.command import HostCommand
 from chaos.core.fact import host_fact
-from chaos.core.stable_id import REPORT
-from chaos.core.stable_id import stable_id as find_stable_id
+from chaos.core.identity import REPORT
+from chaos.core.identity import stable_id as find_stable_id
 
 
 # Boot ID of the kernel; a container has that of its host.

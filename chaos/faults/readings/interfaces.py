@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import Known, host_fact
+from chaos.core.field_types import Model
 
 
 def json_rows(text: str) -> list[dict[str, Any]]:

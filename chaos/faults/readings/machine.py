@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import host_fact
+from chaos.core.field_types import Model
 
 
 @host_fact("memory", "memory of the host, and the available part", HostCommand(("cat", "/proc/meminfo"), sudo=False))

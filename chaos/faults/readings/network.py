@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import Known, host_fact
-from chaos.core.field_types import DnsName
+from chaos.core.field_types import DnsName, Model
 
 # kubeadm and kind, k3s, rke2, microk8s, managed clusters.
 KUBECONFIGS = (

@@ -11,8 +11,8 @@ from pydantic import Field, field_validator, model_validator
 
 from chaos.core.api_fact import PseudoFact, field, labels_fact
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import FactRef, Known, host_fact
+from chaos.core.field_types import Model
 from chaos.core.labels import ZONE_LABEL
 from chaos.faults.readings._nodes import NODES, in_other_zones, label_of, node_addresses
 from chaos.faults.readings.interfaces import json_rows

@@ -9,8 +9,8 @@ from functools import partial
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import HostFact, host_fact
+from chaos.core.field_types import Model
 
 
 def show_command(units: Sequence[str]) -> HostCommand:

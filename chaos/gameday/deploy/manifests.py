@@ -1,13 +1,17 @@
-"""The manifests of a game day, for ``kubectl apply``."""
+"""The manifests of a game day, for ``kubectl apply``, for a fleet, and as values for the Helm chart in deploy/helm.
+
+A fleet applies one Job instead of the CronJob; the chart has what all game days have in common.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+from chaos.core.labels import DAY_ANNOTATION, PLAN_ANNOTATION
 from chaos.core.permission import role_manifests
-from chaos.gameday.deploy.deployment import Deployment
-from chaos.gameday.deploy.pod import pod_template, upload_template
-from chaos.gameday.deploy.volumes import config_data, config_name
+from chaos.gameday.deploy.deployment import REPORTS, Deployment
+from chaos.gameday.deploy.pod import config_data, config_name, pod_template, upload_template
 
 # Of 1.75.1. Renew it with the version.
 RCLONE = "docker.io/rclone/rclone:1.75.1@sha256:45401ad7410db1d67ffdb58e19059ad20b0d8e0285a60e38bbec55cc1019c7a5"
@@ -20,6 +24,9 @@ _EXISTING = ("default", "kube-system", "kube-public", "kube-node-lease")
 # Exit codes of a day that is over, or must not begin: the same command would not do better. An undo that is pending is
 # tried again, and so is a day whose process was killed.
 _FINAL_CODES = [1, 2, 4, 64, 70]
+NOT_DELETED = ("Namespace", "PersistentVolumeClaim")  # kinds that a fleet does not delete: the volume has the reports
+_DIGITS = 8
+_OF_CONTAINER = ("args", "env", "volumeMounts", "resources")
 
 
 def manifests(deployment: Deployment) -> list[dict[str, Any]]:
@@ -29,7 +36,7 @@ def manifests(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 def shared_manifests(deployment: Deployment) -> list[dict[str, Any]]:
-    """All objects but Jobs and CronJobs."""
+    """All objects but Jobs and CronJobs, in an order in which they can be created."""
     account = {"kind": "ServiceAccount", "name": deployment.name, "namespace": deployment.namespace}
     roles = role_manifests(deployment.permissions, deployment.name, account)
     for role in roles:
@@ -135,3 +142,61 @@ def upload_job(deployment: Deployment) -> dict[str, Any]:
     }
     metadata = _metadata(deployment, f"{deployment.name}-upload")
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": spec}
+
+
+def fleet_job_name(deployment: Deployment, day: str, plan_hash: str) -> str:
+    """One name for each day and plan, so that the API server refuses a second Job for them."""
+    digest = hashlib.sha256(f"{day}\n{plan_hash}".encode()).hexdigest()
+    return f"{deployment.name}-{digest[:_DIGITS]}"
+
+
+def fleet_job(deployment: Deployment, day: str, plan_hash: str) -> dict[str, Any]:
+    """The Job that runs the day with this ID, or goes on with it."""
+    spec = job_spec(deployment)
+    container = spec["template"]["spec"]["containers"][0]
+    container["args"] = _arguments(deployment, day)
+    container["terminationMessagePolicy"] = "FallbackToLogsOnError"  # why it was refused is then in the pod's status
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": fleet_job_name(deployment, day, plan_hash),
+            "namespace": deployment.namespace,
+            "labels": deployment.labels,
+            "annotations": {DAY_ANNOTATION: day, PLAN_ANNOTATION: plan_hash},
+        },
+        "spec": spec,
+    }
+
+
+def _arguments(deployment: Deployment, day: str) -> list[str]:
+    return [
+        *("gameday", "run", deployment.gameday, "--inventory", deployment.inventory),
+        *("--reports", REPORTS, "--id", day, "--yes", "--plain"),
+    ]
+
+
+def helm_values(deployment: Deployment) -> dict[str, Any]:
+    """Values with which the chart renders :func:`manifests`, but for the namespace, which is that of the release."""
+    job = cron_job(deployment)["spec"]
+    pod = job["jobTemplate"]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    roles = [each for each in role_manifests(deployment.permissions, deployment.name, {}) if "rules" in each]
+    return {
+        "name": deployment.name,
+        "labels": deployment.labels,
+        "image": deployment.image,
+        "schedule": job["schedule"],
+        "timeZone": job["timeZone"],
+        "suspend": job["suspend"],
+        "startingDeadlineSeconds": job["startingDeadlineSeconds"],
+        "storage": {"size": deployment.storage.size, "className": deployment.storage.class_name},
+        "roles": [{"namespace": each["metadata"].get("namespace", ""), "rules": each["rules"]} for each in roles],
+        "files": {"name": config_name(deployment), "data": config_data(deployment)},
+        "egress": network_policy(deployment)["spec"]["egress"],
+        **{key: container[key] for key in _OF_CONTAINER},
+        "volumes": pod["volumes"],
+        "affinity": pod.get("affinity", {}),
+        "tolerations": pod.get("tolerations", []),
+        "upload": upload_job(deployment)["spec"] if deployment.storage.s3 else {},
+    }

@@ -14,14 +14,24 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from chaos.cluster.response import check_success, decode_body, status_message
+from chaos.cluster.errors import check_success, decode_body, status_message
 from chaos.core.api_fact import condition_status, field, node_path
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, RUN_LABEL
 from chaos.core.ports import Clock, KubeApi
-from chaos.machines.pod.manifest import GENERATE_NAME, PodOptions, helper_labels, helper_pod
-from chaos.machines.pod.waiting import is_finished, is_hopeless, is_over, is_ready, why_not_ready
+from chaos.machines.pod.manifest import (
+    GENERATE_NAME,
+    PodOptions,
+    helper_labels,
+    helper_pod,
+    is_finished,
+    is_hopeless,
+    is_over,
+    is_ready,
+    pods_path,
+    why_not_ready,
+)
 
 POLL = 0.5  # seconds of cluster time between two looks at a pod
 REMOVAL_SECONDS = 40.0  # for the kubelets to end the pods, the longest way a minute's grace period is not
@@ -45,11 +55,6 @@ class Helper:
 
     def __str__(self) -> str:
         return f"pod {self.namespace}/{self.name}"
-
-
-def pods_path(namespace: str) -> str:
-    """API path of the pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 class HelperPods:

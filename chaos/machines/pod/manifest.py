@@ -1,13 +1,23 @@
-"""The helper pod of a node: privileged, on its host's PIDs and network, doing nothing by itself."""
+"""The helper pod of a node: privileged, on its host's PIDs and network, doing nothing by itself.
+
+What its status says: whether commands can be run in it, and if not, why. And the undo that removes the helper pods of
+a run, also after the death of the process that made them.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
+from urllib.parse import quote
 
 from pydantic import Field
 
-from chaos.core.document import DurationText, Model
+from chaos.core.action import FactCheck, Undo, UndoStep
+from chaos.core.api_fact import field, object_fact
+from chaos.core.command import KubeCommand
 from chaos.core.duration import parse_duration
+from chaos.core.field_types import DurationText, Model
 from chaos.core.inventory import NamespaceName
 from chaos.core.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED_BY_LABEL, RUN_LABEL
 
@@ -16,6 +26,11 @@ GENERATE_NAME = "nodefall-host-"
 IMAGE = "docker.io/library/busybox:1.37"
 # Into every namespace of PID 1 but that of users and cgroups: as a login shell of root would be.
 ENTER = ("nsenter", "-t", "1", "-m", "-u", "-i", "-n", "-p", "--")
+# What does not get better by itself: pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go.
+_HOPELESS = frozenset({"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"})
+Pod = Mapping[str, Any]
+HELPER_PODS = "helper-pods"  # action name of the journal entry; its node is the namespace
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class PodOptions(Model):
@@ -39,6 +54,11 @@ class PodOptions(Model):
     def is_critical(self) -> bool:
         """Whether a kubelet ends other pods to make room for these."""
         return self.priority_class.startswith("system-")  # no other class may be as high
+
+
+def pods_path(namespace: str) -> str:
+    """API path of the pods of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/pods"
 
 
 def helper_labels(session: str, run: str) -> dict[str, str]:
@@ -77,3 +97,54 @@ def helper_pod(node: str, namespace: str, options: PodOptions, labels: dict[str,
         "annotations": {HELPER_NODE: node},
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether its container runs."""
+    conditions = field(pod, "/status/conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether all its containers have ended for good."""
+    return field(pod, "/status/phase") in ("Succeeded", "Failed")
+
+
+def is_over(pod: Pod) -> bool:
+    """Whether it has ended for good, or is about to."""
+    return is_finished(pod) or bool(field(pod, "/metadata/deletionTimestamp"))
+
+
+def why_not_ready(pod: Pod) -> str:
+    """The reasons that its status gives."""
+    return "; ".join(_reasons(pod)) or f"its phase is {field(pod, '/status/phase') or 'unknown'}"
+
+
+def is_hopeless(pod: Pod) -> bool:
+    """Whether it will not become Ready."""
+    return is_over(pod) or any(waits.get("reason") in _HOPELESS for waits in _waiting(pod))
+
+
+def _reasons(pod: Pod) -> Iterator[str]:
+    status = field(pod, "/status") or {}
+    for each in (status, *_waiting(pod)):
+        if text := ": ".join(filter(None, (str(each.get("reason") or ""), str(each.get("message") or "")))):
+            yield text
+
+
+def _waiting(pod: Pod) -> Iterator[Mapping[str, Any]]:
+    for container in field(pod, "/status/containerStatuses") or ():
+        if waits := (container.get("state") or {}).get("waiting"):
+            yield waits
+
+
+def removal(namespace: str, run: str) -> Undo:
+    """Delete the pods of ``run`` in ``namespace``, proven when there are none. Raises ValueError for no namespace.
+
+    Also those of processes that undo it, which need none after this.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        raise ValueError(f"{namespace!r} is no namespace")
+    ours = f"{pods_path(namespace)}?labelSelector={quote(f'{HELPER_LABEL}=pod,{RUN_LABEL}={run}')}"
+    none = FactCheck(object_fact(ours, "/items/0/metadata/name"), None)
+    return Undo((UndoStep(KubeCommand("DELETE", ours), unless=none),), (none,))

@@ -11,53 +11,163 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from time import monotonic
 
-from chaos.cluster.cluster_api import ExecApi
-from chaos.core.command import Delivery, HostCommand, Outcome
+from chaos.cluster.api import ExecApi
+from chaos.cluster.exec_stream import ExecStatus, ExecStream
+from chaos.core.command import HostCommand
 from chaos.core.errors import NodefallError, Refused, Unreachable
-from chaos.core.stable_id import REPORT, host_key
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.pod.helpers import Helper
-from chaos.machines.pod.manifest import CONTAINER, ENTER
-from chaos.machines.pod.process import ExecProcess
-from chaos.machines.pod.slot import HelperSlot
-from chaos.machines.transports.armed_exec import ArmedExec
-from chaos.machines.transports.host_clock import HostClock
-from chaos.machines.transports.script import exit_code_argv, has_host_clock, is_ready
+from chaos.core.identity import REPORT, host_key
+from chaos.machines.pod.helpers import Helper, HelperPods
+from chaos.machines.pod.manifest import CONTAINER, ENTER, PodOptions
+from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.transports.process import ExitReason, MarkedProcess
+from chaos.machines.transports.script import exit_code_argv, is_ready
+from chaos.machines.transports.sessions import ArmedCommand, ArmingSession
 
+# Seconds of cluster time: a failure that took longer is that of whoever asks again within them. Else each of three
+# tries of each of two commands waits a minute for a pod that cannot run.
+_REPEAT = 10.0
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell on the host is ready
 _REPORT_MACHINE = f'{shlex.join(REPORT)}; echo; exec "$@"'  # the empty line ends the report
 _PROBE = HostCommand(("true",), timeout=READY_TIMEOUT)
 
 
-class PodSession:
-    """Thread safe; implements ``chaos.core.ports.Session`` and ``RelayedSession``. Commands run as root."""
+class HelperSlot:
+    """Thread safe. Who waits for a pod that another thread makes sleeps in cluster time: a lab's does not move else."""
+
+    def __init__(self, node: str, pods: HelperPods, options: PodOptions) -> None:
+        self.node, self._pods, self._options = node, pods, options
+        self._helper: Helper | None = None
+        self._failure: tuple[float, Unreachable] | None = None  # until when it counts
+        self._lock = Lock()
+
+    def get(self) -> Helper:
+        """The pod, a new one where there is none. Raises NodefallError."""
+        with self._hold():
+            if self._helper is None:
+                self._helper = self._create()
+            return self._helper
+
+    def _create(self) -> Helper:
+        begin = self._pods.now()
+        if self._failure and begin < self._failure[0]:
+            former = self._failure[1]
+            raise Unreachable(former.message, hint=former.hint)
+        try:
+            return self._pods.create(self.node, self._options)
+        except Unreachable as error:
+            end = self._pods.now()
+            self._failure = (end + _REPEAT, error) if end - begin > _REPEAT else None
+            raise
+
+    def renew(self, failed: Helper) -> bool:
+        """After an exec failed: whether another pod is worth a try. Raises NodefallError while this one may recover."""
+        with self._hold():
+            if self._helper is not failed:
+                return True
+            if self._pods.is_usable(self.node, failed):
+                return False
+            self._helper = None
+            self._pods.delete(failed)
+            return True
+
+    def kubelet_peer(self) -> dict[str, str | int]:
+        """See :meth:`HelperPods.kubelet_peer`."""
+        return self._pods.kubelet_peer(self.node)
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        while not self._lock.acquire(blocking=False):
+            if not self._pods.pause():
+                raise Unreachable(f"{self.node}: its helper pod was not awaited, as the run stops")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+class ExecProcess(MarkedProcess):
+    """Implements ``WaitingProcess``. For one thread; :meth:`kill` is for all.
+
+    The exit code is the one that the shell on the host prints: a process that the command started may have its outputs
+    open for ever, and until they close the runtime reports no end.
+    """
+
+    def __init__(self, stream: ExecStream, mark: str, deadline: float) -> None:
+        super().__init__(mark, deadline)
+        self._stream = stream
+
+    @property
+    def status(self) -> ExecStatus | None:
+        """What the API server has reported of the program's end."""
+        return self._stream.status
+
+    @property
+    def is_running(self) -> bool:
+        if not self.closed and not self._stream.has_ended:
+            self._take(0.0)
+        return not self.closed and not self._stream.has_ended and self._stream.status is None
+
+    def send(self, line: str) -> None:
+        """Write ``line`` at once. Raises OSError if the connection is lost."""
+        self._stream.write(line.encode())
+        self._stream.flush()
+
+    def write_stdin(self, text: str) -> None:
+        """Queue ``text`` and the end of the input; it is written while output is read."""
+        self._stream.write(text.encode())
+        self._stream.end_input()
+
+    def kill(self) -> None:
+        """Break the stream. The command goes on, unless it still waits to be released."""
+        self._stream.abort()
+
+    def close(self) -> None:
+        """Break the stream and free it. Further calls do nothing."""
+        if not self.closed:
+            self.closed = True
+            self._stream.close()
+
+    def _step(self) -> ExitReason | None:
+        """Wait for output and take it; the exit reason, None while the command runs."""
+        if self._stdout.is_closed and self._stderr.is_closed:
+            return ExitReason.EXITED
+        if self._stream.has_ended or (self._stream.status and self._stream.status.error):
+            return ExitReason.LOST
+        remaining = self._deadline - monotonic()
+        if remaining <= 0:
+            return ExitReason.TIMED_OUT
+        self._take(remaining)
+        return None
+
+    def _take(self, timeout: float) -> None:
+        for output, data in zip((self._stdout, self._stderr), self._stream.step(timeout), strict=True):
+            if data:
+                output.append(data)
+
+
+class PodSession(ArmingSession):
+    """Thread safe; implements ``chaos.core.ports.Session`` and ``RelayedSession``. Commands run as root.
+
+    The pod stays when it is closed.
+    """
 
     def __init__(
         self, slot: HelperSlot, api: ExecApi, pin: HostKeyPin | None = None, ready_timeout: float = READY_TIMEOUT
     ) -> None:
-        self._slot, self._api, self._pin, self._ready_timeout = slot, api, pin or HostKeyPin(), ready_timeout
+        super().__init__(pin, ready_timeout)
+        self._slot, self._api = slot, api
         self._has_no_eof = False  # of an API server that speaks v4 alone
-        self._processes: list[ExecProcess] = []
-        self._lock = Lock()
 
     def connect(self) -> None:
         """Make the pod, and verify its host. Raises NodefallError."""
         self.arm(_PROBE).cancel()
 
-    def run(self, command: HostCommand) -> Outcome:
-        """Send ``command`` once and wait for its end; failures are in the outcome."""
-        try:
-            armed = self.arm(command)
-        except NodefallError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Outcome(Delivery.NOT_SENT, error=f"{error.message}{hint}")
-        return armed.wait()
-
-    def arm(self, command: HostCommand) -> ArmedExec:
+    def arm(self, command: HostCommand) -> ArmedCommand:
         """Start ``command`` waiting on the host. Raises Unreachable, or Refused for another host than before."""
         while True:
             helper = self._slot.get()
@@ -67,17 +177,11 @@ class PodSession:
                 if not self._slot.renew(helper):
                     raise
 
-    def close(self) -> None:
-        """Disconnect. Commands that run on the host go on; armed ones end without running. The pod stays."""
-        with self._lock:
-            for process in self._processes:
-                process.kill()
-
     def peer(self) -> dict[str, str | int]:
         """What the host sees of this connection, as the fact ssh-peer has it. Raises NodefallError."""
         return self._slot.kubelet_peer()
 
-    def _start(self, helper: Helper, command: HostCommand) -> ArmedExec:
+    def _start(self, helper: Helper, command: HostCommand) -> ArmedCommand:
         """Raises Unreachable, or Refused for another host: whatever failed, nothing has run."""
         mark = f"nodefall-{secrets.token_hex(8)}"
         label = f"{self._slot.node} ({helper})"
@@ -93,9 +197,7 @@ class PodSession:
         except Refused:
             process.close()
             raise
-        with self._lock:
-            self._processes = [each for each in self._processes if not each.closed] + [process]
-        return ArmedExec(command, process, HostClock(has_host_clock(first_line)), label)
+        return self._armed(command, process, label, first_line)
 
     def _why_not_ready(self, process: ExecProcess, report: str, first_line: str | None) -> str:
         if is_ready(first_line):

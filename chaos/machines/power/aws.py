@@ -2,37 +2,39 @@
 
 Calls, states and errors: Amazon EC2 API Reference (StopInstances, StartInstances, InstanceState). StopInstances shuts
 the operating system down first, also with Force; only SkipOsShutdown is a power cut.
+
+What replaces instances that are down: Amazon EC2 Auto Scaling User Guide (health checks, suspending processes,
+Standby); Amazon EKS API (NodeRepairConfig). A group terminates an instance that is not running, unless one of
+``_ENOUGH`` is suspended.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import msgspec
-from msgspec import Struct, field
 from pydantic import Field
 
 from chaos.core.command import PowerState
 from chaos.core.driver import PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import Refused
 from chaos.core.field_types import full_match
-from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.power.aws_groups import GroupClients, group_risks
 from chaos.machines.power.cloud import (
     CONNECT_TIMEOUT,
     READ_TIMEOUT,
+    Failures,
+    ProviderControl,
     load_sdk,
     machine_parts,
-    maybe_carried_out,
     not_carried_out,
 )
 
+_ENOUGH = frozenset({"HealthCheck", "ReplaceUnhealthy", "Terminate"})
+_CLUSTER_TAG, _NODE_GROUP_TAG = "eks:cluster-name", "eks:nodegroup-name"
 _REGION_OF_ZONE = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d+")  # of us-east-1a, and of the local zone us-west-2-lax-1a
 # In a transition the former state counts: a machine is off only when it is proven off.
 _STATES = {
@@ -44,6 +46,44 @@ _STATES = {
 }
 _DENIED = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
 _OFF = {"Force": True, "SkipOsShutdown": True}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClients:
+    """Clients of the SDK."""
+
+    autoscaling: Any
+    eks: Any
+
+
+def group_risks(clients: GroupClients, instance: str, tags: Mapping[str, str]) -> Iterator[PowerRisk]:
+    """Why an instance with these tags would be replaced. Raises the SDK's errors."""
+    members = clients.autoscaling.describe_auto_scaling_instances(InstanceIds=[instance])["AutoScalingInstances"]
+    for member in members:
+        name = member["AutoScalingGroupName"]
+        answer = clients.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
+        suspended = {
+            each["ProcessName"] for group in answer["AutoScalingGroups"] for each in group.get("SuspendedProcesses", ())
+        }
+        if member.get("LifecycleState") != "Standby" and not suspended & _ENOUGH:
+            command = f"aws autoscaling suspend-processes --auto-scaling-group-name {name}"
+            yield PowerRisk(
+                f"its auto-scaling group {name} terminates it when it is not running",
+                f"during the run suspend ReplaceUnhealthy: {command} --scaling-processes ReplaceUnhealthy",
+            )
+    if tags.get(_NODE_GROUP_TAG) and tags.get(_CLUSTER_TAG):
+        yield from _repair_risks(clients.eks, tags[_CLUSTER_TAG], tags[_NODE_GROUP_TAG])
+
+
+def _repair_risks(eks: Any, cluster: str, group: str) -> Iterator[PowerRisk]:
+    answer = eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)
+    if answer["nodegroup"].get("nodeRepairConfig", {}).get("enabled"):
+        command = f"aws eks update-nodegroup-config --cluster-name {cluster} --nodegroup-name {group}"
+        yield PowerRisk(
+            f"node auto-repair of its EKS node group {group} replaces it when its Node stays not Ready",
+            f"disable it during the run: {command} --node-repair-config enabled=false",
+            when_not_ready=True,
+        )
 
 
 class AwsPower(PowerSettings):
@@ -66,52 +106,7 @@ class AwsPower(PowerSettings):
         return bool(self.instance or self.identity)
 
 
-class _State(Struct):
-    name: str = field(default="", name="Name")
-
-
-class _Where(Struct):
-    zone: str = field(default="", name="AvailabilityZone")
-
-
-class _Tag(Struct):
-    key: str = field(default="", name="Key")
-    value: str = field(default="", name="Value")
-
-
-class _Operator(Struct):
-    managed: bool = field(default=False, name="Managed")
-    principal: str = field(default="", name="Principal")
-
-
-class _Address(Struct):
-    address: str = field(default="", name="PrivateIpAddress")
-
-
-class _Interface(Struct):
-    addresses: list[_Address] = field(default_factory=list, name="PrivateIpAddresses")
-
-
-class Instance(Struct):
-    """The fields of DescribeInstances that are used."""
-
-    state: _State = field(default_factory=_State, name="State")
-    where: _Where = field(default_factory=_Where, name="Placement")  # words: keep
-    dns: str = field(default="", name="PrivateDnsName")
-    interfaces: list[_Interface] = field(default_factory=list, name="NetworkInterfaces")
-    root: str = field(default="", name="RootDeviceType")
-    lifecycle: str = field(default="", name="InstanceLifecycle")
-    operator: _Operator = field(default_factory=_Operator, name="Operator")
-    tags: list[_Tag] = field(default_factory=list, name="Tags")
-
-
-class _Reservation(Struct):
-    owner: str = field(default="", name="OwnerId")
-    instances: list[Instance] = field(default_factory=list, name="Instances")
-
-
-class _Described(Struct):
-    reservations: list[_Reservation] = field(default_factory=list, name="Reservations")
+Instance = Mapping[str, Any]  # as DescribeInstances has it
 
 
 def make_aws_control(power: AwsPower, host: HostContext) -> AwsControl:
@@ -147,12 +142,20 @@ def _region(zone: str) -> str:
     return match[0]
 
 
-class AwsControl:
+class AwsControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ALL_CAPABILITIES
-
     def __init__(self, ec2: Any, groups: GroupClients, errors: Any, instance: str, power: AwsPower) -> None:
+        network = "check the network, region and credentials"
+        rejected = errors.ClientError
+        super().__init__(
+            Failures(
+                (rejected, errors.BotoCoreError),
+                lambda error: _status(error) if isinstance(error, rejected) else None,
+                lambda error: _hint(_code(error)),
+                network,
+            )
+        )
         self._ec2, self._groups, self._errors, self._instance, self._power = ec2, groups, errors, instance, power
 
     def state(self) -> PowerState:
@@ -161,18 +164,20 @@ class AwsControl:
 
     def is_stopping(self) -> bool:
         """Whether a stop that EC2 has accepted is not over."""
-        return self._describe().state.name in ("stopping", "shutting-down")
+        return _state_name(self._describe()) in ("stopping", "shutting-down")
 
     def identity(self) -> PowerIdentity:
         """The provider ID as the cloud's controller writes it, the private DNS name and the private addresses."""
         found = self._describe()
-        addresses = [each.address for interface in found.interfaces for each in interface.addresses]
-        provider_id = f"aws:///{found.where.zone}/{self._instance}"
-        return PowerIdentity("", tuple(filter(None, [found.dns])), tuple(addresses), provider_id=provider_id)
+        interfaces = found.get("NetworkInterfaces", ())
+        addresses = [each["PrivateIpAddress"] for one in interfaces for each in one.get("PrivateIpAddresses", ())]
+        provider_id = f"aws:///{found.get('Placement', {}).get('AvailabilityZone', '')}/{self._instance}"  # words: keep
+        names = tuple(filter(None, [found.get("PrivateDnsName")]))
+        return PowerIdentity("", names, tuple(addresses), provider_id=provider_id)
 
     def on(self) -> None:
         """Start; returns when EC2 has accepted it. Raises Refused while the instance is still stopping."""
-        name = self._describe().state.name
+        name = _state_name(self._describe())
         if name == "stopped":
             with self._calls("StartInstances", changes=True):
                 self._ec2.start_instances(InstanceIds=[self._instance])
@@ -197,15 +202,15 @@ class AwsControl:
             return (*self._own_risks(found), *self._rights(), *self._group_risks(found))
 
     def _own_risks(self, found: Instance) -> Iterator[PowerRisk]:
-        if found.root == "instance-store":
+        if found.get("RootDeviceType") == "instance-store":
             hint = "choose a node whose root volume is on EBS"
             yield PowerRisk("its root volume is an instance store, which is lost when it stops", hint)
-        if found.lifecycle == "spot":
+        if found.get("InstanceLifecycle") == "spot":
             hint = "choose an on-demand instance"
             yield PowerRisk("it is a spot instance, which may never be started again", hint)
-        if found.operator.managed:
+        if (operator := found.get("Operator", {})).get("Managed"):
             hint = "choose a node that is not managed"
-            yield PowerRisk(f"it is managed by {found.operator.principal}, which alone may stop it", hint)
+            yield PowerRisk(f"it is managed by {operator.get('Principal', '')}, which alone may stop it", hint)
         if self._attribute("disableApiStop", "DisableApiStop"):
             yield PowerRisk("stop protection is on", "disable its stop protection during the run")
         if self._attribute("instanceInitiatedShutdownBehavior", "InstanceInitiatedShutdownBehavior") == "terminate":
@@ -231,7 +236,7 @@ class AwsControl:
                     raise
 
     def _group_risks(self, found: Instance) -> Iterator[PowerRisk]:
-        tags = {tag.key: tag.value for tag in found.tags}
+        tags = {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
         try:
             yield from group_risks(self._groups, self._instance, tags)
         except self._errors.ClientError as error:
@@ -245,16 +250,16 @@ class AwsControl:
         return f"instance {self._instance} in {self._ec2.meta.region_name}"
 
     def _state(self, found: Instance) -> PowerState:
-        if found.state.name not in _STATES:
-            raise NodefallError(f"{self._label} has no power state: it is {found.state.name}", hint="replace the node")
-        return _STATES[found.state.name]
+        return self._known_state(_STATES, _state_name(found), "replace the node")
 
     def _describe(self) -> Instance:
         """The instance. Raises Refused if there is none, or if another account owns it."""
         with self._calls("DescribeInstances"):
             answer = self._ec2.describe_instances(InstanceIds=[self._instance])
-        reservations = msgspec.convert(answer, type=_Described).reservations
-        found = [(each.owner, instance) for each in reservations for instance in each.instances]
+        reservations = answer.get("Reservations", ())
+        found: list[tuple[Any, Instance]] = [
+            (each.get("OwnerId"), instance) for each in reservations for instance in each.get("Instances", ())
+        ]
         if len(found) != 1:
             raise Refused(f"{self._label} is not found: {len(found)} instances", hint="correct instance in power")
         owner, instance = found[0]
@@ -265,20 +270,15 @@ class AwsControl:
             )
         return instance
 
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._errors.ClientError as error:
-            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
-                raise maybe_carried_out(what, error) from error
-            raise not_carried_out(what, error, _hint(_code(error))) from error
-        except self._errors.BotoCoreError as error:
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check the network, region and credentials") from error
+
+def _status(error: Any) -> int:
+    """Of an answer of EC2, all of which reject a request but those of 500 and more."""
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
+    return status if status >= 500 else 400
+
+
+def _state_name(found: Instance) -> str:
+    return str(found.get("State", {}).get("Name", ""))
 
 
 def _code(error: Any) -> str:

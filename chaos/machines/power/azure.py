@@ -9,30 +9,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from chaos.core.command import PowerState
 from chaos.core.driver import PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import full_match
-from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.power.azure_groups import VM_RESOURCE, group_risks, is_aks, missing_rights
 from chaos.machines.power.cloud import (
     CONNECT_TIMEOUT,
     READ_TIMEOUT,
+    Failures,
+    ProviderControl,
     load_sdk,
-    maybe_carried_out,
     not_carried_out,
     required_provider_id,
 )
 
+VM_RESOURCE = (
+    "/subscriptions/(?P<subscription>[^/ ]+)/resourceGroups/(?P<group>[^/ ]+)/providers/Microsoft[.]Compute/"
+    "(?:virtualMachines/(?P<name>[^/ ]+)|"
+    "virtualMachineScaleSets/(?P<scale_set>[^/ ]+)/virtualMachines/(?P<number>[0-9]+))"
+)
+_MEMBER, _SINGLE = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", "Microsoft.Compute/virtualMachines"
+_PERMISSIONS = "providers/Microsoft.Authorization/permissions?api-version=2022-04-01"
 # In a transition the former state counts: a machine is off only when it is proven off.
 _STATES = {
     "starting": PowerState.OFF,
@@ -43,6 +47,52 @@ _STATES = {
     "deallocated": PowerState.OFF,
 }
 _PUBLIC = "https://management.azure.com"
+
+
+def is_aks(tags: Mapping[str, str] | None) -> bool:
+    """Whether AKS has made the machine: it tags all that it makes."""
+    return any(name.lower().startswith("aks-managed-") for name in tags or {})
+
+
+def group_risks(client: Any, group: str, name: str) -> Iterator[PowerRisk]:
+    """Why a member of this scale set would be replaced. Raises the SDK's errors."""
+    found = client.virtual_machine_scale_sets.get(group, name)
+    profile = found.virtual_machine_profile
+    if profile and profile.priority in ("Spot", "Low"):
+        hint = "choose a node of a regular scale set"
+        yield PowerRisk(f"its scale set {name} has Spot machines, which may be evicted and not be started again", hint)
+    if not (found.automatic_repairs_policy and found.automatic_repairs_policy.enabled):
+        return
+    services = client.virtual_machine_scale_sets.get_instance_view(group, name).orchestration_services or []
+    states = [service.service_state for service in services if service.service_name == "AutomaticRepairs"]
+    if states != ["Suspended"]:
+        command = f"az vmss set-orchestration-service-state --resource-group {group} --name {name}"
+        yield PowerRisk(
+            f"automatic repairs of its scale set {name} replace it when it is not healthy",
+            f"suspend them during the run: {command} --service-name AutomaticRepairs --action Suspend",
+        )
+
+
+def missing_rights(client: Any, resource: str, *, is_member: bool) -> list[str]:
+    """Those of the actions that the power control needs which Azure does not permit. Raises the SDK's errors.
+
+    Source: Authorization REST API, Permissions - List For Resource; a role permits ``actions`` without ``notActions``.
+    """
+    requests = load_sdk("azure.core.rest", "azure")
+    answer = client.send_request(requests.HttpRequest("GET", f"{resource}/{_PERMISSIONS}"))
+    answer.raise_for_status()
+    roles = answer.json()["value"]
+    needed = [f"{_MEMBER if is_member else _SINGLE}/{verb}/action" for verb in ("powerOff", "start")]
+    return [action for action in needed if not any(_permits(role, action) for role in roles)]
+
+
+def _permits(role: Mapping[str, Any], action: str) -> bool:
+    granted, withheld = role.get("actions") or [], role.get("notActions") or []
+    return _matches(action, granted) and not _matches(action, withheld)
+
+
+def _matches(action: str, patterns: list[str]) -> bool:
+    return any(fnmatch(action.lower(), pattern.lower()) for pattern in patterns)
 
 
 class AzurePower(PowerSettings):
@@ -59,15 +109,6 @@ class AzurePower(PowerSettings):
     @property
     def names_machine(self) -> bool:
         return bool(self.instance or self.identity)
-
-
-@dataclass(frozen=True, slots=True)
-class AzureErrors:
-    """Errors of the SDK: without credentials, with an HTTP status, and any."""
-
-    denied: type[Exception]
-    rejected: type[Exception]
-    any: type[Exception]
 
 
 def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
@@ -95,17 +136,33 @@ def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
         )
 
     client = host.shared.get(("azure", found["subscription"], power.endpoint), connect)
-    errors = AzureErrors(core.ClientAuthenticationError, core.HttpResponseError, core.AzureError)
-    return AzureControl(client, errors, resource, found.groupdict())
+    return AzureControl(client, core, resource, found.groupdict())
 
 
-class AzureControl:
+def _failures(errors: Any) -> Failures:
+    """``errors``: azure.core.exceptions."""
+    denied = errors.ClientAuthenticationError  # no token, so that no request was sent, or one that was rejected
+    login = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret of azure-identity"
+
+    def status(error: Any) -> int | None:
+        if isinstance(error, denied):
+            return 401
+        return (getattr(error, "status_code", None) or 500) if isinstance(error, errors.HttpResponseError) else None
+
+    return Failures(
+        (errors.AzureError,),
+        status,
+        lambda error: login if isinstance(error, denied) else "check instance in power, and the rights of the user",
+        "check the network, endpoint and credentials",
+    )
+
+
+class AzureControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ALL_CAPABILITIES
-
-    def __init__(self, client: Any, errors: AzureErrors, resource: str, parts: Mapping[str, str | None]) -> None:
-        self._client, self._errors, self._resource, self._parts = client, errors, resource, parts
+    def __init__(self, client: Any, errors: Any, resource: str, parts: Mapping[str, str | None]) -> None:
+        super().__init__(_failures(errors))
+        self._client, self._rejected, self._resource, self._parts = client, errors.HttpResponseError, resource, parts
         self._calls_of = client.virtual_machine_scale_set_vms if parts["scale_set"] else client.virtual_machines
         keys = ("group", "scale_set", "number") if parts["scale_set"] else ("group", "name")
         self._address = tuple(parts[key] for key in keys)
@@ -163,7 +220,7 @@ class AzureControl:
         with self._calls("reading its scale set"):
             try:
                 yield from group_risks(self._client, str(self._parts["group"]), name)
-            except self._errors.rejected as error:
+            except self._rejected as error:
                 if getattr(error, "status_code", None) != 403:
                     raise
                 what = f"whether its scale set {name} would replace it is unknown: {str(error)[:200]}"
@@ -187,24 +244,6 @@ class AzureControl:
     def _describe(self) -> Any:
         with self._calls("reading it"):
             return self._calls_of.get(*self._address, expand="instanceView")
-
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._errors.denied as error:  # no token, so that no request was sent, or one that was rejected
-            hint = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret of azure-identity"
-            raise not_carried_out(what, error, hint) from error
-        except self._errors.rejected as error:
-            if 400 <= (getattr(error, "status_code", None) or 500) < 500:
-                raise not_carried_out(what, error, "check instance in power, and the rights of the user") from error
-            raise maybe_carried_out(what, error) from error
-        except self._errors.any as error:
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check the network, endpoint and credentials") from error
 
 
 def _own_risks(found: Any) -> Iterator[PowerRisk]:

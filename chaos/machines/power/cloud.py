@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from chaos.core.errors import NodefallError, Refused
-from chaos.core.provider_id import provider_parts
+from chaos.core.command import PowerCapability, PowerState
+from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.ports import ALL_CAPABILITIES
+from chaos.core.power_identity import provider_parts
 from chaos.machines.driver import HostContext
 
 MAX_ERROR = 300  # characters of a provider's message that are shown
@@ -54,3 +60,53 @@ def maybe_carried_out(what: str, why: object) -> NodefallError:
     return NodefallError(
         f"{what}: {str(why)[:MAX_ERROR]}", hint="check the state of the machine: the request may have been carried out"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Errors of a provider's SDK. ``status``: the HTTP status of an answer, None for an error without one.
+
+    ``hint``: what to do about an answer that rejects a request; ``network``: where there is no answer.
+    """
+
+    errors: tuple[type[Exception], ...]
+    status: Callable[[Any], int | None]
+    hint: Callable[[Any], str]
+    network: str
+
+
+class ProviderControl(ABC):
+    """Part of the power control of a cloud's machine: its name, and calls of the SDK."""
+
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
+
+    @property
+    def capabilities(self) -> frozenset[PowerCapability]:
+        """All, unless a subclass says otherwise."""
+        return ALL_CAPABILITIES
+
+    @property
+    @abstractmethod
+    def _label(self) -> str:
+        """The machine, for people."""
+
+    @contextmanager
+    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
+        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
+        what, failures = f"{self._label}: {what} failed", self._failures
+        try:
+            yield
+        except failures.errors as error:
+            status = failures.status(error)
+            if status is not None and 400 <= status < 500:
+                raise not_carried_out(what, error, failures.hint(error)) from error
+            if changes or status is not None:
+                raise maybe_carried_out(what, error) from error
+            raise Unreachable(f"{what}: {error}", hint=failures.network) from error
+
+    def _known_state(self, states: Mapping[str, PowerState], name: str, hint: str) -> PowerState:
+        """The power state for the provider's ``name`` of it. Raises NodefallError for another name."""
+        if name not in states:
+            raise NodefallError(f"{self._label} has no power state: it is {name}", hint=hint)
+        return states[name]

@@ -9,15 +9,13 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StrictInt, model_validator
 
 from chaos.core.command import PowerCapability, PowerState
-from chaos.core.document import DurationText, Model
 from chaos.core.driver import PowerSettings
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError
-from chaos.core.field_types import Secret
+from chaos.core.field_types import DurationText, Model, Secret
 from chaos.core.ports import ON_OFF_STATE
 from chaos.machines.driver import PowerDriver
-from chaos.machines.power.programs import ProgramResult, run_program
-from chaos.machines.power.secrets import SecretContext, read_secret
+from chaos.machines.power.local import ProgramResult, SecretContext, read_secret, run_program
 
 _HINT = "see power in the inventory, and run the program by hand as this user"
 

@@ -16,7 +16,7 @@ from chaos.core.field_types import ContainerEngine, ContainerName
 from chaos.core.ports import ON_OFF_STATE
 from chaos.core.power_identity import PowerIdentity
 from chaos.machines.driver import PowerDriver
-from chaos.machines.transports.containers import Container, container_of
+from chaos.machines.transports.docker import Container, container_of
 
 _IDENTITY = (
     '{"id":{{json .Id}},"name":{{json .Name}},"hostname":{{json .Config.Hostname}},'

@@ -2,12 +2,16 @@
 
 Calls and states: Compute Engine API v1 (instances.get, stop, start, resume, testIamPermissions; Scheduling). A stop
 shuts the guest down first, unless the instance has ``skipGuestOsShutdown``: only then is it a power cut.
+
+What replaces instances that are down: Compute Engine API v1 (InstanceGroupManagerInstanceLifecyclePolicy;
+``created-by`` in an instance's metadata); GKE API v1 (NodeManagement) and its page on node auto-repair; GKE sets the
+labels ``goog-k8s-*`` of its instances.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,15 +19,16 @@ from pydantic import Field
 
 from chaos.core.command import PowerCapability, PowerState
 from chaos.core.driver import PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import Refused
 from chaos.core.field_types import full_match
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.power.cloud import READ_TIMEOUT, load_sdk, machine_parts, maybe_carried_out, not_carried_out
-from chaos.machines.power.gcp_groups import GroupClients, group_risks
+from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk, machine_parts, not_carried_out
 
+CONTAINER_API = "https://container.googleapis.com/v1"
+_GROUP = re.compile(r"projects/[^/]+/(zones|regions)/([^/]+)/instanceGroupManagers/([^/]+)$")
+_CLUSTER, _LOCATION, _POOL = "goog-k8s-cluster-name", "goog-k8s-cluster-location", "goog-k8s-node-pool-name"
 # In a transition the former state counts, and a suspended instance keeps its memory: neither is proven off.
 _STATES = {
     "PENDING": PowerState.OFF,
@@ -41,6 +46,60 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _PERMISSIONS = ("compute.instances.start", "compute.instances.stop")
 
 
+@dataclass(frozen=True, slots=True)
+class GroupClients:
+    """Clients of the SDK for groups of a zone and of a region, and a session with the same credentials for GKE."""
+
+    zonal: Any
+    regional: Any
+    session: Any
+
+
+def group_risks(
+    clients: GroupClients, project: str, metadata: Mapping[str, str], labels: Mapping[str, str]
+) -> Iterator[PowerRisk]:
+    """Why an instance with this metadata and these labels would be replaced. Raises the SDK's errors."""
+    if group := _GROUP.search(metadata.get("created-by", "")):
+        yield from _repair_by_group(clients, project, *group.groups())
+    if labels.get(_CLUSTER) and labels.get(_LOCATION) and labels.get(_POOL):
+        yield from _repair_by_gke(clients.session, project, labels)
+
+
+def _repair_by_group(clients: GroupClients, project: str, scope: str, place: str, name: str) -> Iterator[PowerRisk]:
+    client = clients.zonal if scope == "zones" else clients.regional
+    where = scope.removesuffix("s")
+    found = client.get(
+        **{"project": project, where: place, "instance_group_manager": name}, retry=None, timeout=READ_TIMEOUT
+    )
+    policy = found.instance_lifecycle_policy
+    checked = bool(found.auto_healing_policies) and policy.on_failed_health_check == "REPAIR"
+    if policy.default_action_on_failure != "DO_NOTHING" or checked:
+        command = f"gcloud compute instance-groups managed update {name} --{where} {place}"
+        options = "--default-action-on-vm-failure=do-nothing" + (" --clear-autohealing" if checked else "")
+        yield PowerRisk(
+            f"its managed instance group {name} recreates it when it is not running",
+            f"turn repairs off during the run: {command} {options}",
+        )
+
+
+def _repair_by_gke(session: Any, project: str, labels: Mapping[str, str]) -> Iterator[PowerRisk]:
+    place, cluster, pool = labels[_LOCATION], labels[_CLUSTER], labels[_POOL]
+    url = f"{CONTAINER_API}/projects/{project}/locations/{place}/clusters/{cluster}/nodePools/{pool}"
+    answer = session.get(url, timeout=READ_TIMEOUT)
+    if answer.status_code == 403:
+        what = f"whether GKE repairs the nodes of pool {pool} is unknown: container.clusters.get is not permitted"
+        yield PowerRisk(what, "grant the credentials container.clusters.get", when_not_ready=True)
+        return
+    answer.raise_for_status()
+    if answer.json().get("management", {}).get("autoRepair"):
+        command = f"gcloud container node-pools update {pool} --cluster {cluster} --location {place}"
+        yield PowerRisk(
+            f"node auto-repair of its GKE node pool {pool} recreates it when its Node is not Ready for 10 minutes",
+            f"disable it during the run: {command} --no-enable-autorepair",
+            when_not_ready=True,
+        )
+
+
 class GcpPower(PowerSettings):
     """Credentials are the application default ones of the SDK."""
 
@@ -56,12 +115,12 @@ class GcpPower(PowerSettings):
 
 @dataclass(frozen=True, slots=True)
 class GcpClients:
-    """Clients of the SDK, and the errors that they raise: with an HTTP status, and without an answer."""
+    """Clients of the SDK, and the errors that they raise; ``rejected``: with an HTTP status."""
 
     instances: Any
     groups: GroupClients
     rejected: type[Exception]
-    failures: tuple[type[Exception], ...]
+    failures: Failures
 
 
 def make_gcp_control(power: GcpPower, host: HostContext) -> GcpControl:
@@ -87,15 +146,21 @@ def _connect(compute: Any, auth: Any) -> GcpClients:
         compute.RegionInstanceGroupManagersClient(credentials=credentials),
         requests.AuthorizedSession(credentials),
     )
-    failures = (auth.exceptions.GoogleAuthError, load_sdk("requests", "gcp").RequestException)
     rejected = load_sdk("google.api_core.exceptions", "gcp").GoogleAPICallError
+    failures = Failures(
+        (rejected, auth.exceptions.GoogleAuthError, load_sdk("requests", "gcp").RequestException),
+        lambda error: (getattr(error, "code", None) or 500) if isinstance(error, rejected) else None,
+        lambda _: "check instance in power, and the rights of the user",
+        "check the network and the credentials",
+    )
     return GcpClients(compute.InstancesClient(credentials=credentials), groups, rejected, failures)
 
 
-class GcpControl:
+class GcpControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
     def __init__(self, clients: GcpClients, project: str, zone: str, name: str) -> None:
+        super().__init__(clients.failures)
         self._clients, self._project, self._zone, self._name = clients, project, zone, name
 
     @property
@@ -187,9 +252,7 @@ class GcpControl:
         return f"instance {self._name} in {self._zone} of project {self._project}"
 
     def _state(self, found: Any) -> PowerState:
-        if found.status not in _STATES:
-            raise NodefallError(f"{self._label} has no power state: it is {found.status}", hint="check the instance")
-        return _STATES[found.status]
+        return self._known_state(_STATES, found.status, "check the instance")
 
     def _describe(self) -> Any:
         with self._calls("reading it"):
@@ -204,21 +267,6 @@ class GcpControl:
 
     def _address(self) -> dict[str, str]:
         return {"project": self._project, "zone": self._zone, "instance": self._name}
-
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._clients.rejected as error:
-            if 400 <= (getattr(error, "code", None) or 500) < 500:
-                raise not_carried_out(what, error, "check instance in power, and the rights of the user") from error
-            raise maybe_carried_out(what, error) from error
-        except self._clients.failures as error:
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check the network and the credentials") from error
 
 
 def _skips_shutdown(found: Any) -> bool:

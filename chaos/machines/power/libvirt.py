@@ -17,8 +17,7 @@ from chaos.core.command import PowerState
 from chaos.core.driver import PowerSettings
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import load_sdk, maybe_carried_out, not_carried_out
 

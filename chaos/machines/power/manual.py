@@ -11,10 +11,10 @@ from typing import BinaryIO, Literal
 from pydantic import Field
 
 from chaos.core.command import PowerState
-from chaos.core.document import DurationText
 from chaos.core.driver import PowerSettings
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.field_types import DurationText
 from chaos.core.ports import ON_OFF
 from chaos.machines.driver import PowerDriver
 

@@ -6,20 +6,18 @@ guest down first, so this control only powers on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
 from chaos.core.command import PowerCapability, PowerState
 from chaos.core.driver import PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import Refused
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.power.cloud import READ_TIMEOUT, load_sdk, machine_parts, maybe_carried_out, not_carried_out
+from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk, machine_parts, not_carried_out
 
 # A server that is being started is SHUTOFF, one that is being stopped ACTIVE until the end.
 _STATES = {
@@ -67,7 +65,7 @@ def make_openstack_control(power: OpenstackPower, host: HostContext) -> Openstac
     return OpenstackControl(connection, failures, server, power)
 
 
-class OpenstackControl:
+class OpenstackControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
     capabilities = ALL_CAPABILITIES - {PowerCapability.OFF}
@@ -75,14 +73,19 @@ class OpenstackControl:
     def __init__(
         self, connection: Any, failures: tuple[type[Exception], ...], server: str, power: OpenstackPower
     ) -> None:
-        self._connection, self._failures, self._server, self._power = connection, failures, server, power
+        super().__init__(
+            Failures(
+                failures,
+                _status,
+                lambda _: "check server and cloud in power, and the rights of the user",
+                "check the network, clouds.yaml and the credentials",
+            )
+        )
+        self._connection, self._server, self._power = connection, server, power
 
     def state(self) -> PowerState:
         """``on`` or ``off``, by the status of the server."""
-        found = self._read()
-        if found.status not in _STATES:
-            raise NodefallError(f"{self._label} has no power state: it is {found.status}", hint="check the server")
-        return _STATES[found.status]
+        return self._known_state(_STATES, self._read().status, "check the server")
 
     def is_stopping(self) -> bool:
         """Whether Nova has a task that stops the server."""
@@ -136,21 +139,11 @@ class OpenstackControl:
             )
         return found
 
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._failures as error:
-            status = getattr(error, "status_code", None) or getattr(error, "http_status", None) or 0
-            if 400 <= status < 500:
-                raise not_carried_out(
-                    what, error, "check server and cloud in power, and the rights of the user"
-                ) from error
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check the network, clouds.yaml and the credentials") from error
+
+def _status(error: Any) -> int | None:
+    """Of an answer that rejects a request; None for any other error."""
+    status = getattr(error, "status_code", None) or getattr(error, "http_status", None) or 0
+    return status if 400 <= status < 500 else None
 
 
 DRIVER = PowerDriver("openstack", OpenstackPower, make_openstack_control)

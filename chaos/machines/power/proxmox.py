@@ -6,22 +6,19 @@ machine is bound by the UUID in its SMBIOS, which its configuration has (``smbio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, StrictInt
 
 from chaos.core.command import PowerState
 from chaos.core.driver import FilePath, PowerSettings
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import Refused
 from chaos.core.field_types import HostAddress, Secret
-from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.power.cloud import READ_TIMEOUT, load_sdk, maybe_carried_out, not_carried_out
-from chaos.machines.power.secrets import read_secret
+from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk
+from chaos.machines.power.local import read_secret
 
 _STATES = {"running": PowerState.ON, "stopped": PowerState.OFF}  # a paused one is running, with another qmpstatus
 
@@ -52,13 +49,21 @@ def make_proxmox_control(power: ProxmoxPower, host: HostContext) -> ProxmoxContr
     return ProxmoxControl(api, sdk.core.ResourceException, power)
 
 
-class ProxmoxControl:
+class ProxmoxControl(ProviderControl):
     """Implements ``PowerControl``, ``MachineIdentity`` and ``MachineRisks`` of the ports."""
 
-    capabilities = ALL_CAPABILITIES
-
     def __init__(self, api: Any, rejected: type[Exception], power: ProxmoxPower) -> None:
-        self._api, self._rejected, self._power = api, rejected, power
+        import requests  # noqa: PLC0415 - drivers are loaded to check an inventory, too
+
+        super().__init__(
+            Failures(
+                (rejected, requests.RequestException),
+                lambda error: getattr(error, "status_code", 0) if isinstance(error, rejected) else None,
+                lambda _: "check user, token and the rights of the token in power",
+                "check address and caFile of power",
+            )
+        )
+        self._api, self._power = api, power
 
     def state(self) -> PowerState:
         """``on`` or ``off``; ``on`` while it is paused."""
@@ -115,10 +120,7 @@ class ProxmoxControl:
             return found
 
     def _state(self, status: Mapping[str, Any]) -> PowerState:
-        name = str(status.get("status"))
-        if name not in _STATES:
-            raise NodefallError(f"{self._label} has no power state: it is {name}", hint="check it in Proxmox VE")
-        return _STATES[name]
+        return self._known_state(_STATES, str(status.get("status")), "check it in Proxmox VE")
 
     def _machine(self) -> Any:
         """The machine on the node where it is now. Raises Refused."""
@@ -128,23 +130,6 @@ class ProxmoxControl:
         if len(nodes) != 1:
             raise Refused(f"{self._label} is not found", hint="correct vmid in power; its token needs VM.Audit")
         return self._api.nodes(nodes[0]).qemu(vmid)
-
-    @contextmanager
-    def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:
-        """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have."""
-        import requests  # noqa: PLC0415 - drivers are loaded to check an inventory, too
-
-        what = f"{self._label}: {what} failed"
-        try:
-            yield
-        except self._rejected as error:
-            if 400 <= getattr(error, "status_code", 0) < 500:
-                raise not_carried_out(what, error, "check user, token and the rights of the token in power") from error
-            raise maybe_carried_out(what, error) from error
-        except requests.RequestException as error:
-            if changes:
-                raise maybe_carried_out(what, error) from error
-            raise Unreachable(f"{what}: {error}", hint="check address and caFile of power") from error
 
 
 DRIVER = PowerDriver("proxmox", ProxmoxPower, make_proxmox_control)

@@ -3,10 +3,15 @@
 Calls and states: vSphere Web Services API (VirtualMachine, SearchIndex). A machine is bound by its BIOS UUID
 (``config.uuid``), which cloud-provider-vsphere writes into provider IDs. Its guest may report that UUID with the first
 three fields in the other byte order, from hardware version 13 on (kubernetes/kubernetes#59519).
+
+Risks: vSphere Availability (VM and Application Monitoring, Fault Tolerance), vSphere Web Services API
+(ClusterDasConfigInfo, ClusterVmToolsMonitoringSettings, ManagedByInfo). vSphere HA restarts the machines of a host that
+has failed; one that was powered off, by its guest or by a user, it leaves off. DRS moves machines and starts none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field, StrictInt
@@ -17,18 +22,55 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import HostAddress, Secret
 from chaos.core.identity import is_uuid, swap_uuid
 from chaos.core.ports import ALL_CAPABILITIES
-from chaos.core.power_identity import PowerIdentity
-from chaos.core.power_risk import PowerRisk
-from chaos.core.provider_id import provider_parts
+from chaos.core.power_identity import PowerIdentity, PowerRisk, provider_parts
 from chaos.machines.driver import HostContext, PowerDriver
 from chaos.machines.power.cloud import machine_parts
-from chaos.machines.power.secrets import read_secret
-from chaos.machines.power.tls import client_context
-from chaos.machines.power.vsphere_risks import cluster_risks, machine_risks, missing_privileges
+from chaos.machines.power.local import client_context, read_secret
 from chaos.machines.power.vsphere_session import Login, VsphereSession, load_vsphere
 
+# The rights that the control needs, besides System.View.
+PRIVILEGES = ("VirtualMachine.Interact.PowerOff", "VirtualMachine.Interact.PowerOn")
+_DISABLED = "vmMonitoringDisabled"
 # A suspended machine keeps its memory: it is on, as a paused one.
 _STATES = {"poweredOn": PowerState.ON, "suspended": PowerState.ON, "poweredOff": PowerState.OFF}
+
+
+def machine_risks(summary: Any, name: str, disabled: list[str]) -> Iterator[PowerRisk]:
+    """By VirtualMachineSummary and VirtualMachine.disabledMethod."""
+    if summary.config.template:
+        yield PowerRisk("it is a template, which cannot be powered on", "correct vm in power")
+    if manager := summary.config.managedBy:
+        hint = f"choose another node, or let {manager.extensionKey} leave it off during the run"
+        yield PowerRisk(f"{manager.extensionKey} manages it, and may start it again", hint)
+    if summary.runtime.faultToleranceState not in (None, "notConfigured"):
+        hint = f"turn Fault Tolerance of {name} off during the run"
+        yield PowerRisk("Fault Tolerance lets a second machine go on in its place", hint)
+    if summary.runtime.powerState == "poweredOn" and "PowerOffVM_Task" in disabled:
+        yield PowerRisk("vCenter has disabled powering it off", "see its tasks and its solutions in vCenter")
+
+
+def cluster_risks(cluster: Any, machine: Any, name: str) -> Iterator[PowerRisk]:
+    """By the configuration of its ClusterComputeResource. Raises the SDK's errors."""
+    config = cluster.configurationEx.dasConfig
+    if not (config and config.enabled):
+        return
+    monitoring = config.vmMonitoring
+    for override in cluster.configurationEx.dasVmConfig or ():
+        settings = override.dasSettings.vmToolsMonitoringSettings if override.dasSettings else None
+        if override.key == machine and settings and not settings.clusterSettings:
+            monitoring = settings.vmMonitoring or monitoring
+    if monitoring not in (None, _DISABLED):
+        yield PowerRisk(
+            f"VM Monitoring of vSphere HA in cluster {cluster.name} resets it when its guest is silent",
+            f"during the run disable VM Monitoring for {name}: VM Overrides of the cluster in vCenter",
+        )
+
+
+def missing_privileges(content: Any, machine: Any) -> list[str]:
+    """Those of PRIVILEGES that the session does not have. Raises the SDK's errors."""
+    session = content.sessionManager.currentSession.key
+    answers = content.authorizationManager.HasPrivilegeOnEntities([machine], session, list(PRIVILEGES))
+    return [each.privId for answer in answers for each in answer.privAvailability if not each.isGranted]
 
 
 class VspherePower(PowerSettings):

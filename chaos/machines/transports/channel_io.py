@@ -1,55 +1,51 @@
-"""Input and output of a program on an SSH channel, with a limit on output."""
+"""Input and output of a program on an SSH channel."""
 
 from __future__ import annotations
 
 import select
-from enum import Enum
+from collections.abc import Callable
 from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from chaos.machines.transports.connection import close_quietly
+from chaos.machines.transports.process import ExitReason, Output, Process
+
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
 
-LIMIT = 1 << 20  # bytes of stdout, and of stderr, that are stored
 _CHUNK = 1 << 16
 _POLL_INTERVAL = 0.25  # seconds, the longest time until an exit is noticed
 _SHUTDOWN_GRACE = 0.2  # seconds for a broken transport's thread to notice
 
 
-class ExitReason(Enum):
-    """EXITED: with an exit status. KILLED: by a signal. LOST: the connection broke. TIMED_OUT: at the deadline."""
+class ChannelProcess(Process):
+    """A program on a channel. Closing it closes the channel and calls ``release_slot``, once."""
 
-    EXITED = "exited"
-    KILLED = "killed"
-    LOST = "lost"
-    TIMED_OUT = "late"
-
-
-class ChannelProcess:
-    """A program on a channel; ``deadline`` is a time of time.monotonic."""
-
-    def __init__(self, channel: Channel, transport: Transport, deadline: float) -> None:
-        self._channel, self._transport, self._deadline = channel, transport, deadline
-        self._stdout, self._stderr = bytearray(), bytearray()
-        self._truncated: list[str] = []
+    def __init__(
+        self, channel: Channel, transport: Transport, deadline: float, release_slot: Callable[[], None]
+    ) -> None:
+        self._stdout, self._stderr = Output("stdout"), Output("stderr")
+        super().__init__(self._stdout, self._stderr, deadline)
+        self._channel, self._transport, self._release_slot = channel, transport, release_slot
+        self._exit: int | None = None
 
     @property
-    def stdout(self) -> str:
-        return self._stdout.decode("utf-8", "replace")
+    def exit(self) -> int | None:
+        return self._exit
 
     @property
-    def stderr(self) -> str:
-        return self._stderr.decode("utf-8", "replace")
+    def is_running(self) -> bool:
+        return not self.closed and not self._channel.exit_status_ready()
 
-    @property
-    def note(self) -> str:
-        """Which outputs were truncated, "" if none was."""
-        return f"{' and '.join(self._truncated)} truncated at 1 MiB" if self._truncated else ""
+    def send(self, line: str) -> None:
+        self._channel.sendall(line.encode())
 
-    def extend(self, deadline: float) -> None:
-        """Set a new deadline."""
-        self._deadline = deadline
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            close_quietly(self._channel.close)
+            self._release_slot()
 
     def write_stdin(self, text: str) -> None:
         """Send ``text`` and end of file from a thread, as the program may write before it has read everything."""
@@ -57,23 +53,6 @@ class ChannelProcess:
             Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
         else:
             self._write_stdin(b"")
-
-    def read_line(self) -> str | None:
-        """Remove and return the first line of stdout; None if the program ends or times out before it has one."""
-        while b"\n" not in self._stdout:
-            if self._step() is not None:
-                break
-        line, newline, rest = bytes(self._stdout).partition(b"\n")
-        if not newline:
-            return None
-        self._stdout[:] = rest
-        return line.decode("utf-8", "replace")
-
-    def wait(self) -> ExitReason:
-        """Read until the program has ended."""
-        while (reason := self._step()) is None:
-            pass
-        return reason
 
     def _step(self) -> ExitReason | None:
         """Wait once, briefly, and read; the exit reason, None while the program runs."""
@@ -98,22 +77,17 @@ class ChannelProcess:
     def _drain(self) -> bool:
         has_read = False
         while self._channel.recv_ready():
-            self._append(self._stdout, self._channel.recv(_CHUNK), "stdout")
+            self._stdout.append(self._channel.recv(_CHUNK))
             has_read = True
         while self._channel.recv_stderr_ready():
-            self._append(self._stderr, self._channel.recv_stderr(_CHUNK), "stderr")
+            self._stderr.append(self._channel.recv_stderr(_CHUNK))
             has_read = True
         return has_read
-
-    def _append(self, buffer: bytearray, data: bytes, name: str) -> None:
-        room = LIMIT - len(buffer)
-        buffer += data[:room]
-        if len(data) > room and name not in self._truncated:
-            self._truncated.append(name)
 
     def _exit_reason(self) -> ExitReason:
         """Paramiko drops exit-signal: a channel that the host closes without an exit status was one."""
         if self._channel.exit_status != -1:
+            self._exit = self._channel.exit_status
             return ExitReason.EXITED
         return ExitReason.LOST if is_disconnected(self._transport) else ExitReason.KILLED
 

@@ -1,34 +1,71 @@
-"""An SSH connection to one host: its socket, its jump hosts, verified host keys, a login with keys."""
+"""An SSH connection to one host: its socket, its jump hosts, verified host keys, a login with keys.
+
+The host key alone is read without a login, as ssh-keyscan does.
+"""
 
 from __future__ import annotations
 
+import base64
 import logging
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.transports.host_keys import (
+    HostKeyPin,
     describe_key,
     known_hosts_name,
     known_key_types,
     load_known_hosts,
     verify,
 )
-from chaos.machines.transports.jump_limit import JumpHostLimiter
 from chaos.machines.transports.settings import HostSettings
 
 if TYPE_CHECKING:
     import paramiko
 
+MAX_LOGINS = (
+    6  # sshd may drop logins beyond ten that are in progress (MaxStartups 10:30:100), those of other users included
+)
+TIMEOUT_FACTOR = 4  # times the connect timeout
 KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
 ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
-_JUMP_LIMITER = JumpHostLimiter()
 # paramiko logs tracebacks of lost connections, which are reported as outcomes; its global loggers stay unchanged.
 LOG_CHANNEL = "chaos.machines.transports.paramiko"
+
+
+class JumpHostLimiter:
+    """Login slots of this process, by address of the jump host. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._slots: dict[tuple[str, int], BoundedSemaphore] = {}
+
+    @contextmanager
+    def slot(self, jump: HostSettings) -> Iterator[None]:
+        """Wait for a free login slot and hold it. Raises Unreachable on timeout."""
+        with self._lock:
+            semaphore = self._slots.setdefault((jump.address, jump.port), BoundedSemaphore(MAX_LOGINS))
+        timeout = TIMEOUT_FACTOR * jump.connect_timeout
+        if not semaphore.acquire(timeout=timeout):
+            raise Unreachable(
+                f"timed out after {timeout:g} s waiting for a free login slot on jump host {jump.label} "
+                f"({MAX_LOGINS} in progress)",
+                hint="check the jump host: its sshd, its load and the network to it",
+            )
+        try:
+            yield
+        finally:
+            semaphore.release()
+
+
+_JUMP_LIMITER = JumpHostLimiter()
+
+
 logging.getLogger(LOG_CHANNEL).setLevel(logging.CRITICAL)
 
 
@@ -213,3 +250,36 @@ def _load_identity(settings: HostSettings) -> paramiko.PKey:
             f"identityFile {path} of {settings.name} cannot be used as a private key: {error}",
             hint="use an ed25519, ecdsa or rsa key in OpenSSH or PEM format",
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedKey:
+    """A public key; nothing has verified whose it is."""
+
+    type: str
+    blob: bytes
+
+    @property
+    def base64(self) -> str:
+        return base64.b64encode(self.blob).decode()
+
+
+def scan(settings: HostSettings) -> ScannedKey:
+    """The key that a host presents to this machine, of the type that a connection prefers. Raises Unreachable."""
+    import paramiko  # noqa: PLC0415 - slow
+
+    with ExitStack() as stack:
+        sock = open_socket(settings)
+        stack.callback(close_quietly, sock.close)
+        try:
+            transport = paramiko.Transport(sock)
+            transport.set_log_channel(LOG_CHANNEL)
+            stack.callback(close_quietly, transport.close)
+            transport.banner_timeout = transport.handshake_timeout = settings.connect_timeout
+            transport.start_client(timeout=settings.connect_timeout)
+            key = transport.get_remote_server_key()
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise Unreachable(
+                f"{settings.label} failed the SSH handshake: {error or 'the connection was closed'}"
+            ) from error
+        return ScannedKey(key.get_name(), key.asbytes())

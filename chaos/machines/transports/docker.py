@@ -1,30 +1,235 @@
-"""Transport into containers, by ``docker exec`` or ``podman exec``, for nodes without sshd.
+"""Containers, by docker or podman, and the transport into them by ``docker exec``, for nodes without sshd.
 
-Each command is armed first: it waits in the container for one line. Before that line is sent nothing has run, so that
-"not sent" is certain. The exit code is the one printed by the shell in the container: the exit code of the engine's
-program may be an error of the engine.
+DOCKER_HOST and contexts apply as on the command line. Each command is armed first: it waits in the container for one
+line. Before that line is sent nothing has run, so that "not sent" is certain. The exit code is the one printed by the
+shell in the container: the exit code of the engine's program may be an error of the engine.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
-from threading import Lock
+import select
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from threading import Lock, Thread
 from time import monotonic
 
-from chaos.core.command import Delivery, HostCommand, Outcome, PowerState
-from chaos.core.errors import NodefallError, Unreachable
-from chaos.machines.driver import HostContext, TransportDriver
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.transports.armed_exec import ArmedExec
-from chaos.machines.transports.containers import Container, ContainerState, container_of, engine_error
-from chaos.machines.transports.host_clock import HostClock
-from chaos.machines.transports.local_process import LocalProcess
-from chaos.machines.transports.script import exit_code_argv, has_host_clock, is_ready
+import msgspec
+from msgspec import Struct
 
+from chaos.core.command import HostCommand, PowerState
+from chaos.core.errors import AnotherMachine, NodefallError, Refused, Unreachable
+from chaos.machines.driver import HostContext, SharedObjects, TransportDriver
+from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.transports.process import ExitReason, MarkedProcess
+from chaos.machines.transports.script import exit_code_argv, is_ready
+from chaos.machines.transports.sessions import ArmedCommand, ArmingSession
+
+ENGINES = ("docker", "podman")
+TIMEOUT = 30.0  # seconds of wall time for one call
+_FORMAT = (
+    '{"id":{{json .Id}},"status":{{json .State.Status}},"policy":{{json .HostConfig.RestartPolicy.Name}},'
+    '"retries":{{json .HostConfig.RestartPolicy.MaximumRetryCount}}}'
+)
+# Between an exit and a restart a container is off; a paused one is on.
+_STATES = {
+    **dict.fromkeys(("running", "paused", "stopping"), PowerState.ON),
+    **dict.fromkeys(
+        ("created", "configured", "initialized", "exited", "stopped", "dead", "restarting"), PowerState.OFF
+    ),
+}
+_CHUNK = 1 << 16
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is ready
 
 
-class DockerSession:
+class ContainerState(Struct, frozen=True):
+    """State of a container as reported by its engine."""
+
+    id: str
+    status: str
+    policy: str
+    retries: int
+
+    @property
+    def power(self) -> PowerState | None:
+        """The power state, None for an unknown status."""
+        return _STATES.get(self.status)
+
+    @property
+    def restart_policy(self) -> str:
+        """Restart policy as ``update --restart`` accepts it."""
+        limit = f":{self.retries}" if self.policy == "on-failure" and self.retries else ""
+        return (self.policy or "no") + limit
+
+
+def find_engine(engine: str | None, which: Callable[[str], str | None] = shutil.which) -> str:
+    """Name of the program: ``engine``, else the first installed one. Raises Refused."""
+    for name in (engine,) if engine else ENGINES:
+        if which(name):
+            return name
+    names = engine or " nor ".join(ENGINES)
+    raise Refused(f"program {names} is not installed", hint="install it, or set engine in the inventory")
+
+
+class Container:
+    """One container, known by its ID from the first :meth:`inspect` on: a recreated one is another host.
+
+    Thread safe.
+    """
+
+    def __init__(self, name: str, engine: str, timeout: float = TIMEOUT) -> None:
+        self.name, self.engine = name, engine
+        self._timeout = timeout
+        self._id = ""
+        self._lock = Lock()
+
+    def inspect_as(self, template: str) -> bytes:
+        """Description by a Go template. Raises Unreachable, or Refused if the container does not exist."""
+        return self._run_engine("inspect", "--type", "container", "--format", template, "--", self.name)
+
+    def inspect(self) -> ContainerState:
+        """Present state. Raises Unreachable, or Refused if the container does not exist or was recreated."""
+        output = self.inspect_as(_FORMAT)
+        try:
+            state = msgspec.json.decode(output, type=ContainerState)
+        except msgspec.DecodeError as error:
+            raise NodefallError(f"{self.engine} inspect {self.name} is not understood: {error}") from error
+        with self._lock:
+            self._id = self._id or state.id
+            if state.id != self._id:
+                raise AnotherMachine(
+                    f"container {self.name} was recreated: its ID was {self._id[:12]} and is {state.id[:12]}",
+                    hint="plan again: it is another host now",
+                )
+        return state
+
+    def state(self) -> PowerState:
+        """The power state. Raises NodefallError for an unknown status."""
+        state = self.inspect()
+        if not state.power:
+            raise NodefallError(
+                f"{self.engine} reports {self.name} as {state.status!r}", hint=f"check {self.engine} ps -a"
+            )
+        return state.power
+
+    def run(self, *arguments: str) -> None:
+        """Run ``docker ARGUMENTS ID``. Raises Unreachable if nothing was sent, NodefallError if the command failed."""
+        self._run_engine(*arguments, self.inspect().id)
+
+    def _run_engine(self, *arguments: str) -> bytes:
+        what = f"{self.engine} {arguments[0]} {self.name}"
+        try:
+            completed = subprocess.run(
+                [self.engine, *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=self._timeout,
+                check=False,
+                start_new_session=True,  # Ctrl-C is for nodefall alone: the program runs to its end
+            )
+        except subprocess.TimeoutExpired as error:
+            raise NodefallError(f"{what} timed out after {self._timeout:g} s", hint="check its daemon") from error
+        except OSError as error:
+            raise Unreachable(
+                f"{self.engine} cannot be run: {error.strerror}", hint="check engine in the inventory"
+            ) from error
+        if completed.returncode == 0:
+            return completed.stdout
+        raise engine_error(what, completed.stderr.decode("utf-8", "replace"))
+
+
+def container_of(shared: SharedObjects, name: str, engine: str | None) -> Container:
+    """The container of that name; one object for transport and power, as it remembers the container's ID."""
+    return shared.get(("container", name, engine), lambda: Container(name, find_engine(engine)))
+
+
+def engine_error(what: str, stderr: str) -> NodefallError:
+    """Error for a message of docker or podman."""
+    message = stderr.strip()[-300:]
+    text = message.lower()
+    if "cannot connect" in text or "permission denied" in text:
+        return Unreachable(f"{what}: {message}", hint="make sure that its daemon runs and permits access (DOCKER_HOST)")
+    if "no such" in text:
+        return Refused(f"{what}: {message}", hint="check container of the host in the inventory, and `docker ps -a`")
+    return NodefallError(f"{what}: {message or 'it failed'}", hint="run it by hand as this user")
+
+
+class LocalProcess(MarkedProcess):
+    """A program that runs another one elsewhere, as ``docker exec``. For one thread; :meth:`kill` is for all.
+
+    Each output ends with a line of ``mark`` and the exit code of the inner program. Without that line the result of the
+    inner program is unknown, whatever the exit code of the outer one.
+    """
+
+    def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
+        """Raises OSError if the program cannot be started."""
+        self._process = process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        self._stdin, *pipes = [p for p in (process.stdin, process.stdout, process.stderr) if p]
+        super().__init__(mark, deadline)
+        self._streams = dict(zip([pipe.fileno() for pipe in pipes], (self._stdout, self._stderr), strict=True))
+        self._pipes = pipes
+
+    @property
+    def is_running(self) -> bool:
+        return not self.closed and self._process.poll() is None
+
+    def send(self, line: str) -> None:
+        """Write ``line`` at once. Raises OSError if the program has ended."""
+        os.write(self._stdin.fileno(), line.encode())
+
+    def write_stdin(self, text: str) -> None:
+        """Send ``text`` and end of file from a thread, as the program may write before it has read everything."""
+        Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
+
+    def kill(self) -> None:
+        """Kill the outer program. The inner one may go on."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Kill the outer program and close the pipes. Further calls do nothing."""
+        if not self.closed:
+            self.closed = True
+            self._close_input()
+            self.kill()
+            for pipe in self._pipes:
+                pipe.close()
+
+    def _step(self) -> ExitReason | None:
+        """Wait for output and read it; the exit reason, None while the program runs.
+
+        A process that the inner program started may have the outputs open for ever: the mark ends them."""
+        open_fds = [fd for fd, stream in self._streams.items() if not stream.is_closed]
+        if not open_fds:
+            return ExitReason.LOST if self.exit is None else ExitReason.EXITED
+        remaining = self._deadline - monotonic()
+        if remaining <= 0:
+            return ExitReason.TIMED_OUT
+        for fd in select.select(open_fds, [], [], remaining)[0]:
+            self._streams[fd].append(os.read(fd, _CHUNK))
+        return None
+
+    def _write_stdin(self, data: bytes) -> None:
+        try:
+            if data:
+                self._stdin.write(data)
+        except (OSError, ValueError):
+            return  # the program ended without reading on, or was killed
+        finally:
+            self._close_input()
+
+    def _close_input(self) -> None:
+        try:
+            self._stdin.close()
+        except OSError:
+            return  # the program has not read everything
+
+
+class DockerSession(ArmingSession):
     """Thread safe; implements ``chaos.core.ports.Session`` and ``RelayedSession``.
 
     Commands run as root; each is a separate exec.
@@ -33,9 +238,8 @@ class DockerSession:
     def __init__(
         self, container: Container, ready_timeout: float = READY_TIMEOUT, pin: HostKeyPin | None = None
     ) -> None:
-        self._container, self._ready_timeout, self._pin = container, ready_timeout, pin or HostKeyPin()
-        self._processes: list[LocalProcess] = []
-        self._lock = Lock()
+        super().__init__(pin, ready_timeout)
+        self._container = container
 
     @property
     def label(self) -> str:
@@ -49,16 +253,7 @@ class DockerSession:
         """{}: the engine is no peer that a firewall of the container sees."""
         return {}
 
-    def run(self, command: HostCommand) -> Outcome:
-        """Send ``command`` once and wait for its end; failures are in the outcome."""
-        try:
-            armed = self.arm(command)
-        except NodefallError as error:
-            hint = f" ({error.hint})" if error.hint else ""
-            return Outcome(Delivery.NOT_SENT, error=f"{error.message}{hint}")
-        return armed.wait()
-
-    def arm(self, command: HostCommand) -> ArmedExec:
+    def arm(self, command: HostCommand) -> ArmedCommand:
         """Start ``command`` waiting in the container. Raises Unreachable, or Refused if the container was recreated."""
         state = self._running()
         mark = f"nodefall-{secrets.token_hex(8)}"
@@ -73,9 +268,7 @@ class DockerSession:
             process.wait()
             process.close()
             raise self._start_error(process.stderr or first_line or "")  # errors of runc are on stdout
-        with self._lock:
-            self._processes = [each for each in self._processes if not each.closed] + [process]
-        return ArmedExec(command, process, HostClock(has_host_clock(first_line)), self.label)
+        return self._armed(command, process, self.label, first_line)
 
     def _running(self) -> ContainerState:
         """Raises Unreachable if the container does not run, Refused if it was recreated."""
@@ -84,12 +277,6 @@ class DockerSession:
         if state.power is not PowerState.ON:
             raise Unreachable(f"{self.label} does not run: it is {state.status}", hint="power it on")
         return state
-
-    def close(self) -> None:
-        """Disconnect. Programs that run in the container go on; armed commands end without running."""
-        with self._lock:
-            for process in self._processes:
-                process.kill()
 
     def _start_error(self, message: str) -> NodefallError:
         """Unreachable, whatever the engine reports: nothing has run, so it can be tried again."""

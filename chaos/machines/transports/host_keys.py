@@ -1,7 +1,9 @@
-"""Verification of host keys with OpenSSH's known_hosts: plain, hashed and [host]:port names, wildcards, @revoked.
+"""Host keys: pinned for a run, and verified with OpenSSH's known_hosts.
 
-Paramiko's reader ignores @revoked and wildcards, so it would trust a revoked key. Certificates of hosts
-(@cert-authority) are not used.
+A node's later connections must present the key that an earlier connection of the run has seen.
+
+Of known_hosts: plain, hashed and [host]:port names, wildcards, @revoked. Paramiko's reader ignores @revoked and
+wildcards, so it would trust a revoked key. Certificates of hosts (@cert-authority) are not used.
 """
 
 from __future__ import annotations
@@ -10,14 +12,80 @@ import base64
 import hashlib
 import hmac
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
 from re import compile as compile_pattern
+from threading import Lock
 from typing import Protocol
 
 from chaos.core.errors import AnotherMachine, NodefallError, Refused
 from chaos.machines.transports.settings import HostSettings
+
+_PATTERN_SIGNS = frozenset("*?!|")
+
+
+class HostKeyPin:
+    """The key of one host, as ``ssh-ed25519 SHA256:...``, ``container ID`` or ``machine ID``; "" until one is known.
+
+    Thread safe.
+
+    It is the key of the first connection, or the one that a plan or a journal recorded. A host that was reinstalled has
+    another key, and is another machine.
+    """
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._lock = Lock()
+
+    @property
+    def key(self) -> str:
+        return self._key
+
+    @property
+    def type(self) -> str:
+        """The first word of the key: of several keys of a host, the one of this type is to be presented."""
+        return self._key.partition(" ")[0]
+
+    def expect(self, key: str) -> None:
+        """Set the key, unless a connection has seen one already."""
+        with self._lock:
+            self._key = self._key or key
+
+    def verify(self, key: str, label: str) -> None:
+        """Compare what the host ``label`` presents, before anything is sent to it. Raises Refused for another key."""
+        self.expect(key)
+        if _transport(key) != _transport(self._key):
+            raise Refused(
+                f"{label} presents {key}, but the run has {self._key}, the key of another transport",
+                hint="give the host the transport in the inventory that the run has begun with",
+            )
+        if key != self._key:
+            raise AnotherMachine(
+                f"the address of {label} has changed hands: it presents the host key {key}, "
+                f"but the machine of this run has {self._key}",
+                hint="correct the address of the host in the inventory; a machine that was reinstalled is another one",
+            )
+
+
+def _transport(key: str) -> str:
+    """What presents such keys: WinRM a certificate, engines and pods the ID of a host, and SSH all other types."""
+    word = key.partition(" ")[0]
+    return {"certificate": word, "container": "ID", "machine": "ID", "system": "ID"}.get(word, "ssh")
+
+
+class HostKeyPins:
+    """One pin per node. Thread safe."""
+
+    def __init__(self) -> None:
+        self._pins: defaultdict[str, HostKeyPin] = defaultdict(HostKeyPin)
+        self._lock = Lock()
+
+    def of(self, node: str) -> HostKeyPin:
+        """The pin of a node, made when first needed."""
+        with self._lock:
+            return self._pins[node]
 
 
 class Key(Protocol):
@@ -181,3 +249,25 @@ def _matches_hash(pattern: str, name: str) -> bool:
     except ValueError:
         return False
     return hmac.compare_digest(hmac.new(salt, name.encode(), "sha1").digest(), digest)
+
+
+class KnownKeys:
+    """Index of a file, as an inventory may have a thousand hosts. Keys are like ``ssh-ed25519 SHA256:...``."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._by_name: defaultdict[str, set[str]] = defaultdict(set)
+        self._patterns: list[tuple[Entry, str]] = []
+        for entry in entries:
+            if entry.marker:
+                continue
+            key = f"{entry.type} {fingerprint(entry.key)}"
+            if any(_PATTERN_SIGNS.intersection(name) for name in entry.names):
+                self._patterns.append((entry, key))
+                continue
+            for name in entry.names:
+                self._by_name[name.lower()].add(key)
+
+    def of(self, name: str) -> frozenset[str]:
+        """Keys of the host with that name in known_hosts."""
+        matching = {key for entry, key in self._patterns if entry.covers(name)}
+        return frozenset(matching | self._by_name.get(name, set()))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from chaos.core.errors import Refused
 from chaos.machines.driver import HostContext, TransportDriver
 from chaos.machines.pod.manifest import PodOptions
-from chaos.machines.pod.session import PodSession
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.session import HelperSlot, PodSession
 
 
 class PodTransport(TransportDriver):

@@ -1,31 +1,36 @@
-"""Sessions over SSH: one connection per host, many commands on it, three-valued delivery."""
+"""Transport to OpenSSH servers: one connection per host, many commands on it, three-valued delivery."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from threading import BoundedSemaphore, Lock, Timer
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Refused, Unreachable
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.transports.channel_io import ChannelProcess, ExitReason, is_disconnected
+from chaos.machines.driver import HostContext, TransportDriver
+from chaos.machines.transports.channel_io import ChannelProcess, is_disconnected
 from chaos.machines.transports.connection import SshConnection, close_quietly, connect
-from chaos.machines.transports.deferred import DeferredCommand
-from chaos.machines.transports.host_clock import CALIBRATION_TIMEOUT, HostClock
-from chaos.machines.transports.script import armed_command_line, command_line, has_host_clock, is_ready, sudo_refusal
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.transports.host_keys import HostKeyPin, KnownKeys, known_hosts_name, load_known_hosts
+from chaos.machines.transports.process import ExitReason
+from chaos.machines.transports.script import (
+    HostClock,
+    armed_command_line,
+    command_line,
+    has_host_clock,
+    is_ready,
+    sudo_refusal,
+)
+from chaos.machines.transports.sessions import ArmedCommand, DeferredCommand, outcome_of, with_hint
+from chaos.machines.transports.settings import HostSettings, host_settings
 from chaos.machines.windows_command_line import normalize_line_ends, shell_command_line
 
 if TYPE_CHECKING:
     from paramiko import Channel
 
-_NO_LONGER_READY = "the command is no longer waiting on the host"
 MAX_CHANNELS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended
 _RETRY_INTERVAL = 0.05
@@ -33,30 +38,6 @@ _RETRY_INTERVAL = 0.05
 
 class LostBeforeStart(Exception):
     """The connection broke after the command was sent and before the host confirmed: it may have run."""
-
-
-@dataclass(slots=True)
-class RemoteCommand:
-    """A program on a channel. Closing it closes the channel and releases its slot, once."""
-
-    channel: Channel
-    process: ChannelProcess
-    release_slot: Callable[[], None]
-    closed: bool = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            close_quietly(self.channel.close)
-            self.release_slot()
 
 
 def open_session(settings: HostSettings, pin: HostKeyPin | None = None) -> SshSession:
@@ -91,14 +72,14 @@ class SshSession:
         """Send ``command`` once and wait for its end; failures are in the outcome."""
         deadline = monotonic() + command.timeout
         try:
-            remote = self._start(self._command_line(command), deadline)
+            process = self._start(self._command_line(command), deadline)
         except NodefallError as error:
-            return Outcome(Delivery.NOT_SENT, error=_describe(error))
+            return Outcome(Delivery.NOT_SENT, error=with_hint(error))
         except LostBeforeStart as error:
             return Outcome(Delivery.LOST, error=str(error))
-        with remote:
-            remote.process.write_stdin(command.stdin)
-            return self._outcome(command, remote, remote.process.wait())
+        with closing(process):
+            process.write_stdin(command.stdin)
+            return self._outcome(command, process, process.wait())
 
     def arm(self, command: HostCommand) -> ArmedCommand | DeferredCommand:
         """Start ``command`` waiting on the host. Raises Unreachable, or Refused if sudo rejects it.
@@ -111,17 +92,17 @@ class SshSession:
             return DeferredCommand(command, self.run)
         timeout = self.settings.connect_timeout
         try:
-            remote = self._start(armed_command_line(command.argv, self._prefix(command)), monotonic() + timeout)
+            process = self._start(armed_command_line(command.argv, self._prefix(command)), monotonic() + timeout)
         except LostBeforeStart as error:
             raise Unreachable(str(error)) from error
-        first_line = remote.process.read_line()
+        first_line = process.read_line()
         if is_ready(first_line):
-            return ArmedCommand(command, remote, HostClock(has_host_clock(first_line)), self._outcome)
-        with remote:
-            refusal = self._refusal(command, remote.process.stderr)
-            if refusal:
+            clock = HostClock(has_host_clock(first_line))
+            return ArmedCommand(command, process, clock, lambda reason: self._outcome(command, process, reason))
+        with closing(process):
+            if refusal := self._refusal(command, process.stderr):
                 raise Refused(refusal)
-            why = remote.process.stderr.strip() or f"no answer within {timeout:g} s"
+            why = process.stderr.strip() or f"no answer within {timeout:g} s"
             raise Unreachable(f"{command} could not be armed on {self.settings.label}: {why}")
 
     def close(self) -> None:
@@ -143,7 +124,7 @@ class SshSession:
     def _prefix(self, command: HostCommand) -> tuple[str, ...]:
         return self.settings.sudo_prefix if command.sudo else ()
 
-    def _start(self, text: str, deadline: float) -> RemoteCommand:
+    def _start(self, text: str, deadline: float) -> ChannelProcess:
         """Start ``text`` on a new channel. Raises NodefallError (not sent) or LostBeforeStart."""
         if not self._slots.acquire(timeout=max(deadline - monotonic(), 0)):
             raise Unreachable(f"{MAX_CHANNELS} commands are already running on {self.settings.label}")
@@ -154,7 +135,7 @@ class SshSession:
             except BaseException:
                 close_quietly(channel.close)
                 raise
-            return RemoteCommand(channel, ChannelProcess(channel, connection.transport, deadline), self._slots.release)
+            return ChannelProcess(channel, connection.transport, deadline, self._slots.release)
         except BaseException:
             self._slots.release()
             raise
@@ -212,25 +193,13 @@ class SshSession:
         finally:
             timer.cancel()
 
-    def _outcome(self, command: HostCommand, remote: RemoteCommand, exit_reason: ExitReason) -> Outcome:
-        process = remote.process
-        stdout, stderr = process.stdout, process.stderr
+    def _outcome(self, command: HostCommand, process: ChannelProcess, exit_reason: ExitReason) -> Outcome:
+        outcome = outcome_of(command, process, self.settings.label, exit_reason)
         if self.settings.windows_shell:
-            stdout, stderr = normalize_line_ends(stdout), normalize_line_ends(stderr)
-        base = Outcome(Delivery.ANSWERED, stdout=stdout, stderr=stderr, error=process.note)
-        if exit_reason is ExitReason.EXITED:
-            refusal = self._refusal(command, process.stderr) if remote.channel.exit_status in (1, 127) else ""
-            delivery = Delivery.NOT_SENT if refusal else Delivery.ANSWERED
-            return structs.replace(
-                base, delivery=delivery, exit=remote.channel.exit_status, error=refusal or base.error
-            )
-        reason = {
-            ExitReason.KILLED: "the command was ended by a signal",
-            ExitReason.LOST: f"the connection to {self.settings.label} was lost before the command ended",
-            ExitReason.TIMED_OUT: f"no answer within {command.timeout:g} s; the command may still be running",
-        }[exit_reason]
-        delivery = Delivery.ANSWERED if exit_reason is ExitReason.KILLED else Delivery.LOST
-        return structs.replace(base, delivery=delivery, error="; ".join(filter(None, (reason, base.error))))
+            stdout, stderr = normalize_line_ends(outcome.stdout), normalize_line_ends(outcome.stderr)
+            outcome = structs.replace(outcome, stdout=stdout, stderr=stderr)
+        refusal = self._refusal(command, process.stderr) if process.exit in (1, 127) else ""
+        return structs.replace(outcome, delivery=Delivery.NOT_SENT, error=refusal) if refusal else outcome
 
     def _refusal(self, command: HostCommand, stderr: str) -> str:
         if not self._prefix(command):
@@ -238,61 +207,30 @@ class SshSession:
         return sudo_refusal(stderr, self.settings.name, self.settings.user)
 
 
-class ArmedCommand:
-    """Implements ``chaos.core.ports.Armed``: a command that waits on the host to be released or cancelled."""
+class SshTransport(TransportDriver):
+    """OpenSSH servers, through jump hosts where the inventory names some."""
 
-    def __init__(
-        self,
-        command: HostCommand,
-        remote: RemoteCommand,
-        clock: HostClock,
-        outcome: Callable[[HostCommand, RemoteCommand, ExitReason], Outcome],
-    ) -> None:
-        self._command, self._remote, self._clock, self._outcome = command, remote, clock, outcome
-        self._is_released = False
-        self._not_sent: Outcome | None = None
+    name = "ssh"
+    systems = frozenset({"linux", "windows"})
 
-    def calibrate(self, now: Callable[[], float]) -> bool:
-        """Measure the host's clock; a connection that breaks meanwhile shows in the result of :meth:`wait`."""
-        process, channel = self._remote.process, self._remote.channel
-        process.extend(monotonic() + CALIBRATION_TIMEOUT)
-        try:
-            return self._clock.measure(now, lambda text: channel.sendall(text.encode()), process.read_line)
-        except (OSError, EOFError):
-            return False
+    def open_session(self, host: HostContext) -> SshSession:
+        address = "" if host.host.address else host.find_address()
+        return open_session(host_settings(host.inventory, host.key, host.local, address), host.pin)
 
-    def release(self, at: float | None = None) -> None:
-        """Release the command with one write; not sent if the command is no longer waiting."""
-        if self._is_released:
-            return
-        self._is_released, remote = True, self._remote
-        if remote.closed or remote.channel.exit_status_ready():
-            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=remote.process.stderr, error=_NO_LONGER_READY)
-            return
-        remote.process.extend(monotonic() + self._command.timeout)
-        try:
-            remote.channel.sendall(self._clock.clock_argument(at).encode())
-        except (OSError, EOFError) as error:
-            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the connection was lost before: {error}")
-            return
-        remote.process.write_stdin(self._command.stdin)
+    def jump_hosts(self, host: HostContext) -> tuple[HostSettings, ...]:
+        return host_settings(host.inventory, host.key, host.local, host.node).jumps
 
-    def wait(self) -> Outcome:
-        """Release the command if it is still armed, and wait for its end. Once."""
-        remote = self._remote
-        with remote:
-            self.release()
-            if self._not_sent:
-                return self._not_sent
-            self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
-            start = self._clock.read_start_time(remote.process.read_line)
-            outcome = self._outcome(self._command, remote, remote.process.wait())
-            return structs.replace(outcome, began=start)
+    def known_keys(self, host: HostContext) -> frozenset[str]:
+        with suppress(NodefallError):  # reported where the host is used
+            settings = host_settings(host.inventory, host.key, host.local)
+            path = settings.known_hosts
+            known = host.shared.get(("known keys", path), lambda: KnownKeys(load_known_hosts(settings)))
+            return known.of(known_hosts_name(settings))
+        return frozenset()
 
-    def cancel(self) -> None:
-        """Close the input: the script ends without running anything."""
-        self._remote.close()
+    def sudo_user(self, host: HostContext) -> str:
+        settings = host_settings(host.inventory, host.key, host.local)
+        return settings.user if settings.sudo_prefix else ""
 
 
-def _describe(error: NodefallError) -> str:
-    return f"{error.message} ({error.hint})" if error.hint else error.message
+DRIVER = SshTransport()

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from chaos.core.document import Model
 from chaos.core.driver import FilePath
 from chaos.core.errors import NodefallError, Refused
-from chaos.core.field_types import HostAddress, Secret
+from chaos.core.field_types import HostAddress, Model, Secret
 from chaos.core.redaction import register_secret
 from chaos.machines.driver import HostContext, TransportDriver
-from chaos.machines.power.secrets import read_secret
+from chaos.machines.power.local import read_secret
 from chaos.machines.transports.settings import host_settings
 from chaos.machines.winrm.endpoint import ENCRYPTING, PORTS, Authentication, Endpoint, Scheme, certificate_key
 
@@ -66,7 +65,7 @@ class WinRmTransport(TransportDriver):
     systems = frozenset({"windows"})
 
     def open_session(self, host: HostContext) -> WinRmSession:
-        from chaos.machines.winrm.login_pause import LoginPause  # noqa: PLC0415 - slow
+        from chaos.machines.winrm.endpoint import LoginPause  # noqa: PLC0415 - slow
         from chaos.machines.winrm.session import WinRmSession  # noqa: PLC0415
 
         endpoint = self.endpoint(host)

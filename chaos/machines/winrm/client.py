@@ -1,4 +1,7 @@
-"""The operations of WS-Management on one host: pywinrm's Protocol with verified connections and checked answers."""
+"""The operations of WS-Management on one host: pywinrm's Protocol with verified connections and checked answers.
+
+The quotas of the service are read by a request for ``winrm/config``, which pywinrm has not.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 from xml.etree import ElementTree
 
 from winrm.exceptions import WinRMError, WinRMOperationTimeoutError
@@ -15,11 +18,27 @@ from winrm.protocol import Protocol
 from chaos.core.errors import NodefallError
 from chaos.machines.windows_command_line import CommandLine
 from chaos.machines.winrm.connection import VerifyCertificate, VerifyingAdapter
-from chaos.machines.winrm.endpoint import Endpoint
+from chaos.machines.winrm.endpoint import Endpoint, LoginPause, RejectedLogin
 from chaos.machines.winrm.faults import RequestFailure, UnexpectedAnswer, translate
-from chaos.machines.winrm.login_pause import LoginPause, RejectedLogin
-from chaos.machines.winrm.service_config import request_quotas
 
+_CONFIG = "http://schemas.microsoft.com/wbem/wsman/1/config"
+_ADDRESSING = "http://schemas.xmlsoap.org/ws/2004/08/addressing"
+# pywinrm has no Get. The elements that Windows requires; it accepts any address in To.
+_REQUEST = (
+    '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope"'
+    f' xmlns:a="{_ADDRESSING}" xmlns:w="http://schemas.dmtf.org/wbem/wsman/1/wsman.xsd"><s:Header>'
+    "<a:To>http://windows-host:5985/wsman</a:To>"
+    f'<a:ReplyTo><a:Address s:mustUnderstand="true">{_ADDRESSING}/role/anonymous</a:Address></a:ReplyTo>'
+    '<a:Action s:mustUnderstand="true">http://schemas.xmlsoap.org/ws/2004/09/transfer/Get</a:Action>'
+    '<w:MaxEnvelopeSize s:mustUnderstand="true">153600</w:MaxEnvelopeSize><a:MessageID>uuid:{id}</a:MessageID>'
+    "<w:OperationTimeout>PT{seconds}S</w:OperationTimeout>"
+    f'<w:ResourceURI s:mustUnderstand="true">{_CONFIG}</w:ResourceURI></s:Header><s:Body/></s:Envelope>'
+)
+_QUOTAS = {
+    "MaxShellsPerUser": "Winrs",
+    "MaxProcessesPerShell": "Winrs",
+    "MaxConcurrentOperationsPerUser": "Service",
+}
 _T = TypeVar("_T")
 IDLE_TIMEOUT = "PT180S"  # after which the host deletes a shell that was left behind
 UTF_8 = 65001  # code page
@@ -32,6 +51,25 @@ _MESSAGE_ID = re.compile(r"<a:MessageID>uuid:([0-9a-fA-F-]{36})</a:MessageID>")
 _CREATE = ">http://schemas.xmlsoap.org/ws/2004/09/transfer/Create<"
 _RECEIVE = ">http://schemas.microsoft.com/wbem/wsman/1/windows/shell/Receive<"
 _EXIT_CODE = re.compile(r"[+-]?\d{1,10}")
+
+
+def request_quotas(protocol: Protocol) -> dict[str, int]:
+    """Quotas by their names in ``winrm/config``. Raises what the protocol raises, and UnexpectedAnswer."""
+    message = _REQUEST.format(id=uuid4(), seconds=int(protocol.operation_timeout_sec))
+    return parse_quotas(protocol.send_message(message))
+
+
+def parse_quotas(answer: bytes) -> dict[str, int]:
+    """Quotas in the envelope that answers. Raises UnexpectedAnswer where one is missing, or no number."""
+    root = ElementTree.fromstring(answer)  # noqa: S314 - from an authenticated host
+    return {name: _number(root, section, name) for name, section in _QUOTAS.items()}
+
+
+def _number(root: ElementTree.Element, section: str, name: str) -> int:
+    text = root.findtext(f".//{{{_CONFIG}}}Config/{{{_CONFIG}}}{section}/{{{_CONFIG}}}{name}", "")
+    if not (text.isascii() and text.isdigit()):
+        raise UnexpectedAnswer(f"it has no {name}")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,38 @@
-"""Where and how to log in to the WinRM service of one host."""
+"""Where and how to log in to the WinRM service of one host, with pauses between rejected logins.
+
+What a run uses of the service, its quotas must permit.
+
+Domains lock an account after a few wrong passwords.
+"""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
+from time import monotonic
 from typing import Literal
 
-from chaos.core.errors import Refused
+from chaos.core.errors import NodefallError, Refused
 
+MAX_COMMANDS = 1000  # in one shell; each counts against the operations of a user until the shell is deleted
+# The one in use; the one before it, while its last commands run; one that a lost connection left until it is idle.
+_SHELLS = 3
+# A step's command, an observer's reading and a proof, each PowerShell with a program that it starts.
+_PROCESSES = 6
+# Least values by the names of winrm/config. Above the operations of a full shell are those of the former one.
+LEAST_QUOTAS = {
+    "MaxShellsPerUser": _SHELLS,
+    "MaxProcessesPerShell": _PROCESSES,
+    "MaxConcurrentOperationsPerUser": MAX_COMMANDS + _PROCESSES,
+}
 Authentication = Literal["ntlm", "kerberos", "credssp", "certificate", "basic"]
 Scheme = Literal["https", "http"]
 PORTS = {"https": 5986, "http": 5985}
 ENCRYPTING: tuple[Authentication, ...] = ("ntlm", "kerberos", "credssp")  # these encrypt messages without TLS
+_FIRST, _LONGEST = 15.0, 120.0  # seconds; a host that has just booted may reject a right password for a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +100,40 @@ class Endpoint:
 def certificate_key(fingerprint: str) -> str:
     """A certificate as host keys are written: ``certificate SHA256:`` and hexadecimal digits."""
     return f"certificate SHA256:{fingerprint}"
+
+
+class RejectedLogin(Refused):
+    """The host did not accept user and password."""
+
+
+class LoginPause:
+    """Whether one account may log in to one host now. Thread safe; ``now`` in seconds.
+
+    After each rejection in a row the pause is twice as long.
+    """
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        self._now, self._lock = now, Lock()
+        self._pause, self._until = 0.0, 0.0
+        self._rejection: NodefallError | None = None
+
+    def check(self) -> None:
+        """Raises RejectedLogin, with what the host answered last, during a pause."""
+        with self._lock:
+            left = self._until - self._now()
+            if self._rejection is None or left <= 0:
+                return
+            message = f"{self._rejection.message}; not tried again for {left:.0f} s, as accounts get locked"
+            raise RejectedLogin(message, hint=self._rejection.hint)
+
+    def reject(self, rejection: NodefallError) -> None:
+        """A login was rejected: begin a pause."""
+        with self._lock:
+            self._rejection = rejection
+            self._pause = min(max(_FIRST, self._pause * 2), _LONGEST)
+            self._until = self._now() + self._pause
+
+    def accept(self) -> None:
+        """A login was accepted."""
+        with self._lock:
+            self._rejection, self._pause = None, 0.0

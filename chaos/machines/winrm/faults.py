@@ -22,8 +22,7 @@ from winrm.exceptions import (
 
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.machines.winrm.connection import ConnectionFailed, LoginInterrupted
-from chaos.machines.winrm.endpoint import Endpoint
-from chaos.machines.winrm.login_pause import RejectedLogin
+from chaos.machines.winrm.endpoint import Endpoint, RejectedLogin
 
 OPERATIONS_QUOTA = 2150859174
 GONE = 2150858843  # a shell or a command that no longer exists

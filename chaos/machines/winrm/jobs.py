@@ -9,10 +9,10 @@ from time import monotonic
 
 from chaos.core.command import Delivery, Outcome
 from chaos.core.errors import NodefallError
+from chaos.machines.transports.process import Output, truncation_note
+from chaos.machines.transports.sessions import with_hint
 from chaos.machines.windows_command_line import CommandLine, normalize_line_ends
 from chaos.machines.winrm.client import WinRmClient
-
-OUTPUT_LIMIT = 1 << 20  # bytes of stdout, and of stderr, that are stored
 
 
 class Phase(Enum):
@@ -21,23 +21,6 @@ class Phase(Enum):
     WAITING = "waiting"
     SENT = "sent"
     STARTED = "started"
-
-
-class Output:
-    """The first bytes of one output; the rest is counted as truncated."""
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-        self.is_truncated = False
-
-    @property
-    def text(self) -> str:
-        return normalize_line_ends(bytes(self._data).decode("utf-8", "replace"))
-
-    def add(self, data: bytes) -> None:
-        room = OUTPUT_LIMIT - len(self._data)
-        self._data += data[:room]
-        self.is_truncated = self.is_truncated or len(data) > room
 
 
 class Job:
@@ -54,7 +37,7 @@ class Job:
         question: Callable[[WinRmClient, float], None] | None = None,
     ) -> None:
         self.line, self.stdin, self.timeout, self.question = line, stdin, timeout, question
-        self.stdout, self.stderr = Output(), Output()
+        self.stdout, self.stderr = Output("stdout"), Output("stderr")
         self.notes: list[str] = []
         self.error: NodefallError | None = None  # why nothing was sent
         self._deadline = monotonic() + timeout
@@ -89,7 +72,7 @@ class Job:
     def fail(self, error: NodefallError) -> None:
         """It certainly never ran."""
         self.error = error
-        self._end(Delivery.NOT_SENT, None, f"{error.message} ({error.hint})" if error.hint else error.message)
+        self._end(Delivery.NOT_SENT, None, with_hint(error))
 
     def lose(self, why: str) -> None:
         """It may have run, or run still."""
@@ -104,15 +87,14 @@ class Job:
                 self.lose(f"no answer within {self.timeout:g} s; the command may still be running")
 
     def _end(self, delivery: Delivery, exit_code: int | None, error: str) -> None:
-        cut = [name for name, output in (("stdout", self.stdout), ("stderr", self.stderr)) if output.is_truncated]
-        notes = [error, *self.notes, f"{' and '.join(cut)} truncated at 1 MiB" if cut else ""]
+        notes = [error, *self.notes, truncation_note(self.stdout, self.stderr)]
         with self._lock:
             if self._outcome is None:
                 self._outcome = Outcome(
                     delivery,
                     exit=exit_code,
-                    stdout=self.stdout.text,
-                    stderr=self.stderr.text,
+                    stdout=normalize_line_ends(self.stdout.text),
+                    stderr=normalize_line_ends(self.stderr.text),
                     error="; ".join(filter(None, notes)),
                 )
         self._ended.set()

@@ -8,13 +8,12 @@ from typing import TypeVar
 
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.transports.deferred import DeferredCommand
+from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.transports.sessions import DeferredCommand
 from chaos.machines.windows_command_line import CommandLine, process_command_line
 from chaos.machines.winrm.client import WinRmClient
-from chaos.machines.winrm.endpoint import Endpoint
+from chaos.machines.winrm.endpoint import Endpoint, LoginPause
 from chaos.machines.winrm.jobs import Job
-from chaos.machines.winrm.login_pause import LoginPause
 from chaos.machines.winrm.worker import WinRmWorker
 
 _T = TypeVar("_T")

@@ -10,8 +10,8 @@ from time import monotonic
 
 from chaos.core.errors import Unreachable
 from chaos.core.threads import ContextThread
-from chaos.core.winrm_use import MAX_COMMANDS
 from chaos.machines.winrm.client import WinRmClient
+from chaos.machines.winrm.endpoint import MAX_COMMANDS
 from chaos.machines.winrm.faults import GONE, OPERATIONS_QUOTA, RequestFailure
 from chaos.machines.winrm.jobs import Job, Phase
 
@@ -183,8 +183,8 @@ class WinRmWorker:
             self._lose(running, f"{failure.error.message}; the command was started, and its end is unknown")
             return
         self._last_used = monotonic()
-        job.stdout.add(received.stdout)
-        job.stderr.add(received.stderr)
+        job.stdout.append(received.stdout)
+        job.stderr.append(received.stderr)
         if received.exit is not None:
             job.answer(received.exit)
             self._finish(running)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from chaos.gameday.calendar import Calendar
-from chaos.gameday.local_time import moments_of
+from chaos.gameday.calendar import Calendar, moments_of
 from chaos.reports.day.view import ClusterRecord, DayView, RunView, moment_of
 from chaos.reports.markup import Html, join, tag
 

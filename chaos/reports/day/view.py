@@ -18,8 +18,7 @@ from chaos.core.errors import Exit
 from chaos.core.result import RunResult
 from chaos.core.text import on_node
 from chaos.gameday.calendar import Calendar
-from chaos.gameday.outcome import exit_code, verdict_of
-from chaos.gameday.state import DayRun, DayState, DayStatus, RunStatus
+from chaos.gameday.state import DayRun, DayState, DayStatus, RunStatus, exit_code, verdict_of
 from chaos.gameday.time_rules import Window
 
 RECORD_VERSION = 1

@@ -10,9 +10,8 @@ from typing import Any
 
 from msgspec import structs
 
-from chaos.core.judgement import Judgement
 from chaos.core.ports import JudgementDisplay, Progress
-from chaos.core.result import RESULT_VERSION, RunResult
+from chaos.core.result import RESULT_VERSION, Judgement, RunResult
 from chaos.core.text import on_node, printable
 from chaos.core.timeline import Entry
 from chaos.core.verdict import Status, Verdict

@@ -11,8 +11,7 @@ from chaos.core.duration import format_duration
 from chaos.core.result import RunResult
 from chaos.core.text import on_node
 from chaos.core.timeline import Entry, Timeline
-from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import Status, Verdict
+from chaos.core.verdict import Status, ValueLimit, Verdict
 from chaos.reports.run.describe import describe
 
 SIMULATED = "This was a simulated cluster: it shows what the lab models, not what your cluster does."

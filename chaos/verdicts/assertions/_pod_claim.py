@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chaos.core.claim import Claim, Names, Noun, namespace_text
+from chaos.core.assertion import Claim, Names, Noun, namespace_text
 from chaos.core.signal import Quantifier
 from chaos.verdicts.judge.pod_filter import Count, Filter
 from chaos.verdicts.judge.rates import Order, Rate

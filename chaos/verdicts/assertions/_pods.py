@@ -9,8 +9,7 @@ from typing import Any, Self
 from msgspec import structs
 from pydantic import model_validator
 
-from chaos.core.assertion import NothingToJudge, View
-from chaos.core.claim import Claim, Names
+from chaos.core.assertion import Claim, Names, NothingToJudge, View
 from chaos.core.duration import parse_duration
 from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet

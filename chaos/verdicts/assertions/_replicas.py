@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from chaos.core.controller_manager import LEADER_STATUS, starts_at_zero
+from chaos.core.indexes import LEADER_STATUS, starts_at_zero
 from chaos.core.timeline import Scrape, Timeline
 
 ReplicaSample = tuple[float, int, float | None, str]  # time, entry, value, reason for a missing value

@@ -9,13 +9,12 @@ from msgspec import structs
 from pydantic import Field
 
 from chaos.core.api_fact import PseudoFact
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names, namespace_text
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, View, namespace_text
 from chaos.core.evidence import all_readings
+from chaos.core.field_types import Model
 from chaos.core.kube import Node, Pod, controller_of, is_ready
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline
 from chaos.verdicts.judge.container_termination import end_of, finished_version
 from chaos.verdicts.judge.pods import node_of

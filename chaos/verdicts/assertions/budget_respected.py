@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.core.assertion import NothingToJudge, View
-from chaos.core.claim import Claim, Names
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, NothingToJudge, View
+from chaos.core.field_types import Model
 from chaos.core.kube import PodDisruptionBudget
 from chaos.core.recording import BlindWindow
 from chaos.core.signal import Signal, Subject, SubjectSet

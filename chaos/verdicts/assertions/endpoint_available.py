@@ -9,13 +9,12 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names, Noun, format_seconds
-from chaos.core.document import DurationText, Model
+from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, format_seconds
 from chaos.core.duration import format_duration, parse_duration
+from chaos.core.field_types import DurationText, Model
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import ProbeSample
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 from chaos.verdicts.judge.signals import mask
 
 _STALE_AFTER_INTERVALS = 3  # answers, by the usual pause between two; what an answer says is not good for longer

@@ -7,12 +7,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names, Noun
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
+from chaos.core.field_types import Model
 from chaos.core.kube import Event, ObjectReference
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Entry, Timeline
 from chaos.verdicts.judge.signals import Pattern, mask_before, matches
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.core.assertion import NothingToJudge, View
-from chaos.core.claim import Claim, Names, Noun, namespace_text
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, NothingToJudge, Noun, View, namespace_text
 from chaos.core.evidence import is_number
+from chaos.core.field_types import Model
 from chaos.core.recording import USUAL_LAG, ActionPhase, ActionRecord
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Entry, Timeline

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names, Noun
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
+from chaos.core.field_types import Model
 from chaos.core.kube import Node, Pod, controller_of, is_ready, node_condition, phase, pod_condition
 from chaos.core.recording import BlindWindow
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names
+from chaos.core.assertion import Claim, Names, View
 from chaos.core.kube import Metadata, Pod, full_name, is_ready, pod_condition
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import History, Version
 from chaos.verdicts.assertions._pod_claim import PodSubject
 from chaos.verdicts.judge.container_termination import Interval, end_of, finished_version, stop_times, terminated_states

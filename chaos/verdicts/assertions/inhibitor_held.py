@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names, Noun
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Noun, View
+from chaos.core.field_types import Model
 from chaos.core.recording import ActionPhase
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Timeline

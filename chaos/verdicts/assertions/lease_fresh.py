@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names, Noun, format_seconds
-from chaos.core.document import DurationText, Model
+from chaos.core.assertion import Claim, Names, Noun, View, format_seconds
 from chaos.core.duration import format_duration, parse_duration
+from chaos.core.field_types import DurationText, Model
 from chaos.core.kube import Lease, LeaseSpec
 from chaos.core.recording import USUAL_LAG, BlindWindow
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.signals import mask, uid_of
 

@@ -8,13 +8,12 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names
-from chaos.core.controller_manager import METRIC_PREFIXES
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Undecidable, View
+from chaos.core.field_types import Model
+from chaos.core.indexes import METRIC_PREFIXES
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import QuerySample, Scrape
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 from chaos.verdicts.assertions._replicas import ReplicaSample, growth, increase_since, leader_samples, replicas
 from chaos.verdicts.judge.signals import mask
 

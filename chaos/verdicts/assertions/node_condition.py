@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, View
+from chaos.core.field_types import Model
 from chaos.core.kube import Condition, Node, node_condition
 from chaos.core.signal import SubjectSet
 from chaos.core.timeline import Version

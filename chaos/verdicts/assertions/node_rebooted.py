@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from chaos.core.api_fact import PseudoFact
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, View
 from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, is_number
+from chaos.core.field_types import Model
 from chaos.core.kube import Node, node_condition
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Timeline
 
 # Seconds: a machine whose kubelet answers at least this often has not rebooted, as a reboot takes longer.

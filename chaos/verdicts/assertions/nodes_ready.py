@@ -6,9 +6,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.assertion import NothingToJudge, View
-from chaos.core.claim import Claim, Names
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, NothingToJudge, View
+from chaos.core.field_types import Model
 from chaos.core.kube import Node, node_condition
 from chaos.core.signal import Quantifier, SubjectSet
 from chaos.core.timeline import Version

@@ -6,12 +6,11 @@ from functools import partial
 
 from pydantic import Field
 
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, View
+from chaos.core.field_types import Model
 from chaos.core.kube import ContainerStatus, Pod, full_name
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import History, Timeline, Version
 from chaos.verdicts.judge.pods import node_of
 from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods, version_sample

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.core.assertion import View
-from chaos.core.claim import Claim, Names, Noun, format_seconds
-from chaos.core.document import DurationText, Model
+from chaos.core.assertion import Claim, Names, Noun, View, format_seconds
 from chaos.core.duration import parse_duration
+from chaos.core.field_types import DurationText, Model
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Scrape
 from chaos.verdicts.judge.signals import Observation, mask

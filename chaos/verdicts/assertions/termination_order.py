@@ -8,9 +8,8 @@ from itertools import combinations, pairwise
 
 from pydantic import Field
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names, Noun
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
+from chaos.core.field_types import Model
 from chaos.core.kube import full_name
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.verdicts.judge.container_termination import Interval, earliest_of, end_of, finished_version, stop_times

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names, Noun
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
+from chaos.core.field_types import Model
 from chaos.core.kube import AttachmentSpec, VolumeAttachment
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version

@@ -8,9 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from chaos.core.assertion import Undecidable, View
-from chaos.core.claim import Claim, Names, Noun, namespace_text
-from chaos.core.document import Model
+from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
+from chaos.core.field_types import Model
 from chaos.core.kube import Workload
 from chaos.core.signal import SubjectSet
 from chaos.core.timeline import Version

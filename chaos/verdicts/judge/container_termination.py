@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.core.evidence import is_number
 from chaos.core.kube import ContainerStateTerminated, Pod, full_name, is_finished
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import History, Timeline, Version
 from chaos.verdicts.judge.pods import node_of
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.core.assertion import Assertion, NotYetDecidable, Undecidable
+from chaos.core.assertion import Assertion, Memo, Memos, NotYetDecidable, Undecidable
 from chaos.core.experiment import Experiment, parse_moment
 from chaos.core.kube import Node
-from chaos.core.memo import Memo, Memos
 from chaos.core.registry import PluginRegistry
 from chaos.core.timeline import History, Timeline
 from chaos.verdicts.judge.live_state import LiveState

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos.core.controller_manager import CONTROLLER_MANAGER
+from chaos.core.indexes import CONTROLLER_MANAGER
 from chaos.core.kube import Event, Pod
 from chaos.core.labels import CONTROL_PLANE_LABELS
 from chaos.core.result import ForeignFault
-from chaos.core.source_times import source_time
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.foreign_case import Case, ForeignKind
 from chaos.verdicts.judge.own_changes import OwnChanges

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from chaos.core.bound import Bound
+from chaos.core.duration import Bound
 from chaos.core.experiment import Expectation
 from chaos.core.recording import SLACK, ActionPhase
 from chaos.core.signal import Sample, Signal

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chaos.core.assertion import NothingToJudge, NotYetDecidable, Undecidable
-from chaos.core.bound import Bound
-from chaos.core.duration import format_duration
+from chaos.core.duration import Bound, format_duration
 from chaos.core.experiment import OPERATORS, Expectation, Until, bound
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.verdict import Status, Verdict

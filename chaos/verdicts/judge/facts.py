@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.core.bound import POD_FACTS, Bound
-from chaos.core.duration import format_duration, parse_duration
-from chaos.core.kubernetes_version import parse_minor
+from chaos.core.duration import POD_FACTS, Bound, format_duration, parse_duration
+from chaos.core.field_types import parse_minor
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.context import JudgeContext
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from chaos.core.entry_log import EntryLog
+from chaos.core.assertion import Memo
 from chaos.core.kube import Pod, pod_condition
 from chaos.core.labels import FIELD_MANAGER
-from chaos.core.memo import Memo
-from chaos.core.node_change import NodeChange
+from chaos.core.logs import EntryLog
 from chaos.core.recording import ADDED, ActionPhase
 from chaos.core.registry import PluginRegistry
 from chaos.core.result import ForeignFault
@@ -21,7 +20,7 @@ from chaos.verdicts.judge.controller_restarts import restart_faults
 from chaos.verdicts.judge.foreign_case import Case, ForeignKind, fault
 from chaos.verdicts.judge.foreign_node import StateChanges, node_faults
 from chaos.verdicts.judge.foreign_power import power_faults
-from chaos.verdicts.judge.own_changes import OwnChanges
+from chaos.verdicts.judge.own_changes import NodeChange, OwnChanges
 from chaos.verdicts.judge.pods import node_of
 from chaos.verdicts.judge.writers import describe_manager, event_author, field_owner
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from chaos.core.kube import Node, NodeInfo, node_condition
 from chaos.core.labels import CONTROL_PLANE_LABELS, FIELD_MANAGER
-from chaos.core.node_change import NodeChange
 from chaos.core.result import ForeignFault
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.foreign_case import Case, ForeignKind, fault
+from chaos.verdicts.judge.own_changes import NodeChange
 from chaos.verdicts.judge.present import Revisions
 from chaos.verdicts.judge.writers import component, describe_manager, event_author, field_owner
 

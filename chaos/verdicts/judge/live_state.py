@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.core.memo import Memos
+from chaos.core.assertion import Memos
 from chaos.core.verdict import Status, Verdict
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.assertion import View
-from chaos.core.document import Model
+from chaos.core.field_types import Model
 from chaos.core.kube import ContainerStatus, Pod, phase
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import Version

@@ -9,12 +9,11 @@ from typing import Literal
 from msgspec import structs
 from pydantic import Field
 
-from chaos.core.assertion import View
-from chaos.core.document import Model
+from chaos.core.assertion import Memo, View
+from chaos.core.field_types import Model
 from chaos.core.indexes import controller_key
 from chaos.core.kube import Pod, controller_of, full_name, is_finished, pod_condition
 from chaos.core.labels import ZONE_LABEL
-from chaos.core.memo import Memo
 from chaos.core.recording import USUAL_LAG
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version

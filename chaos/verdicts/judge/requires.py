@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.core.duration import format_duration
-from chaos.core.requirement import satisfies
+from chaos.core.duration import format_duration, satisfies
 from chaos.verdicts.judge.context import JudgeContext
 from chaos.verdicts.judge.facts import Facts
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from chaos.core.assertion import Undecidable, View
-from chaos.core.document import Model
+from chaos.core.field_types import Model
 from chaos.core.kube import Pod, controller_of, is_finished, is_static
 from chaos.core.timeline import History
 from chaos.verdicts.judge.membership import is_member, require_complete

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from chaos.core.assertion import ClaimAssertion
-from chaos.core.bound import parse_bound
-from chaos.core.claim import Claim, Names, format_seconds
+from chaos.core.assertion import Claim, ClaimAssertion, Names, format_seconds
+from chaos.core.duration import parse_bound
 from chaos.core.experiment import Expectation, Until
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from chaos.app.day.document import day_permissions, load_game_day
-from chaos.cluster.permissions import missing_permissions, refuse_missing
+from chaos.cluster.cluster_state import missing_permissions, refuse_missing
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission, role_manifests

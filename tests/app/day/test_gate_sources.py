@@ -19,8 +19,8 @@ from chaos.core.errors import Aborted, NodefallError, Refused
 from chaos.core.inventory import Prometheus
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.stop import Interrupted
+from chaos.gameday.document import Gate
 from chaos.gameday.gate_check import GateResult, check_gate, check_gates
-from chaos.gameday.gates import Gate
 from tests.kit.web_server import Answer, Received, web_server
 
 NOW = 1_000_000.0

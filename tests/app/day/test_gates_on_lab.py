@@ -23,8 +23,8 @@ from chaos.core.inventory import Prometheus as Settings
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.load import LoadedExperiment, load
 from chaos.engine.registry import load_registry
+from chaos.gameday.document import Gate
 from chaos.gameday.gate_check import GateResult, check_gate
-from chaos.gameday.gates import Gate
 from tests.kit.processes import free_port, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]

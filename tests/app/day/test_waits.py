@@ -15,8 +15,8 @@ from chaos.app.day.waits import Wait, await_pause, await_window, impaired_nodes,
 from chaos.cluster.errors import KubeUnreachable
 from chaos.core.errors import Aborted
 from chaos.engine.stop import Interrupted, StopRequest
+from chaos.gameday.document import Gate
 from chaos.gameday.gate_check import GateResult
-from chaos.gameday.gates import Gate
 from chaos.gameday.state import DayRun, Halt, RunKey, Waiting
 from chaos.gameday.transitions import StateConflict, before_fault, begin, finish, take_over
 from tests.kit.day_session import Day

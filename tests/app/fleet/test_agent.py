@@ -11,8 +11,8 @@ import pytest
 from chaos.app.fleet import agent as agent_module
 from chaos.app.fleet.agent import Agent, Wanted
 from chaos.core.errors import Aborted, NodefallError, Refused
-from chaos.gameday.fleet.observation import Observation, Phase
-from tests.gameday.fleet.test_observation import HALTED, HELD, PLAN, RUNNING, job
+from chaos.gameday.fleet_state import Observation, Phase
+from tests.gameday.test_fleet_state import HALTED, HELD, PLAN, RUNNING, job
 from tests.kit.processes import until
 
 SECONDS = 60.0  # a busy machine is slow

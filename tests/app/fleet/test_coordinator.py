@@ -20,10 +20,10 @@ from chaos.app.fleet.member import Member
 from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
 from chaos.core.errors import Exit, Refused, UsageError
-from chaos.gameday.fleet.document import MAX_CLUSTERS
-from chaos.gameday.fleet.outcome import fleet_exit_code
+from chaos.gameday.fleet_document import MAX_CLUSTERS
+from chaos.gameday.fleet_state import fleet_exit_code
 from chaos.gameday.state import DayRun, DayState, DayStatus, RunKey, RunStatus
-from tests.gameday.fleet.test_fleet_state import words
+from tests.gameday.test_fleet_state import words
 from tests.kit.fleet_api import FakeCluster, connect_to
 from tests.kit.fleets import HEAD, write_fleet, write_json
 from tests.kit.processes import until

@@ -14,15 +14,12 @@ from chaos.app.day.store import DayStore, existing
 from chaos.app.fleet.agent import Inspection, Wanted
 from chaos.app.fleet.session import FleetRequest, FleetSession
 from chaos.app.fleet.steps import step
-from chaos.core.clock.uptime import uptime
+from chaos.core.clock.system import uptime
 from chaos.core.errors import Exit, Refused
-from chaos.gameday.fleet.observation import Observation, assess
-from chaos.gameday.fleet.outcome import fleet_exit_code
-from chaos.gameday.fleet.progress import new_fleet_state
+from chaos.gameday.fleet_state import Observation, assess, fleet_exit_code, new_fleet_state
 from chaos.gameday.state import RunStatus
 from chaos.gameday.transitions import halt, take_over
-from tests.gameday.fleet.test_fleet_state import fleet, words
-from tests.gameday.fleet.test_observation import FRESH, HALTED, HELD, PLAN, RUNNING, job, run, state
+from tests.gameday.test_fleet_state import FRESH, HALTED, HELD, PLAN, RUNNING, fleet, job, run, state, words
 from tests.kit.day_api import ConfigMaps
 from tests.kit.day_session import DayClock, Lines
 

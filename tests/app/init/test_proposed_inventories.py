@@ -21,7 +21,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.kube.meta import Condition
 from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus
 from chaos.documents.inventory import load_inventory
-from chaos.documents.yaml_dump import inline
+from chaos.documents.yaml_text import inline
 
 KINDS = {name: driver.settings for name, driver in power_drivers().items()}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from chaos.app.undo.accepted_machine import accept_machines
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.ports import Response

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from chaos.app.labs import start_lab
 from chaos.cluster.client import connect
+from chaos.cluster.cluster_state import missing_permissions
 from chaos.cluster.errors import KubeUnreachable
-from chaos.cluster.observers.controller_manager import controller_managers, verify_reachable
-from chaos.cluster.permissions import missing_permissions
-from chaos.core.controller_manager import LEADER_STATUS, METRIC_PREFIXES, starts_at_zero
+from chaos.cluster.observers.metrics import controller_managers, verify_reachable
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError
+from chaos.core.indexes import LEADER_STATUS, METRIC_PREFIXES, starts_at_zero
 from chaos.core.inventory import Inventory, Lab, Rule
 from chaos.core.permission import Permission
 from chaos.core.ports import Response

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from chaos.cluster.errors import KubeUnreachable
-from chaos.cluster.observers.kubelet_metrics import METRIC_PREFIXES, KubeletMetrics, kubelet_endpoint, parse_configz
-from chaos.cluster.observers.scraper import filter_metrics
+from chaos.cluster.observers.metrics import KUBELET_PREFIXES as METRIC_PREFIXES
+from chaos.cluster.observers.metrics import filter_metrics, kubelet_endpoint, kubelet_metrics, parse_configz
 from chaos.core.decode import decode
 from chaos.core.kube import Address, DaemonEndpoints, Endpoint, Node, NodeStatus
 from chaos.core.ports import Response
@@ -82,7 +82,7 @@ def fails(kind: str) -> Answer:
 def scraped(api: Kubelet, proxy: bool = False, node: Node | None = NODE) -> Lines:
     """The lines of the first scrapes, as many as come in three seconds."""
     clock = TurnClock()
-    return first_scrapes(KubeletMetrics(api, clock, ["n1"], lambda _: node, proxy), clock)
+    return first_scrapes(kubelet_metrics(api, clock, ["n1"], lambda _: node, proxy), clock)
 
 
 def test_scrapes_and_configuration() -> None:

@@ -1,4 +1,7 @@
-"""Observer plug-ins: what is built for which experiment, and plug-ins of other distributions."""
+"""Observer plug-ins: what is built for which experiment, and plug-ins of other distributions.
+
+Windows of blindness: from the first cause to the end of the last, with the reasons of all.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from chaos.cluster.observers.base import BlindWindowTracker
 from chaos.cluster.observers.plugin import ObserverContext
 from chaos.core import registry
 from chaos.core.errors import PluginError, Refused
 from chaos.core.ports import Observer
+from chaos.core.recording import RecordingEntry
 from chaos.engine.observers import observer_plugins
 from tests.kit.fakes import FakeClock
+from tests.kit.misbehaving import ManualClock
 
 
 class HeartbeatPlugin:
@@ -57,9 +64,8 @@ def test_every_run_has_observers_of_hosts_and_kubelets() -> None:
         name: [observer.name for observer in plugin.build(context())] for name, plugin in observer_plugins().items()
     }
     assert built == {
-        "controller-manager": [],
         "hosts": ["hosts"],
-        "kubelet-metrics": ["metrics"],
+        "metrics": ["metrics"],
         "probes": [],
         "prometheus": [],
     }
@@ -68,7 +74,7 @@ def test_every_run_has_observers_of_hosts_and_kubelets() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("controller-manager", {"sources": frozenset({"controller-manager"})}, "no controllerManager in the inventory"),
+        ("metrics", {"sources": frozenset({"controller-manager"})}, "no controllerManager in the inventory"),
         (
             "prometheus",
             {"experiment": SimpleNamespace(spec=SimpleNamespace(queries=["up"]))},
@@ -91,3 +97,27 @@ def test_a_plug_in_with_the_name_of_another_is_an_error(monkeypatch: pytest.Monk
     external(monkeypatch, HeartbeatPlugin(name))
     with pytest.raises(PluginError, match=f"duplicate plug-in name '{name}'"):
         observer_plugins()
+
+
+def windows(entries: list[RecordingEntry]) -> list[tuple[float, float | None, str]]:
+    found = [msgspec.json.decode(entry.object) for entry in entries]
+    return [(window["from"], window["to"], window["reason"]) for window in found]
+
+
+def test_a_window_has_the_reasons_of_all_its_causes() -> None:
+    entries: list[RecordingEntry] = []
+    clock = ManualClock()
+    tracker, begin = BlindWindowTracker("pods", clock, entries.append), clock.now()
+    tracker.open("watch", begin, "no watch was open for 0.6 s")
+    for version in range(9):
+        tracker.open("watch", begin, "410 too old")
+        tracker.open("api", begin, f"refused {version}")
+    tracker.close("watch")
+    tracker.close("api")
+    assert windows(entries) == [
+        (begin, None, "no watch was open for 0.6 s"),
+        (begin, clock.now(), "no watch was open for 0.6 s; 410 too old; refused 0"),
+    ]
+    tracker.open("watch", begin, "cut")
+    tracker.close("watch")
+    assert windows(entries)[-1] == (begin, clock.now(), "cut")

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.cluster.observers.health import ApiHealth
+from chaos.cluster.observers.cluster import ApiHealth
 from chaos.cluster.observers.probe import (
     ProbeFailed,
     ProbeFunc,

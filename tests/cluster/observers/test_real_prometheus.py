@@ -14,8 +14,8 @@ import yaml
 
 from chaos.cluster.observers.prometheus import PrometheusObserver
 from chaos.cluster.observers.promql import PrometheusClient, QueryRefused
+from chaos.core.assertion import Memo
 from chaos.core.decode import decode
-from chaos.core.memo import Memo
 from chaos.core.probes import Query
 from chaos.core.recording import QueryResult
 from chaos.core.timeline import Timeline

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cluster import pagination
+from chaos.cluster import reads
+from chaos.cluster.api import WatchStream
 from chaos.cluster.client import ApiClient
-from chaos.cluster.consistent_read import METADATA_LIST, ConsistentRead
 from chaos.cluster.errors import KubeUnreachable
+from chaos.cluster.observers.cluster import HEALTH_PERIOD as PERIOD
+from chaos.cluster.observers.cluster import ApiHealth
 from chaos.cluster.observers.currency import CurrencyProof, KnownVersions
-from chaos.cluster.observers.health import PERIOD, ApiHealth
-from chaos.cluster.observers.pods import PodsObserver
 from chaos.cluster.observers.reflector import STALL, Reflector
-from chaos.cluster.watch_stream import WatchStream
+from chaos.cluster.reads import METADATA_LIST, ConsistentRead
 from chaos.core.recording import Currency
 from chaos.core.resources import RESOURCES
 from tests.kit.misbehaving import PATIENCE, KubeServer, Lines, ManualClock, plain_api, pod, serving
@@ -34,7 +34,7 @@ class Bench:
     clock: ManualClock
     lines: Lines
     health: ApiHealth
-    pods: PodsObserver
+    pods: Reflector
 
     def start(self) -> None:
         """Until the first watch is open."""
@@ -75,7 +75,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with serving(server) as port:
         api = plain_api(tmp_path, port)
         health = ApiHealth(api, clock)
-        bench = Bench(server, port, api, clock, Lines(), health, PodsObserver(api, clock))
+        bench = Bench(server, port, api, clock, Lines(), health, Reflector(RESOURCES["pods"], api, clock))
         yield bench
         bench.pods.stop()
         bench.health.stop()
@@ -135,14 +135,14 @@ def test_only_a_busy_watch_with_nothing_to_read_lets_events_gather(
 
 
 def test_pages_are_put_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pagination, "PAGE_SIZE", 2)
+    monkeypatch.setattr(reads, "LIST_PAGE_SIZE", 2)
     bench.start()
     assert bench.lines.names() == ["a", "b", "c"]
     assert [query.get("continue") for _, query in bench.server.requests[:2]] == [None, "2"]
 
 
 def test_an_expired_continue_token_makes_one_full_list(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pagination, "PAGE_SIZE", 2)
+    monkeypatch.setattr(reads, "LIST_PAGE_SIZE", 2)
     bench.server.expire_continue = True
     bench.start()
     assert bench.lines.names() == ["a", "b", "c"]
@@ -169,7 +169,7 @@ def test_gone_is_answered_by_a_new_list_and_its_difference(bench: Bench, as_even
 
 def test_what_a_list_that_failed_has_brought_counts_as_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second list finds the same version of a as the first, of which only one page came."""
-    monkeypatch.setattr(pagination, "PAGE_SIZE", 1)
+    monkeypatch.setattr(reads, "LIST_PAGE_SIZE", 1)
     bench.start()
     bench.server.put(pod("a"), quietly=True)
     bench.server.compact()
@@ -208,7 +208,7 @@ def test_a_regular_end_is_no_blind_window(bench: Bench) -> None:
 
 def test_a_server_that_ends_watches_at_once_is_not_hammered(bench: Bench) -> None:
     bench.server.end_at_once = True
-    bench.pods = PodsObserver(bench.api, bench.clock)
+    bench.pods = Reflector(RESOURCES["pods"], bench.api, bench.clock)
     bench.pods.start(bench.lines)
     bench.clock.until(lambda: bench.server.opened > 2, step=0.1)
     began, before = bench.clock.now(), len(bench.server.requests)
@@ -258,7 +258,7 @@ def test_a_server_that_is_down_and_comes_back(tmp_path: Path) -> None:
     server.put(pod("a"))
     with serving(server) as port:
         api = plain_api(tmp_path, port)
-        pods = PodsObserver(api, clock)
+        pods = Reflector(RESOURCES["pods"], api, clock)
         pods.start(lines)
         clock.until(lambda: server.watches == 1)
         clock.advance(20)
@@ -280,7 +280,7 @@ def test_never_seen_is_blind_from_the_start(tmp_path: Path) -> None:
     server, clock, lines = KubeServer(), ManualClock(), Lines()
     server.answers["/api/v1/pods"] = (403, b'{"message":"pods is forbidden"}')
     with serving(server) as port:
-        pods = PodsObserver(plain_api(tmp_path, port), clock)
+        pods = Reflector(RESOURCES["pods"], plain_api(tmp_path, port), clock)
         pods.start(lines)
         clock.until(lambda: bool(lines.windows()))
         start, end, reason = lines.windows()[0]
@@ -509,7 +509,7 @@ def test_nothing_is_emitted_after_stop(bench: Bench) -> None:
 
 def test_a_woken_clock_makes_no_hot_loop(bench: Bench) -> None:
     bench.server.closing = True
-    bench.pods = PodsObserver(bench.api, bench.clock)
+    bench.pods = Reflector(RESOURCES["pods"], bench.api, bench.clock)
     bench.clock.wake()
     bench.pods.start(bench.lines)
     bench.clock.until(lambda: len(bench.server.requests) >= 4)

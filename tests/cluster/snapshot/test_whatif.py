@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.cluster.snapshot.contents import Contents, Object
+from chaos.cluster.snapshot.document import Contents, Object
 from chaos.cluster.snapshot.whatif.change import ChangeError
 from chaos.cluster.snapshot.whatif.changes import CHANGES, apply_changes, parse_change
 

@@ -11,8 +11,8 @@ import pytest
 
 from chaos.app.wiring.logs import RunLog
 from chaos.core.errors import BadInput, Refused, UsageError
+from chaos.core.files import write_private
 from chaos.core.store.journal import NAME, Journal
-from chaos.core.store.private_files import write_private
 from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.store.run_directory import PLAN, RECORDING, RUN, RunInfo, create, find, load, refuse_untrusted, save
 from tests.kit.elsewhere import give_away

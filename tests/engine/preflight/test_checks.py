@@ -11,9 +11,9 @@ import pytest
 from chaos.core.api_fact import PseudoFact
 from chaos.core.kube import Node, Pod
 from chaos.core.node_mark import FoundMark, NodeMark
-from chaos.core.pending_undo import PendingUndoFinding, Source
 from chaos.core.permission import Permission
-from chaos.core.power_risk import PowerRisk
+from chaos.core.power_identity import PowerRisk
+from chaos.core.stored_run import PendingUndoFinding, Source
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.observations import (
     BUDGETS,

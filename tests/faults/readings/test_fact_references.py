@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chaos.faults.readings
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck, Target
 from chaos.core.command import Delivery, Outcome
 from chaos.core.decode import decode

@@ -1,9 +1,13 @@
-"""deploy/ci: what a CI service runs. Its syntax by the services' own schemas, and the commands by running them."""
+"""deploy/ci: what a CI service runs. Its syntax by the services' own schemas, and the commands by running them.
+
+docs/ci.md: what it offers to copy is understood.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,13 +18,18 @@ from typing import Any
 import pytest
 import yaml
 
+from chaos.api import load
 from chaos.cli.kind.command import down_command, up_command
+from chaos.documents.inventory import load_inventory
 from tests.kit.processes import plugin_options
 
 ROOT = Path(__file__).parents[3]
 CI = ROOT / "deploy" / "ci"
 GITHUB, GITLAB = CI / "github-actions.yaml", CI / "gitlab-ci.yml"
 SCHEMAS = [(GITHUB, ["vendor.github-workflows"]), (GITLAB, ["vendor.gitlab-ci", "--data-transform=gitlab-ci"])]
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+NAMED = re.compile(r"^`(\S+\.yaml)`[^\n]*\n\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Loader(yaml.BaseLoader):
@@ -119,3 +128,25 @@ def test_the_lab_is_the_default_and_artifacts_are_uploaded(path: Path) -> None:
     assert (chosen or document["variables"]["CLUSTER"]["value"]) == "lab"
     for artifact in ("junit.xml", "reports/", "cache"):
         assert artifact in text
+
+
+def test_what_is_to_be_copied_is_understood(tmp_path: Path) -> None:
+    files = dict(NAMED.findall(PAGE))
+    assert list(files) == ["experiments/shop-stays.yaml", "experiments/shop.yaml", "lab.yaml"]
+    (tmp_path / "experiments").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    loaded = load(tmp_path / "experiments" / "shop-stays.yaml")
+    assert [manifest["kind"] for manifest in loaded.manifests] == ["Deployment"]
+    lab = load_inventory(tmp_path / "lab.yaml").lab
+    assert lab is not None
+    rest = [text for text in BLOCK.findall(PAGE) if text not in files.values()]
+    for text in rest:
+        (tmp_path / "other.yaml").write_text(text)
+        assert load_inventory(tmp_path / "other.yaml").cluster
+    assert len(rest) == 1
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", PAGE):
+        assert (ROOT / "docs" / target).exists(), target

@@ -13,8 +13,7 @@ import yaml
 from chaos import __version__
 from chaos.app.day.deploy import DeployOptions
 from chaos.gameday.deploy.deployment import Storage
-from chaos.gameday.deploy.helm import helm_values
-from chaos.gameday.deploy.manifests import manifests
+from chaos.gameday.deploy.manifests import helm_values, manifests
 from tests.kit.deployments import by_identity, by_kind, make, read_manifests
 from tests.kit.kubectl_lab import binary
 from tools import deploy_base

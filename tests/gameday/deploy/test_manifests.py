@@ -1,23 +1,36 @@
-"""The manifests of a game day: valid by Kubernetes' schemas, with the least that the day needs, and no secret."""
+"""The manifests of a game day: valid by Kubernetes' schemas, with the least that the day needs, and no secret.
+
+Files of a pod: at the paths that the documents name, in as few mounts as possible, none over another.
+
+What a fleet applies: valid objects, apart from those of a CronJob, and one Job for each day and plan.
+"""
 
 from __future__ import annotations
 
 import json
+import posixpath
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chaos.app.day.deploy import DeployOptions
+from chaos.core.errors import UsageError
 from chaos.core.permission import role_manifests
-from chaos.gameday.deploy.deployment import NodePreferences, Port, Storage
-from chaos.gameday.deploy.helm import helm_values
-from chaos.gameday.deploy.manifests import manifests
-from tests.kit.deployments import by_kind, faults, make
+from chaos.gameday.deploy.deployment import DayFile, Deployment, NodePreferences, Port, SecretFile, Storage
+from chaos.gameday.deploy.manifests import cron_job, fleet_job, fleet_job_name, helm_values, manifests, shared_manifests
+from chaos.gameday.deploy.pod import config_data, config_keys, file_volumes
+from chaos.gameday.fleet_document import MAX_FLEET_NAME
+from tests.kit.deployments import by_identity, by_kind, faults, make
 
 S3 = DeployOptions("nodefall", "nodefall:1", Storage("5Gi", "fast", "bucket/prefix"))
 SCHEDULE = {"cron": "0 10 * * TUE#1", "missed": "run"}
+NAMES = st.from_regex(r"[a-z_.][a-z_. ]{0,3}", fullmatch=True).filter(lambda name: name.strip(".") != "")
+PATHS = st.lists(NAMES, min_size=1, max_size=4).map(lambda parts: "/etc/nodefall/" + "/".join(parts))
+PLAN = "a" * 64
 
 
 def pod_of(found: list[dict[str, Any]]) -> dict[str, Any]:
@@ -163,3 +176,126 @@ def test_the_upload_reads_reports_only(tmp_path: Path) -> None:
 def test_values_are_plain(tmp_path: Path) -> None:
     values = helm_values(make(tmp_path, S3)[0])
     assert json.loads(json.dumps(values)) == values
+
+
+def deployment(files: list[str], secrets: list[str] | None = None) -> Deployment:
+    return Deployment(
+        day="days",
+        namespace="nodefall",
+        image="nodefall",
+        gameday="/etc/nodefall/day.yaml",
+        inventory="/etc/nodefall/staging.yaml",
+        files=tuple(DayFile(path, f"text of {path}") for path in files),
+        permissions=(),
+        secret="keys",
+        secret_files=tuple(SecretFile(path, posixpath.basename(path)) for path in secrets or []),
+    )
+
+
+def shown(wanted: Deployment) -> dict[str, str]:
+    """What the container has: the source of each file, by its path."""
+    volumes, mounts = file_volumes(wanted)
+    roots = {mount["name"]: mount["mountPath"] for mount in mounts}
+    assert all(mount["readOnly"] for mount in mounts)
+    found = {}
+    for volume in volumes:
+        for source in volume["projected"]["sources"]:
+            ((kind, body),) = source.items()
+            for item in body["items"]:
+                found[posixpath.join(roots[volume["name"]], item["path"])] = f"{kind} {item['key']}"
+    return found
+
+
+@given(st.lists(PATHS, min_size=1, max_size=6, unique=True))
+def test_each_file_has_a_key_of_its_own(paths: list[str]) -> None:
+    keys = config_keys([DayFile(path, "") for path in paths])
+    assert sorted(keys) == sorted(paths)
+    assert len(set(keys.values())) == len(paths)
+    data = config_data(deployment(paths))
+    assert {data[keys[path]] for path in paths} == {f"text of {path}" for path in paths}
+    assert set(shown(deployment(paths))) == set(paths)
+
+
+def test_mounts_are_not_nested() -> None:
+    wanted = deployment(
+        ["/etc/nodefall/a/day.yaml", "/home/nodefall/.kube/config"],
+        ["/home/nodefall/.kube/pki/ca.pem", "/etc/nodefall/a/keys/id", "/home/nodefall/.ssh/chaos"],
+    )
+    _, mounts = file_volumes(wanted)
+    assert [mount["mountPath"] for mount in mounts] == ["/etc/nodefall", "/home/nodefall/.kube", "/home/nodefall/.ssh"]
+    assert shown(wanted)["/home/nodefall/.kube/pki/ca.pem"] == "secret ca.pem"
+    assert shown(wanted)["/etc/nodefall/a/keys/id"] == "secret id"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/key",
+        "/key",
+        "/tmp/key",
+        "/reports/key",
+        "/usr/lib/x/key",
+        "/home/nodefall/key",
+        "/var/run/key",
+        "/app/key",
+    ],
+)
+def test_a_folder_that_is_taken_is_refused(path: str) -> None:
+    with pytest.raises(UsageError, match="names a file in"):
+        file_volumes(deployment(["/etc/nodefall/day.yaml"], [path]))
+
+
+def test_what_does_not_fit_into_a_config_map_is_refused(tmp_path: Path) -> None:
+    found, _ = make(tmp_path)
+    assert len(config_data(found)) == 4
+    big = Deployment(
+        **{**{name: getattr(found, name) for name in found.__slots__}, "files": (DayFile("/x", "é" * 500_001),)}
+    )
+    with pytest.raises(UsageError, match=r"1,000,003 bytes: a ConfigMap takes"):
+        config_data(big)
+
+
+@pytest.fixture(scope="module")
+def fleet_deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    made, _ = make(tmp_path_factory.mktemp("day"))
+    return replace(made, fleet="europe")
+
+
+def test_all_objects_fit_the_schemas_of_kubernetes(fleet_deployment: Deployment) -> None:
+    objects = [*shared_manifests(fleet_deployment), fleet_job(fleet_deployment, "d1", PLAN)]
+    assert [fault for each in objects for fault in faults(each)] == []
+    assert {each["metadata"]["labels"]["nodefall.dev/fleet"] for each in objects if each["kind"] != "Namespace"} == {
+        "europe"
+    }
+
+
+def test_nothing_is_shared_with_a_cron_job(fleet_deployment: Deployment) -> None:
+    """Neither can delete what the other needs, whatever their names are."""
+    other = replace(fleet_deployment, fleet="", day=f"fleet-{fleet_deployment.day}")
+    shared = by_identity(shared_manifests(fleet_deployment)).keys() & by_identity(manifests(other)).keys()
+    assert {kind for kind, _, _ in shared} == {"Namespace"}
+
+
+def test_the_pod_is_that_of_the_cron_job(fleet_deployment: Deployment) -> None:
+    """As careful, and with the same rights; it begins at once, on this very day."""
+    job = fleet_job(fleet_deployment, "d1", PLAN)["spec"]
+    cron = cron_job(fleet_deployment)["spec"]["jobTemplate"]["spec"]
+    own, other = job["template"]["spec"]["containers"][0], cron["template"]["spec"]["containers"][0]
+    assert own["args"][-4:] == ["--id", "d1", "--yes", "--plain"]
+    assert "--scheduled" not in own["args"]
+    assert own.pop("terminationMessagePolicy") == "FallbackToLogsOnError"
+    own["args"] = other["args"]
+    assert job == cron
+
+
+def test_the_name_of_a_job_is_that_of_its_day_and_plan(fleet_deployment: Deployment) -> None:
+    name = fleet_job_name(fleet_deployment, "d1", PLAN)
+    assert (
+        name
+        == fleet_job_name(fleet_deployment, "d1", PLAN)
+        == fleet_job(fleet_deployment, "d1", PLAN)["metadata"]["name"]
+    )
+    assert (
+        len({name, fleet_job_name(fleet_deployment, "d2", PLAN), fleet_job_name(fleet_deployment, "d1", "b" * 64)}) == 3
+    )
+    assert len(fleet_job_name(replace(fleet_deployment, fleet="f" * MAX_FLEET_NAME), "d1", PLAN)) <= 63

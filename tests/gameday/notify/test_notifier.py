@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 
 from chaos.app.day.events import notifier_of
 from chaos.core.errors import NodefallError
-from chaos.gameday.notifications import Receiver
-from chaos.gameday.notifier import DayEvent, EventKind, NoNotifier, Notifier
-from chaos.gameday.notify.notifier import QueueNotifier, Subscription
+from chaos.gameday.document import Receiver
+from chaos.gameday.events import DayEvent, EventKind, NoNotifier, Notifier
+from chaos.gameday.notify.delivery import QueueNotifier, Subscription
 from tests.kit.day_events import NOW, event
 from tests.kit.processes import until
 from tests.kit.web_server import Answer, WebServer, web_server

@@ -19,9 +19,8 @@ from chaos.cluster.observers.http_client import HttpFailed, http_request
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError
 from chaos.core.metrics import Metric, Sample
-from chaos.gameday.notifier import EventKind
-from chaos.gameday.notify.alertmanager import Alertmanager
-from chaos.gameday.notify.metrics import Pushgateway
+from chaos.gameday.events import EventKind
+from chaos.gameday.notify.receivers import Alertmanager, Pushgateway
 from tests.kit.day_events import NOW, event, quick
 from tests.kit.processes import free_port
 

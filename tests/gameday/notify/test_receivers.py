@@ -14,11 +14,18 @@ from typing import Any
 import pytest
 
 from chaos.core.errors import NodefallError
-from chaos.gameday.notifier import DayEvent, EventKind
-from chaos.gameday.notify.alertmanager import Alertmanager
-from chaos.gameday.notify.grafana import Grafana
-from chaos.gameday.notify.metrics import Pushgateway, TextfileCollector
-from chaos.gameday.notify.webhook import EVENT, SIGNATURE, Chat, Webhook, signature
+from chaos.gameday.events import DayEvent, EventKind
+from chaos.gameday.notify.receivers import (
+    EVENT,
+    SIGNATURE,
+    Alertmanager,
+    Chat,
+    Grafana,
+    Pushgateway,
+    TextfileCollector,
+    Webhook,
+    signature,
+)
 from tests.kit.day_events import NOW, event, quick
 from tests.kit.web_server import Answer, Received, web_server
 

@@ -17,13 +17,11 @@ from chaos.core.clock import SystemClock
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.ports import Response
-from chaos.machines.host_key_pin import HostKeyPin
 from chaos.machines.pod import helpers, session
 from chaos.machines.pod.helpers import Helper, HelperPods
-from chaos.machines.pod.manifest import PodOptions
-from chaos.machines.pod.removal import removal
-from chaos.machines.pod.session import PodSession
-from chaos.machines.pod.slot import HelperSlot
+from chaos.machines.pod.manifest import PodOptions, removal
+from chaos.machines.pod.session import HelperSlot, PodSession
+from chaos.machines.transports.host_keys import HostKeyPin
 from tests.kit.exec_server import Document, ExecServer, exec_server
 
 ECHO = HostCommand(("echo", "hello"))

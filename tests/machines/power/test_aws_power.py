@@ -18,8 +18,7 @@ from chaos.core.identity import HostIdentity, NodeIdentity
 from chaos.core.ports import MachineIdentity, MachineRisks
 from chaos.core.power_identity import bind_power
 from chaos.machines.driver import power_control_of
-from chaos.machines.power.aws import AwsControl, AwsPower
-from chaos.machines.power.aws_groups import GroupClients
+from chaos.machines.power.aws import AwsControl, AwsPower, GroupClients
 from tests.kit.clouds import aws, forget, host_context
 
 REGION, ZONE, OWNER = "eu-west-1", "eu-west-1a", "123456789012"  # the account is moto's

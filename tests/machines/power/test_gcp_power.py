@@ -18,7 +18,7 @@ from chaos.core.identity import HostIdentity, NodeIdentity
 from chaos.core.ports import MachineIdentity, MachineRisks
 from chaos.core.power_identity import bind_power
 from chaos.machines.driver import power_control_of
-from chaos.machines.power import gcp_groups
+from chaos.machines.power import gcp
 from chaos.machines.power.gcp import GcpControl
 from tests.kit.clouds import host_context
 from tests.kit.local_http import Reply, Request, local_http
@@ -96,7 +96,7 @@ def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Google]:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
         for client in ("InstancesClient", "InstanceGroupManagersClient", "RegionInstanceGroupManagersClient"):
             monkeypatch.setattr(getattr(compute, client), "_DEFAULT_ENDPOINT_TEMPLATE", url)
-        monkeypatch.setattr(gcp_groups, "CONTAINER_API", f"{url}/v1")
+        monkeypatch.setattr(gcp, "CONTAINER_API", f"{url}/v1")
         yield found
 
 

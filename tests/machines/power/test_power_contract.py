@@ -1,24 +1,49 @@
-"""The contract of power controls, on a real one of each kind."""
+"""The contract of power controls, on a real one of each kind.
+
+A plain installation neither has nor imports an SDK of a cloud.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
 
+from chaos.core.errors import Refused
+from chaos.core.field_types import Secret
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
 from chaos.machines.driver import power_control_of
 from chaos.machines.power.command import CommandPower, make_command_control
 from chaos.machines.power.docker import DockerControl
-from chaos.machines.transports.containers import Container
+from chaos.machines.power.local import SecretContext, read_secret
+from chaos.machines.transports.docker import Container
 from tests.kit.bmcs import PLACE, fake_bmc, sushy, within
 from tests.kit.clouds import aws, host_context
 from tests.kit.machines import docker_daemon, image, missing
+
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SDKS = {  # by kind and extra: the packages that are imported
+    "aws": ("boto3", "botocore"),
+    "azure": ("azure", "msal"),
+    "gcp": ("google",),
+    "libvirt": ("libvirt",),
+    "openstack": ("openstack", "keystoneauth1"),
+    "proxmox": ("proxmoxer",),
+    "vsphere": ("pyVmomi", "pyVim"),
+}
+HIDDEN = "hunter2-secret"
 
 
 @contextmanager
@@ -100,3 +125,77 @@ def check_restart_policy(control: RestartPolicyControl) -> None:
     for policy in ("no", "on-failure:3", "unless-stopped", before):
         control.set_restart_policy(policy)
         assert control.restart_policy() == policy
+
+
+@pytest.mark.parametrize("kind", SDKS)
+def test_each_is_an_extra_of_its_kind_only(kind: str) -> None:
+    assert kind in power_drivers()
+    names = [requirement.partition(">")[0] for requirement in PROJECT["optional-dependencies"][kind]]
+    required = " ".join(PROJECT["dependencies"])
+    assert names
+    assert not [name for name in names if name in required]
+
+
+def test_none_is_imported_to_load_drivers_and_inventories() -> None:
+    """Even where all are installed: their import takes up to a second."""
+    code = (
+        "import sys; from chaos.core.installed_drivers import power_drivers; import chaos.app.wiring.connect\n"
+        "import chaos.machines.pool\n"
+        "from chaos.engine.registry import load_registry; from chaos.documents.schema import json_schema\n"
+        "json_schema(load_registry()); power_drivers()\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tops = {name.partition(".")[0] for name in loaded.split()}
+    assert "chaos" in tops
+    assert not tops & {package for packages in SDKS.values() for package in packages}
+
+
+def read(folder: Path, **fields: Any) -> str:
+    return read_secret(Secret(**fields), SecretContext({"PW": HIDDEN, "EMPTY": ""}, folder, folder))
+
+
+def test_env(tmp_path: Path) -> None:
+    assert read(tmp_path, env="PW") == HIDDEN
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(HIDDEN, HIDDEN), (HIDDEN + "\n", HIDDEN), (" a b \n\n", " a b \n"), ("x\r\n", "x")]
+)
+@pytest.mark.parametrize("name", ["pw", "~/pw"])
+def test_file(tmp_path: Path, content: str, expected: str, name: str) -> None:
+    path = tmp_path / "pw"
+    path.write_bytes(content.encode())
+    path.chmod(0o600)
+    assert read(tmp_path, file=name) == expected
+
+
+def test_command_is_run_without_a_shell(tmp_path: Path) -> None:
+    assert read(tmp_path, command=["printf", "%s\\n", "$HOME;x"]) == "$HOME;x"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"env": "NONE"}, "environment variable NONE is not set"),
+        ({"env": "EMPTY"}, "not set or empty"),
+        ({"file": "none"}, "cannot be read: No such file"),
+        ({"file": "."}, "cannot be read: Is a directory"),
+        ({"file": "binary"}, "is not UTF-8"),
+        ({"file": "loose"}, "can be written by others"),
+        ({"command": ["no-such-program-here"]}, "failed: No such file"),
+        ({"command": ["sh", "-c", f"echo {HIDDEN}; echo {HIDDEN} >&2; exit 3"]}, "'sh' ended with exit code 3"),
+        ({"command": ["true"]}, "not set or empty"),
+        ({"command": ["printf", "\\377"]}, "UnicodeDecodeError"),
+    ],
+)
+def test_refused_without_the_secret(
+    tmp_path: Path, fields: dict[str, Any], error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tmp_path.chmod(0o700)
+    for name, content, mode in (("binary", b"\xff" + HIDDEN.encode(), 0o600), ("loose", HIDDEN.encode(), 0o666)):
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(mode)
+    with caplog.at_level(logging.DEBUG), pytest.raises(Refused, match=error) as caught:
+        read(tmp_path, **fields)
+    assert HIDDEN not in f"{caught.value!r} {caught.value.hint} {caught.value.__cause__!r} {caplog.text}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cluster.api_facts import UnknownFact
+from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.ports import MachineIdentity, PowerControl
@@ -21,7 +21,7 @@ from chaos.machines.power.docker import DockerControl
 from chaos.machines.power.ipmi import IpmiControl, make_ipmi_control
 from chaos.machines.power.manual import ManualControl
 from chaos.machines.power.wake_on_lan import WakeOnLanPower, make_wake_on_lan_control
-from chaos.machines.transports.containers import Container
+from chaos.machines.transports.docker import Container
 from tests.kit.bmcs import PLACE, SYSTEM, fake_bmc, ipmi_power, sushy
 from tests.kit.fakes import FakeClock, FakeKube
 

@@ -16,9 +16,9 @@ from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.ports import ON, ON_OFF, ON_OFF_STATE
 from chaos.machines.power.command import CommandControl, CommandPower, make_command_control
 from chaos.machines.power.ipmi import IpmiControl, make_ipmi_control
+from chaos.machines.power.local import SecretContext
 from chaos.machines.power.manual import ManualControl, ManualPower, make_manual_control
 from chaos.machines.power.redfish import make_redfish_control
-from chaos.machines.power.secrets import SecretContext
 from chaos.machines.power.wake_on_lan import WakeOnLanPower, magic_packet, make_wake_on_lan_control
 from tests.kit.bmcs import PASSWORD, PLACE, fake_bmc, ipmi_power, sushy, sushy_power
 from tests.kit.processes import free_port

@@ -9,8 +9,7 @@ import pytest
 
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import NodefallError, Refused, Unreachable
-from chaos.machines.transports.containers import Container, ContainerState, engine_error, find_engine
-from chaos.machines.transports.docker import DockerSession
+from chaos.machines.transports.docker import Container, ContainerState, DockerSession, engine_error, find_engine
 from tests.kit.machines import Docker
 from tests.kit.processes import until
 

@@ -13,9 +13,8 @@ from threading import Condition, Thread
 import pytest
 
 from chaos.core.errors import Unreachable
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.transports.connection import connect
-from chaos.machines.transports.jump_limit import MAX_LOGINS, JumpHostLimiter
+from chaos.machines.transports.connection import MAX_LOGINS, JumpHostLimiter, connect
+from chaos.machines.transports.host_keys import HostKeyPin
 from chaos.machines.transports.settings import HostSettings
 
 CONNECTIONS = 20

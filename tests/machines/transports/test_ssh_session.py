@@ -15,8 +15,9 @@ import pytest
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused, Unreachable
 from chaos.engine.preflight.observations import LocalIdentity
+from chaos.machines.transports.channel_io import ChannelProcess
 from chaos.machines.transports.connection import close_quietly
-from chaos.machines.transports.ssh import RemoteCommand, SshSession, open_session
+from chaos.machines.transports.ssh import SshSession, open_session
 from tests.kit.preflightkit import host, messages, observed
 from tests.kit.processes import free_port
 from tests.kit.sshd import USER, Server, agent, keygen, public, serving
@@ -176,7 +177,7 @@ def test_a_connection_that_breaks_while_it_is_closed() -> None:
     assert (inner.closed, outer.closed) == (1, 1)
     channel: Any = Dead()
     unused: Any = None
-    remote = RemoteCommand(channel, unused, lambda: released.append(True))
+    remote = ChannelProcess(channel, unused, 0.0, lambda: released.append(True))
     remote.close()
     remote.close()
     assert (channel.closed, released) == (1, [True])

@@ -12,8 +12,8 @@ import yaml
 
 from chaos.machines.windows_command_line import process_command_line
 from chaos.machines.winrm.client import Received, WinRmClient
+from chaos.machines.winrm.endpoint import LoginPause
 from chaos.machines.winrm.faults import RequestFailure
-from chaos.machines.winrm.login_pause import LoginPause
 from tests.kit.wsman_server import RECORDINGS, Answer, WsManServer, recorded
 
 LINE = process_command_line([r"C:\Windows\System32\hostname.exe"])

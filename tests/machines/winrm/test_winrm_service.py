@@ -15,9 +15,9 @@ from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.fact import HostFact
 from chaos.core.registry import discover
 from chaos.machines.pool import Hosts, WindowsFacts
-from chaos.machines.transports.retry import RetryingSession
+from chaos.machines.transports.sessions import RetryingSession
+from chaos.machines.winrm.client import parse_quotas
 from chaos.machines.winrm.faults import UnexpectedAnswer
-from chaos.machines.winrm.service_config import parse_quotas
 from chaos.machines.winrm.session import WinRmSession
 from tests.kit.fakes import FakeClock, FakeKube, FakeSession
 from tests.kit.wsman_server import ANSWERS, Answer, WsManServer, recorded

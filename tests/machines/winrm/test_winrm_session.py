@@ -17,8 +17,8 @@ import chaos.machines.winrm.client
 import chaos.machines.winrm.worker
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.host_key_pin import HostKeyPin
-from chaos.machines.winrm.jobs import OUTPUT_LIMIT
+from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.transports.process import LIMIT
 from chaos.machines.winrm.session import WinRmSession
 from tests.kit.processes import free_port
 from tests.kit.proxy import Proxy
@@ -69,9 +69,9 @@ def test_exit_codes_have_32_bits(session: WinRmSession, service: WsManServer, te
 
 
 def test_big_output_is_truncated_with_a_note(session: WinRmSession, service: WsManServer) -> None:
-    service.script["Receive"] += [received(b"x" * OUTPUT_LIMIT), received(b"y", b"z", "3")]
+    service.script["Receive"] += [received(b"x" * LIMIT), received(b"y", b"z", "3")]
     outcome = session.run(RUN)
-    assert (outcome.exit, outcome.stdout, outcome.stderr) == (3, "x" * OUTPUT_LIMIT, "z")
+    assert (outcome.exit, outcome.stdout, outcome.stderr) == (3, "x" * LIMIT, "z")
     assert outcome.error == "stdout truncated at 1 MiB"
 
 

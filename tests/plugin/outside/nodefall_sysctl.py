@@ -27,10 +27,10 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import holds_until
 from chaos.core.fact import FactRef
+from chaos.core.field_types import Model
 from chaos.core.timeline import Timeline
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from chaos.core.errors import Exit
 from chaos.core.result import ForeignFault, UndoResult
 from chaos.core.verdict import Status
-from chaos.gameday.notifier import EventKind, Undelivered
+from chaos.gameday.events import EventKind, Undelivered
 from chaos.gameday.state import Approval, Halt, PastWait, Waiting
 from chaos.reports.day.contents import lessons, moments
 from chaos.reports.day.view import ClusterRecord, is_run_directory, make_view

@@ -22,7 +22,7 @@ from chaos.core.errors import PluginError
 from chaos.core.legacy import decode_result
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 from chaos.reports.run import html, json_, junit, markdown
 from chaos.reports.run.outline import SIMULATED
 from chaos.reports.run.page.page_data import unpack

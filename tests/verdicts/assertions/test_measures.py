@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import Status
+from chaos.core.verdict import Status, ValueLimit
 from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
 NAME = 'kubelet_admission_rejections_total{reason="NodeShutdown"}'

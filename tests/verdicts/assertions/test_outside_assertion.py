@@ -11,7 +11,7 @@ import pytest
 import chaos.verdicts.assertions
 from chaos.core import registry
 from chaos.core.assertion import View
-from chaos.core.document import Model
+from chaos.core.field_types import Model
 from chaos.core.registry import Group, PluginRegistry, discover
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.verdict import Status

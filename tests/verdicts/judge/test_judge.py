@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun
+from chaos.core.duration import satisfies
 from chaos.core.recording import TRUNCATED_RECORDING, BlindWindow
-from chaos.core.requirement import satisfies
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status

@@ -13,11 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chaos.cluster.consistent_read import ConsistentRead
-from chaos.cluster.event_replay import EventReplay
 from chaos.cluster.observers import currency
-from chaos.cluster.observers.currency import CurrencyProof
-from chaos.cluster.observers.object_store import ObjectStore
+from chaos.cluster.observers.currency import CurrencyProof, ObjectStore
+from chaos.cluster.reads import ConsistentRead, EventReplay
 from chaos.cluster.watch_codec import WatchCodec
 from chaos.core.recording import ADDED, DELETED, LAG_BOUND, RecordingEntry
 from chaos.core.resources import RESOURCES

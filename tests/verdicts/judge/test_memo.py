@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.core.assertion import Undecidable
+from chaos.core.assertion import Memo, Memos, Undecidable
 from chaos.core.decode import decode
 from chaos.core.kube import Node, NodeMetadata
-from chaos.core.memo import Memo, Memos
 from chaos.core.recording import Currency, RecordingEntry
 from chaos.core.signal import Quantifier, SubjectSet
 from chaos.core.store.recording import build_timeline

@@ -13,8 +13,8 @@ from chaos.core.action import ProofStatus, Target
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.recording import ActionPhase, RecordingEntry
-from chaos.core.source_times import source_time
 from chaos.core.store.recording import build_timeline
+from chaos.core.time_bounds import source_time
 from chaos.core.verdict import Status
 from tests.kit.real_runs import is_action, judged_run, run_lines, step_of, with_object
 from tests.kit.story import EXPERIMENTS, details, of_recording, plugin_registry, shipped

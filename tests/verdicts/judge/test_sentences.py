@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chaos.core.assertion import ClaimAssertion
-from chaos.core.claim import Claim, Names, format_seconds
+from chaos.core.assertion import Claim, ClaimAssertion, Names, format_seconds
 from chaos.core.experiment import Expectation
 from chaos.core.registry import PluginRegistry
 from chaos.core.verdict import Status, Verdict

@@ -1,16 +1,18 @@
-"""What a change of a snapshot is, and what its values have in common."""
+"""What a change of a snapshot is, what its values have in common, and the workloads that it is about."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from chaos.cluster.snapshot.contents import Contents, Object, name_of
+from chaos.cluster.snapshot.document import Contents, Object, name_of, owner_uid
 
 Apply = Callable[[Contents], str]
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", re.ASCII)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+SCALED = ("deployments", "statefulsets", "replicasets")
+_ALL = (*SCALED, "daemonsets")
 
 
 class ChangeError(ValueError):
@@ -74,3 +76,39 @@ def unknown_workload(subject: str, known: list[str]) -> ChangeError:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def workloads(contents: Contents, plurals: tuple[str, ...] = _ALL) -> dict[str, Object]:
+    """Workloads by ``NAMESPACE/NAME``; ReplicaSets of Deployments are none."""
+    return {
+        name_of(obj): obj
+        for plural in reversed(plurals)
+        for obj in contents.of(plural)
+        if plural != "replicasets" or not owner_uid(obj)
+    }
+
+
+def workload(contents: Contents, subject: str, plurals: tuple[str, ...] = _ALL) -> Object:
+    """The workload ``NAMESPACE/NAME``. Raises ChangeError."""
+    found = workloads(contents, plurals)
+    if subject not in found:
+        raise unknown_workload(subject, sorted(found))
+    return found[subject]
+
+
+def names(contents: Contents) -> list[str]:
+    """``NAMESPACE/NAME`` of all workloads."""
+    return sorted(workloads(contents))
+
+
+def pod_specs(contents: Contents, owner: Object) -> Iterator[Object]:
+    """Specs of the templates and of the pods of a workload."""
+    uids = {str(owner["metadata"].get("uid"))}
+    yield owner["spec"].setdefault("template", {}).setdefault("spec", {})
+    for item in contents.of("replicasets"):
+        if owner_uid(item) in uids:
+            uids.add(str(item["metadata"].get("uid")))
+            yield item["spec"].setdefault("template", {}).setdefault("spec", {})
+    for pod in contents.of("pods"):
+        if owner_uid(pod) in uids:
+            yield pod["spec"]

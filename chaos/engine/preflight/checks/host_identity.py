@@ -8,10 +8,9 @@ from difflib import get_close_matches
 
 from chaos.core.api_fact import PseudoFact
 from chaos.core.cluster_view import normalize_addresses
-from chaos.core.identity import NodeIdentity, bind, shared_fields
+from chaos.core.identity import MACHINE, NodeIdentity, bind, shared_fields
 from chaos.core.inventory import Inventory
 from chaos.core.kube import operating_system
-from chaos.core.stable_id import MACHINE
 from chaos.engine.planning.identity import HOST_FACTS, host_identity, node_identity
 from chaos.engine.preflight.check import Check, Diagnosis, ok, refusal, warning
 from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need

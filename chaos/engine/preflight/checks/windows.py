@@ -8,11 +8,11 @@ from typing import Any
 
 from chaos.core.api_fact import PseudoFact
 from chaos.core.duration import format_duration
+from chaos.core.field_types import parse_minor
 from chaos.core.kube import Node
-from chaos.core.kubernetes_version import parse_minor
-from chaos.core.winrm_use import LEAST_QUOTAS
 from chaos.engine.preflight.check import WINDOWS, Diagnosis, check, host_check, note, ok, refusal, warning
 from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
+from chaos.machines.winrm.endpoint import LEAST_QUOTAS
 
 _GRACEFUL = frozenset({Need.GRACEFUL})
 _PROGRAM = re.compile(r"[^\\/\"]+\.exe", re.IGNORECASE)

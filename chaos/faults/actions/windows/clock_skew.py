@@ -18,7 +18,7 @@ from chaos.core.action import (
 )
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
-from chaos.core.state_types import Tag, WindowsService
+from chaos.core.node_mark import Tag, WindowsService
 from chaos.core.windows import powershell
 from chaos.faults.actions import clock_skew
 from chaos.faults.actions._service import ACTIVE

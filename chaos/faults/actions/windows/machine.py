@@ -20,7 +20,7 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand, PowerCapability, PowerCommand, PowerVerb
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import boot_changed, no_proof, readings_after
-from chaos.core.state_types import CrashTool
+from chaos.core.node_mark import CrashTool
 from chaos.core.timeline import Timeline
 from chaos.faults.actions import power, reboot
 from chaos.faults.actions._machine import (

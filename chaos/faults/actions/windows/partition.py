@@ -26,7 +26,7 @@ from chaos.core.action import (
 )
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
-from chaos.core.state_types import Tag
+from chaos.core.node_mark import Tag
 from chaos.core.windows import powershell, system_program
 from chaos.faults.actions import partition
 from chaos.faults.actions._packetfilter import parse_network

@@ -21,7 +21,7 @@ from chaos.core.action import (
 )
 from chaos.core.command import HostCommand
 from chaos.core.evidence import fact_is, holds_until
-from chaos.core.state_types import Tag, WindowsService
+from chaos.core.node_mark import Tag, WindowsService
 from chaos.core.windows import powershell, system_program
 from chaos.faults.actions import units
 from chaos.faults.actions._params import NoParams

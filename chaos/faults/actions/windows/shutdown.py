@@ -39,8 +39,8 @@ from chaos.core.evidence import (
     step_entries,
 )
 from chaos.core.fact import FactRef
+from chaos.core.node_mark import RunName, Tag
 from chaos.core.recording import ActionPhase
-from chaos.core.state_types import RunName, Tag
 from chaos.core.timeline import Timeline
 from chaos.core.windows import system_program
 from chaos.faults.actions import power, reboot, shutdown

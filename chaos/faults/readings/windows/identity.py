@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.core.command import HostCommand
 from chaos.core.fact import host_fact
-from chaos.core.stable_id import MACHINE
+from chaos.core.identity import MACHINE
 from chaos.core.windows import powershell, system_program
 from chaos.faults.readings.certificates import find_kubelet_user
 from chaos.faults.readings.windows._registry import parse_number, parse_value, query_value

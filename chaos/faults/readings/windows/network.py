@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from chaos.core.command import HostCommand
 from chaos.core.fact import Known, host_fact
-from chaos.core.machine_address import plain_address
+from chaos.core.power_identity import plain_address
 from chaos.core.windows import powershell
 from chaos.faults.readings.network import api_endpoints
 

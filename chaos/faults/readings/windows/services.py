@@ -10,8 +10,8 @@ import re
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.document import Model
 from chaos.core.fact import host_fact
+from chaos.core.field_types import Model
 from chaos.core.windows import LIST_TASKS, parse_task_names, system_program
 from chaos.faults.readings.windows._registry import is_missing, parse_number, parse_strings, parse_value, query_value
 

@@ -12,9 +12,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.document import Model
 from chaos.core.fact import host_fact
-from chaos.core.state_types import Tag
+from chaos.core.field_types import Model
+from chaos.core.node_mark import Tag
 from chaos.core.windows import powershell
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.faults.readings.windows._events import (

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from chaos.core.kube import EndpointSlice, Workload, is_ready
 from chaos.core.timeline import History, Timeline
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 _MAX_CHARTS, _MAX_POINTS = 24, 2000

@@ -26,7 +26,7 @@ from typing import Any
 from chaos.core.result import RunResult
 from chaos.core.text import printable
 from chaos.core.timeline import Entry, Timeline
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
 from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of, own_namespace, short_names, without_namespace
 from chaos.reports.run.page.live_parts import LiveLanes, LiveRows

@@ -44,8 +44,7 @@ from chaos.core.recording import ActionPhase
 from chaos.core.result import RunResult
 from chaos.core.text import printable
 from chaos.core.timeline import Timeline
-from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import SYMBOLS
+from chaos.core.verdict import SYMBOLS, ValueLimit
 from chaos.reports.run.describe import describe
 from chaos.reports.run.outline import cited_seqs, origin, value_limits
 from chaos.reports.run.page.changes import object_diff, observations

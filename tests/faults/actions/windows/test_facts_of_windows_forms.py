@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.cluster.api_facts import ApiFacts
+from chaos.cluster.cluster_state import ApiFacts
 from chaos.core.api_fact import PseudoFact
 from chaos.core.fact import FactRef
 from chaos.engine.registry import load_facts, load_windows_facts

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.core.encoded_script import decode_script, read_script
-from chaos.core.machine_address import plain_address
+from chaos.core.power_identity import plain_address
 from chaos.engine.registry import load_windows_facts
 from tests.kit.actionkit import command_text, line_length
 

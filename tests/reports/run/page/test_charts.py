@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chaos.core.kube import EndpointConditions, EndpointSlice, Metadata, SliceEndpoint
 from chaos.core.recording import ProbeResult, QueryResult, Series
-from chaos.core.value_limit import ValueLimit
+from chaos.core.verdict import ValueLimit
 from chaos.reports.run.page.charts import Chart, _thinned, charts
 from tests.kit.small_timelines import node, timeline_of, workload
 

@@ -16,8 +16,7 @@ from chaos.core.recording import ProbeResult
 from chaos.core.result import RunResult
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Entry, Timeline
-from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import Status, Verdict
+from chaos.core.verdict import Status, ValueLimit, Verdict
 from chaos.reports.run.page import live_page, live_parts
 from chaos.reports.run.page.lanes import lanes
 from chaos.reports.run.page.live_page import LivePage

@@ -16,8 +16,7 @@ from chaos.core.action import ProofStatus
 from chaos.core.recording import ActionRecord, ProbeResult
 from chaos.core.result import RunResult, StepResult
 from chaos.core.timeline import Timeline
-from chaos.core.value_limit import ValueLimit
-from chaos.core.verdict import Status, Verdict
+from chaos.core.verdict import Status, ValueLimit, Verdict
 from chaos.reports.run.page import page_data as contract
 from chaos.reports.run.page.lanes import lanes
 from chaos.reports.run.page.page_data import STATES, VERSION, ColumnTable, StringTable, pack, page_data, unpack

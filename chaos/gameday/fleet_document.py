@@ -1,0 +1,93 @@
+"""The Fleet document, nodefall.dev/v1alpha1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from chaos.core.field_types import DurationText, Metadata, Model, Name
+
+MAX_CLUSTERS = 100
+MAX_FLEET_NAME = 39  # its Jobs are named after it
+DAY_SUFFIX = ".fleet"  # no game day can have a name with a dot
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$"
+NAMESPACE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+OBJECT_NAME = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
+SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)$"
+OnViolatedFleet = Literal["stop", "halt", "continue"]
+ImageText = Annotated[str, Field(pattern=IMAGE, description="built from deploy/image/Dockerfile, by its digest")]
+NamespaceText = Annotated[str, Field(pattern=NAMESPACE, description="of the Job and what it needs")]
+
+
+class FleetStorage(Model):
+    """The volume for the reports of a cluster."""
+
+    size: str = Field("1Gi", pattern=SIZE)
+    class_name: str | None = Field(None, alias="class", pattern=OBJECT_NAME, description="default: the cluster's own")
+
+
+class FleetCluster(Model):
+    """A cluster of the fleet. Keys that are missing are those of the fleet."""
+
+    name: Name
+    inventory: str = Field(min_length=1, description="file, relative to this one")
+    kubeconfig: str | None = Field(
+        None, min_length=1, description="by which this command reaches the cluster; default: that of the inventory"
+    )
+    context: str | None = Field(None, min_length=1, description="in that kubeconfig; default: that of the inventory")
+    image: ImageText | None = None
+    namespace: NamespaceText | None = None
+    secret: str | None = Field(None, pattern=OBJECT_NAME)
+    storage: FleetStorage | None = None
+
+
+class FleetSpec(Model):
+    gameday: str = Field(min_length=1, description="file, relative to this one")
+    image: ImageText
+    namespace: NamespaceText = "nodefall"
+    secret: str | None = Field(
+        None, pattern=OBJECT_NAME, description="with keys and passwords; default: nodefall- and the game day's name"
+    )
+    storage: FleetStorage = FleetStorage()
+    max_clusters: StrictInt = Field(
+        1, alias="maxClusters", ge=1, le=MAX_CLUSTERS, description="clusters that may be under test at once"
+    )
+    on_violated: OnViolatedFleet = Field(
+        "stop",
+        alias="onViolated",
+        description="stop: no further cluster begins; halt: those under test are undone, too; continue: neither",
+    )
+    patience: DurationText = Field(
+        "10m", description="a cluster that cannot be read, or whose pod does not begin, is given up after this"
+    )
+    home: Name | None = Field(
+        None, description="the cluster that keeps what the fleet has done, and its lock; default: the first"
+    )
+    clusters: list[FleetCluster] = Field(min_length=1, max_length=MAX_CLUSTERS)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.max_clusters > len(self.clusters):
+            raise ValueError(f"maxClusters is {self.max_clusters}, but there are {len(self.clusters)} clusters")
+        return self
+
+    @property
+    def home_name(self) -> str:
+        """The cluster with the fleet's own state."""
+        return self.home or self.clusters[0].name
+
+
+class Fleet(Model):
+    """A fleet file."""
+
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
+    kind: Literal["Fleet"]
+    metadata: Metadata
+    spec: FleetSpec
+
+    @model_validator(mode="after")
+    def _short_name(self) -> Self:
+        if len(self.metadata.name) > MAX_FLEET_NAME:
+            raise ValueError(f"the name of a fleet has at most {MAX_FLEET_NAME} characters")
+        return self

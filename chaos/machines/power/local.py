@@ -1,0 +1,138 @@
+"""What drivers use of this machine: secrets by reference, programs, certificate authorities.
+
+Secrets are read when needed, never logged, never part of a message. Programs run without a shell, with a time limit.
+Certificates are always verified, with the system's authorities or one of the inventory.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.field_types import Secret
+from chaos.core.redaction import register_secret
+
+COMMAND_TIMEOUT = 30  # seconds of wall time
+_WRITABLE_BY_OTHERS = 0o022
+_MAX_OUTPUT = 300  # characters of a program's output that errors quote
+
+
+@dataclass(frozen=True, slots=True)
+class SecretContext:
+    """Where references to secrets are resolved: the environment, the home of ``~``, the directory of the inventory."""
+
+    environ: Mapping[str, str]
+    home: Path
+    base: Path = Path()
+
+    def path(self, text: str) -> Path:
+        """Absolute path of ``text``: ``~/x`` is in the home, a relative path relative to the inventory file."""
+        return self.home / text[2:] if text.startswith("~/") else self.base / text
+
+
+def read_secret(secret: Secret, context: SecretContext) -> str:
+    """The secret, without the line break at its end. Raises Refused; the message never has the secret."""
+    if secret.env is not None:
+        value = context.environ.get(secret.env, "")
+        source = f"environment variable {secret.env}"
+    elif secret.file is not None:
+        path = context.path(secret.file)
+        value, source = _from_file(path), f"secret file {path}"
+    else:
+        argv = secret.command or []
+        value, source = _from_command(argv), f"secret command {argv[0]!r}"
+    if not value:
+        raise Refused(f"{source} is not set or empty", hint="check the references to secrets in the inventory")
+    register_secret(value)
+    return value
+
+
+def resolve_secret(secret: Secret) -> str:
+    """The secret, by the environment and home of this process. Raises Refused."""
+    return read_secret(secret, SecretContext(os.environ, Path.home()))
+
+
+def _from_file(path: Path) -> str:
+    try:
+        if path.stat().st_mode & _WRITABLE_BY_OTHERS:
+            raise Refused(f"secret file {path} can be written by others", hint=f"run `chmod go-w {path}`")
+        return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        raise Refused(f"secret file {path} cannot be read: {error.strerror}", hint="check the inventory") from error
+    except UnicodeDecodeError:
+        raise Refused(f"secret file {path} is not UTF-8 text", hint="check the inventory") from None
+
+
+def _from_command(argv: list[str]) -> str:
+    """Output of a program, run without a shell. Messages have neither its output nor its arguments."""
+    try:
+        result = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_TIMEOUT, check=False, text=True
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else type(error).__name__
+        raise Refused(f"secret command {argv[0]!r} failed: {why}", hint="run it by hand, as this user") from None
+    if result.returncode:
+        raise Refused(
+            f"secret command {argv[0]!r} ended with exit code {result.returncode}", hint="run it by hand, as this user"
+        )
+    return result.stdout.removesuffix("\n").removesuffix("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """Result of a program. ``secrets`` are removed from :attr:`output`."""
+
+    exit: int
+    stdout: str
+    stderr: str
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def output(self) -> str:
+        """End of stderr, else of stdout, else the exit code; for errors."""
+        text = self.stderr.strip() or self.stdout.strip()
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text[-_MAX_OUTPUT:] or f"exit code {self.exit}"
+
+
+def run_program(
+    argv: Sequence[str], timeout: float, secrets: Mapping[str, str] | None = None, hint: str = ""
+) -> ProgramResult:
+    """Run a program to its end; ``secrets`` are environment variables. Raises Unreachable if it cannot start."""
+    secrets = secrets or {}
+    try:
+        completed = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            start_new_session=True,  # Ctrl-C is for nodefall alone: the program runs to its end
+            env={**os.environ, **secrets},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NodefallError(
+            f"{argv[0]} did not end in {timeout:g} s and was stopped",
+            hint="check the power state: the program may have had its effect",
+        ) from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise Unreachable(f"{argv[0]} cannot be run: {why}", hint=hint or "check power in the inventory") from None
+    stdout, stderr = (text.decode("utf-8", "replace") for text in (completed.stdout, completed.stderr))
+    return ProgramResult(completed.returncode, stdout, stderr, tuple(filter(None, secrets.values())))
+
+
+def client_context(ca_file: str | None, context: SecretContext) -> ssl.SSLContext:
+    """A context that verifies certificate and name. Raises Refused for a file that cannot be used."""
+    path = context.path(ca_file) if ca_file else None
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        raise Refused(f"caFile {path} cannot be used: {error.strerror}", hint="it must be a PEM file") from error

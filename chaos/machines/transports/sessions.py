@@ -1,0 +1,214 @@
+"""Parts of sessions: commands that are armed, released with one line and awaited, deferred or retried."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import closing
+from threading import Lock
+from time import monotonic
+
+from msgspec import structs
+
+from chaos.core.command import Delivery, HostCommand, Outcome
+from chaos.core.errors import NodefallError, Unreachable
+from chaos.core.ports import Armed, Clock, RelayedSession, ServiceSession, Session
+from chaos.core.threads import ContextThread
+from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.transports.process import ExitReason, MarkedProcess, Process
+from chaos.machines.transports.script import CALIBRATION_TIMEOUT, HostClock, has_host_clock
+
+_NO_LONGER_READY = "the command is no longer waiting on the host"
+
+
+def outcome_of(command: HostCommand, process: Process, label: str, exit_reason: ExitReason) -> Outcome:
+    """The outcome of a program that has ended, or whose end is unknown; ``label``: of the host."""
+    reason = {
+        ExitReason.KILLED: "the command was ended by a signal",
+        ExitReason.LOST: f"the connection to {label} was lost before the command ended",
+        ExitReason.TIMED_OUT: f"no answer within {command.timeout:g} s; the command may still be running",
+    }.get(exit_reason, "")
+    return Outcome(
+        Delivery.ANSWERED if exit_reason in (ExitReason.EXITED, ExitReason.KILLED) else Delivery.LOST,
+        exit=process.exit,
+        stdout=process.stdout,
+        stderr=process.stderr,
+        error="; ".join(filter(None, (reason, process.note))),
+    )
+
+
+class ArmedCommand:
+    """Implements ``chaos.core.ports.Armed``: a command that waits on the host to be released or cancelled.
+
+    ``process`` runs the shell script of ``script``; ``outcome``: of the command, once the process has ended so.
+    """
+
+    def __init__(
+        self, command: HostCommand, process: Process, clock: HostClock, outcome: Callable[[ExitReason], Outcome]
+    ) -> None:
+        self._command, self._process, self._clock, self._outcome = command, process, clock, outcome
+        self._is_released = False
+        self._not_sent: Outcome | None = None
+
+    def calibrate(self, now: Callable[[], float]) -> bool:
+        """Measure the host's clock; a failure meanwhile shows in the result of :meth:`wait`."""
+        self._process.extend(monotonic() + CALIBRATION_TIMEOUT)
+        try:
+            return self._clock.measure(now, self._process.send, self._process.read_line)
+        except (OSError, EOFError):
+            return False
+
+    def release(self, at: float | None = None) -> None:
+        """Release the command with one write; not sent if the command is no longer waiting."""
+        if self._is_released:
+            return
+        self._is_released, process = True, self._process
+        if not process.is_running:
+            self._not_sent = Outcome(Delivery.NOT_SENT, stderr=process.stderr, error=_NO_LONGER_READY)
+            return
+        process.extend(monotonic() + self._command.timeout)
+        try:
+            process.send(self._clock.clock_argument(at))
+        except (OSError, EOFError) as error:
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=f"the connection was lost before: {error}")
+            return
+        process.write_stdin(self._command.stdin)
+
+    def wait(self) -> Outcome:
+        """Release the command if it is still armed, and wait for its end. Once."""
+        with closing(self._process) as process:
+            self.release()
+            if self._not_sent:
+                return self._not_sent
+            self._not_sent = Outcome(Delivery.NOT_SENT, error=_NO_LONGER_READY)
+            start = self._clock.read_start_time(process.read_line)
+            return structs.replace(self._outcome(process.wait()), began=start)
+
+    def cancel(self) -> None:
+        """Close the input: the script ends without running anything."""
+        self._process.close()
+
+
+class ArmingSession(ABC):
+    """A session each of whose commands is armed first, so that "not sent" is certain. Thread safe."""
+
+    def __init__(self, pin: HostKeyPin | None, ready_timeout: float) -> None:
+        self._pin, self._ready_timeout = pin or HostKeyPin(), ready_timeout
+        self._processes: list[MarkedProcess] = []
+        self._lock = Lock()
+
+    @abstractmethod
+    def arm(self, command: HostCommand) -> ArmedCommand:
+        """Start ``command`` waiting on the host. Raises NodefallError; then nothing has run."""
+
+    def run(self, command: HostCommand) -> Outcome:
+        """Send ``command`` once and wait for its end; failures are in the outcome."""
+        try:
+            armed = self.arm(command)
+        except NodefallError as error:
+            return Outcome(Delivery.NOT_SENT, error=with_hint(error))
+        return armed.wait()
+
+    def close(self) -> None:
+        """Disconnect. Commands that run on the host go on; armed ones end without running."""
+        with self._lock:
+            for process in self._processes:
+                process.kill()
+
+    def _armed(self, command: HostCommand, process: MarkedProcess, label: str, first_line: str | None) -> ArmedCommand:
+        """The command that waits in ``process``, which has reported ``first_line``."""
+        with self._lock:
+            self._processes = [each for each in self._processes if not each.closed] + [process]
+        clock = HostClock(has_host_clock(first_line))
+        return ArmedCommand(command, process, clock, lambda reason: outcome_of(command, process, label, reason))
+
+
+def with_hint(error: NodefallError) -> str:
+    """The message of an error and its hint."""
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+class DeferredCommand:
+    """Implements ``chaos.core.ports.Armed`` by ``run``, which sends a command and waits for its end.
+
+    The connection is open, so that the command starts with one request; the start is not reported by the host.
+    """
+
+    def __init__(self, command: HostCommand, run: Callable[[HostCommand], Outcome]) -> None:
+        self._command, self._run = command, run
+        self._thread: ContextThread | None = None
+        self._is_cancelled = False
+        self._outcome: Outcome | None = None
+
+    def calibrate(self, now: Callable[[], float]) -> bool:  # noqa: ARG002 - a start at a set time is impossible
+        """False: the command starts when it is released."""
+        return False
+
+    def release(self, at: float | None = None) -> None:  # noqa: ARG002 - never calibrated
+        """Send the command, without waiting."""
+        if self._thread is None and not self._is_cancelled:
+            self._thread = ContextThread(self._send)
+            self._thread.start()
+
+    def wait(self) -> Outcome:
+        """Release the command if it is still armed, and wait for its end. Once."""
+        self.release()
+        if self._thread is not None:
+            self._thread.join()
+        outcome, self._outcome, self._is_cancelled = self._outcome, None, True
+        return outcome or Outcome(Delivery.NOT_SENT, error="the command is no longer armed")
+
+    def cancel(self) -> None:
+        """Never send it, unless that was done."""
+        self._is_cancelled = True
+
+    def _send(self) -> None:
+        self._outcome = Outcome(Delivery.LOST, error="sending the command failed; it may have run")  # if run raises
+        self._outcome = self._run(self._command)
+
+
+class RetryingSession:
+    """At most ``tries`` attempts, ``pause`` seconds of cluster time apart; stops when the clock is woken."""
+
+    def __init__(self, session: Session, clock: Clock, tries: int = 3, pause: float = 1.0) -> None:
+        self._session, self._clock, self._tries, self._pause = session, clock, tries, pause
+
+    def run(self, command: HostCommand) -> Outcome:
+        """Outcome of the session; lost and answered commands are not retried."""
+        outcome = self._session.run(command)
+        for _ in range(self._tries - 1):
+            if outcome.delivery != Delivery.NOT_SENT or not self._clock.sleep(self._pause):
+                break
+            outcome = self._session.run(command)
+        return outcome
+
+    def arm(self, command: HostCommand) -> Armed:
+        """Armed command of the session. Arming has no effect on the host, so it can be retried."""
+        for _ in range(self._tries - 1):
+            try:
+                return self._session.arm(command)
+            except Unreachable:
+                if not self._clock.sleep(self._pause):
+                    break
+        return self._session.arm(command)
+
+    def client_address(self) -> str:
+        """What the session reports, "" where its transport reports none."""
+        return self._session.client_address() if isinstance(self._session, ServiceSession) else ""
+
+    def service_quotas(self) -> dict[str, int]:
+        """What the session reports, {} where its transport has none."""
+        return self._session.service_quotas() if isinstance(self._session, ServiceSession) else {}
+
+    def connect(self) -> None:
+        """As the session does, where it connects late."""
+        if isinstance(self._session, RelayedSession):
+            self._session.connect()
+
+    def peer(self) -> dict[str, str | int]:
+        """What the session reports, {} where its programs see it themselves."""
+        return self._session.peer() if isinstance(self._session, RelayedSession) else {}
+
+    def close(self) -> None:
+        """Close the session."""
+        self._session.close()
