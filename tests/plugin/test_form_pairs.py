@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 import chaos.core.registry
 from chaos.app.registry import load_registry, load_windows_facts
-from chaos.core.action import AnyAction, Needs, Scope, UndoKind, windows_form
+from chaos.core.action import AnyAction, Needs, Scope, UndoKind
 from chaos.core.errors import PluginError
 from chaos.core.permission import Permission
+from chaos.core.windows import windows_form
 from chaos.faults.actions.cordon import DRAIN
 from chaos.plugin.contract import check_action, check_pair
 from tests.plugin.outside.nodefall_sysctl import ACTION, Params

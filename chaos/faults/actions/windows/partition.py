@@ -22,12 +22,11 @@ from chaos.core.action import (
     UndoStep,
     failsafe_timer,
     failsafe_unit,
-    windows_form,
 )
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.state_types import Tag
-from chaos.core.windows import powershell, system_program
+from chaos.core.windows import powershell, system_program, windows_form
 from chaos.faults.actions import partition
 from chaos.faults.actions._packetfilter import parse_network
 from chaos.faults.actions._params import timer_seconds

@@ -17,12 +17,11 @@ from chaos.core.action import (
     Undo,
     UndoStep,
     failsafe_unit,
-    windows_form,
 )
 from chaos.core.command import HostCommand
 from chaos.core.evidence import fact_is, holds_until
 from chaos.core.state_types import Tag, WindowsService
-from chaos.core.windows import powershell, system_program
+from chaos.core.windows import powershell, system_program, windows_form
 from chaos.faults.actions import units
 from chaos.faults.actions._params import NoParams
 from chaos.faults.actions._service import ACTIVE
