@@ -23,6 +23,8 @@ from chaos.core.probes import Probe, Query
 
 if TYPE_CHECKING:
     from chaos.core.binding import BoundAssertion, BoundStep
+else:  # what a step is bound to is no public type
+    BoundAssertion = BoundStep = Any
 
 Timing = Annotated[
     Literal["strict", "loose"],
