@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chaos.core.errors import Unsupported
-from chaos.core.experiment import Step
+from chaos.core.experiment import Step, moment_of
 from chaos.core.plan import PlannedStep
 
 
@@ -18,7 +18,7 @@ def least_delay(method: Sequence[Step], first: str, second: str) -> float:
     seconds, name = 0.0, second
     while name != first:
         step = method[index[name]]
-        moment = step.moment
+        moment = moment_of(step)
         seconds += moment.offset
         name = moment.step or method[index[name] - 1].name
         if index[name] < index[first]:
