@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -205,21 +205,14 @@ NODE_NAME, NAMESPACE = "{node}", "{namespace}"  # in Needs.objects: the step's n
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an action reads and needs with given parameters.
+    """What an action reads and needs with given parameters; facts are references."""
 
-    ``facts`` are references of the host facts that prepare reads, besides those that are always read; ``proof_facts``
-    those that prove the step, read on all targets during the run. ``objects`` are paths of API objects that prepare
-    reads, with :data:`NODE_NAME` and :data:`NAMESPACE`. ``permissions`` are those of the action and its undo, besides
-    those of every run. ``logind``: it has no effect without logind. ``ends_pods``: pods of the node may be terminated
-    regardless of their budgets, though the action does not act on the machine.
-    """
-
-    facts: tuple[str, ...] = ()
-    proof_facts: tuple[str, ...] = ()
-    objects: tuple[str, ...] = ()
-    permissions: tuple[Permission, ...] = ()
-    logind: bool = False
-    ends_pods: bool = False
+    facts: tuple[str, ...] = ()  # of hosts that prepare reads, besides those that are always read
+    proof_facts: tuple[str, ...] = ()  # of hosts that prove the step, read on all targets during the run
+    objects: tuple[str, ...] = ()  # paths in the API that prepare reads, with NODE_NAME and NAMESPACE
+    permissions: tuple[Permission, ...] = ()  # of the action and its undo, besides those of every run
+    logind: bool = False  # it has no effect without logind
+    ends_pods: bool = False  # terminates pods regardless of their budgets, though it does not act on the machine
 
     def paths(self, node: str, namespace: str) -> tuple[str, ...]:
         """Paths of the objects for a step on ``node``; ``namespace`` is the workload's."""
@@ -230,14 +223,13 @@ class Needs:
 class Program:
     """Everything that a step sends to its target, and what takes it back: made of the state alone.
 
-    ``commands`` are sent in order; the last one is the fault. ``undo`` restores the target; it is harmless when run
-    twice, and without the fault. ``preconditions`` must hold at the moment of the fault, otherwise the run is aborted
-    without it: all that prepare relied on, as a saved plan may be old, and its undo must not restore a stale value. Of
-    ``awaits`` one must hold before the step begins; it begins later if need be. ``failsafe`` is armed before the fault,
-    and undo disarms it.
+    ``undo`` is harmless when run twice, and without the fault. ``preconditions`` must hold at the moment of the fault,
+    otherwise the run is aborted without it: all that prepare relied on, as a saved plan may be old, and its undo must
+    not restore a stale value. Of ``awaits`` one must hold before the step begins; it begins later if need be.
+    ``failsafe`` is armed before the fault, and undo disarms it.
     """
 
-    commands: tuple[Command, ...]
+    commands: tuple[Command, ...]  # in order; the last one is the fault
     undo: Undo = field(default_factory=Undo)
     preconditions: tuple[FactCheck, ...] = ()
     awaits: tuple[FactCheck, ...] = ()
@@ -246,10 +238,6 @@ class Program:
     def __post_init__(self) -> None:
         if self.failsafe:
             object.__setattr__(self, "undo", msgspec.structs.replace(self.undo, disarm=self.failsafe.unit))
-
-
-def _any_order(action: str, params: Mapping[str, Any], seconds: float) -> None:
-    """Most steps may come after any other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,9 +275,9 @@ class Action(Generic[P, S]):
     undo_param: str = ""  # the parameter without which the action is irreversible
     allowance: str = ""  # what spec.allow must name besides: ``custom``
     requires_later_step: tuple[str, str] = ("", "")  # an action after which the effect must be ended, and what ends it
-    # Called with action and parameters of each step on the same node that begins at least so many seconds before this
-    # one. Raises Unsupported where this one cannot come after it.
-    check_order: Callable[[str, Mapping[str, Any], float], None] = _any_order
+    # Gets action and parameters of each step on the node, and the seconds that it begins at least before this one.
+    # Raises Unsupported where this one cannot come after it.
+    check_order: Callable[[str, Mapping[str, Any], float], None] | None = None
 
     def needs_with(self, params: P) -> Needs:
         """What the action reads and needs with these parameters."""
@@ -297,13 +285,12 @@ class Action(Generic[P, S]):
 
     def terminates_pods(self, params: P) -> bool:
         """Whether pods of the node may be terminated regardless of their budgets."""
-        acts_on_pods = self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
-        return acts_on_pods or self.needs_with(params).ends_pods
+        ends_them = self.on_host and self.scope is Scope.NODE and not self.keeps_pods_running
+        return ends_them or self.needs_with(params).ends_pods
 
     def encode_state(self, state: S) -> UndoState:
         """The state as JSON types."""
-        encoded: UndoState = msgspec.to_builtins(state)
-        return encoded
+        return dict(msgspec.to_builtins(state))
 
     def decode_state(self, encoded: UndoState) -> S:
         """The state from JSON types. Raises msgspec.ValidationError."""
@@ -311,8 +298,3 @@ class Action(Generic[P, S]):
 
 
 AnyAction = Action[Any, Any]
-
-
-def windows_form(action: AnyAction, **declarations: Any) -> AnyAction:
-    """The form of an action for Windows hosts: what differs, including ``state``, ``prepare`` and ``program``."""
-    return replace(action, systems=frozenset({"windows"}), stops_exec=False, **declarations)

@@ -20,6 +20,8 @@ from chaos.core.probes import Probe, Query
 
 if TYPE_CHECKING:
     from chaos.core.binding import BoundAssertion, BoundStep
+else:  # what a step is bound to is no public type
+    BoundAssertion = BoundStep = Any
 
 Timing = Annotated[
     Literal["strict", "loose"],
@@ -173,11 +175,6 @@ class Step(Model):
         """See :meth:`chaos.core.registry.PluginRegistry.bind`."""
         self._bound = bound
 
-    @property
-    def moment(self) -> Moment:
-        """The parsed ``after``; without one, the return of the previous step."""
-        return parse_moment(self.after) if self.after else Moment(step="", is_end=True, offset=0.0)
-
 
 class Recovery(Model):
     within: DurationText
@@ -243,6 +240,11 @@ def parse_moment(text: str) -> Moment:
     if not head or any(c in head for c in " +()"):
         raise ValueError(f"invalid moment {text!r}; write it like STEP, end(STEP) or STEP + 90s")
     return Moment(step=head, is_end=False, offset=offset)
+
+
+def moment_of(step: Step) -> Moment:
+    """The parsed ``after`` of a step; without one, the return of the previous step."""
+    return parse_moment(step.after) if step.after else Moment(step="", is_end=True, offset=0.0)
 
 
 def bound(text: str) -> Bound:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from typing import Any
 
+from chaos.core.action import AnyAction
 from chaos.core.command import HostCommand
 from chaos.core.encoded_script import SCRIPTS, encode_script
 
@@ -37,3 +39,8 @@ def parse_task_names(listing: str) -> list[str]:
     """Names of the tasks in the root folder, from a listing as CSV: the name is its first column in every language."""
     names = (row[0] for row in csv.reader(listing.splitlines()) if row)
     return [name.removeprefix("\\") for name in names if name.startswith("\\") and name.count("\\") == 1]
+
+
+def windows_form(action: AnyAction, **declarations: Any) -> AnyAction:
+    """The form of an action for Windows hosts: what differs, including ``state``, ``prepare`` and ``program``."""
+    return replace(action, systems=frozenset({"windows"}), stops_exec=False, **declarations)

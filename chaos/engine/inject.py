@@ -22,7 +22,7 @@ from chaos.core.command import (
     undecided_answer,
 )
 from chaos.core.errors import Aborted
-from chaos.core.experiment import Step
+from chaos.core.experiment import Step, moment_of
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Armed
 from chaos.core.recording import ActionPhase
@@ -187,7 +187,7 @@ def _monitor(
 
 def _due_time(step: Step, moments: Moments, previous: str, now: float) -> float:
     """When the step is to begin; the default is the return of the step before it."""
-    moment = step.moment
+    moment = moment_of(step)
     reference = moment.step or previous
     if not reference:
         return now + moment.offset

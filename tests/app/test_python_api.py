@@ -54,7 +54,8 @@ def _annotated(cls: type, names: dict[str, Any]) -> Iterator[Any]:
     for name, member in dict(vars(cls)).items():
         function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
         constructor = name == "__init__" and not is_dataclass(cls)  # that of a dataclass takes its fields
-        if inspect.isfunction(function) and (constructor or not name.startswith("_")):
+        is_ours = inspect.isfunction(function) and function.__module__.startswith("chaos.")  # pydantic adds its own
+        if is_ours and (constructor or not name.startswith("_")):
             yield from _hints(function, names)
 
 

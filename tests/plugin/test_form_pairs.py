@@ -11,9 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 import chaos.core.registry
-from chaos.core.action import AnyAction, Needs, Scope, UndoKind, windows_form
+from chaos.core.action import AnyAction, Needs, Scope, UndoKind
 from chaos.core.errors import PluginError
 from chaos.core.permission import Permission
+from chaos.core.windows import windows_form
 from chaos.engine.registry import load_registry, load_windows_facts
 from chaos.faults.actions.cordon import DRAIN
 from chaos.plugin.contract import check_action, check_pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chaos.core.errors import Unsupported
-from chaos.core.experiment import Step
+from chaos.core.experiment import Step, moment_of
 from chaos.core.plan import PlannedStep
 
 
@@ -18,7 +18,7 @@ def least_delay(method: Sequence[Step], first: str, second: str) -> float:
     seconds, name = 0.0, second
     while name != first:
         step = method[index[name]]
-        moment = step.moment
+        moment = moment_of(step)
         seconds += moment.offset
         name = moment.step or method[index[name] - 1].name
         if index[name] < index[first]:
@@ -30,9 +30,11 @@ def check_order(method: Sequence[Step], steps: Sequence[PlannedStep], system: st
     """Check each step against those before it; ``steps`` are those on one node, in order. Raises Unsupported."""
     bound = {step.name: step.bound for step in method}
     for number, step in enumerate(steps):
-        action = bound[step.step].on(system)
+        check = bound[step.step].on(system).check_order
+        if check is None:
+            continue
         for earlier in steps[:number]:
             try:
-                action.check_order(earlier.action, earlier.params, least_delay(method, earlier.step, step.step))
+                check(earlier.action, earlier.params, least_delay(method, earlier.step, step.step))
             except Unsupported as error:
                 raise Unsupported(f"step {step.step} on {step.node}: {error.message}", hint=error.hint) from error

@@ -81,6 +81,7 @@ class _Evaluation:
     reading: Reading | None = None
 
     def __post_init__(self) -> None:
+        self.context.registry.bind_expectation(self.expectation)  # unless it is bound: it may be from elsewhere
         self.label = self.expectation.after or self.context.experiment.spec.method[0].name
 
     def verdict(self) -> Verdict:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
-from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun
+from chaos.core.action import AnyAction, Proof, ProofResult, ProofStatus, StepRun
 from chaos.core.duration import satisfies
 from chaos.core.recording import TRUNCATED_RECORDING, BlindWindow
 from chaos.core.result import RunResult
@@ -349,7 +350,8 @@ def test_proof_with_an_error_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(_timeline: Timeline, _step: StepRun) -> ProofResult:
         raise KeyError("x")
 
-    monkeypatch.setattr(type(plugin_registry().actions["poweroff"]), "proofs", (Proof("machine-off", broken),))
+    actions = cast("dict[str, AnyAction]", plugin_registry().actions)
+    monkeypatch.setitem(actions, "poweroff", replace(actions["poweroff"], proofs=(Proof("machine-off", broken),)))
     result = run(stopped())
     assert result.exit_code == 2
     assert result.sentence == "No proof that step stop took effect on n1"

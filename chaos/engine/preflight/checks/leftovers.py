@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 from chaos.engine.preflight.check import Diagnosis, check, host_check, ok, refusal
 from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
+from chaos.faults.readings.certificates import EXPIRED_FILE
+from chaos.faults.readings.clocks import MARK_FILE
+from chaos.faults.readings.etcd import MANIFEST
+from chaos.faults.readings.interfaces import IFB, ROOT
 
 
 @host_check(
@@ -29,9 +33,6 @@ def _timer_remedy(system: str, unit: str) -> str:
 
 
 _FILLERS = ("cpu", "disk", "memory", "pid")
-_EXPIRED = "/run/nodefall-kubelet-client.pem"
-_ETCD = "/etc/kubernetes/manifests/etcd.yaml"
-_ROOT, _IFB = "4e0f:", "nodefall0"  # of the fact netem
 _IDLE = ("inactive", "failed")  # states of a unit that holds nothing
 
 
@@ -79,10 +80,10 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
     unit = host.fact("kubelet-unit") or "kubelet.service"
     certificate = host.fact("kubelet-client-certificate") or {}
     if certificate.get("mounted") or certificate.get("prepared"):
-        remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {_EXPIRED}* on the host"
+        remedy = f"run umount {certificate['target']}; systemctl restart {unit} && rm {EXPIRED_FILE}* on the host"
         yield "an expired certificate for the kubelet", remedy
     if (host.fact("etcd-manifest") or {}).get("mounted"):
-        yield "a manifest of etcd over which something is mounted", f"run umount --lazy {_ETCD} on the host"
+        yield "a manifest of etcd over which something is mounted", f"run umount --lazy {MANIFEST} on the host"
     if host.fact("kubelet-stopped-state"):
         yield "a kubelet that SIGSTOP has stopped", f"run systemctl kill --signal=SIGCONT {unit} on the host"
 
@@ -108,11 +109,11 @@ def _disk_remedy(files: list[str]) -> str:
 
 
 def _netem_remedy(interface: str) -> str:
-    if interface != _IFB:
-        return f"tc qdisc del dev {interface} root handle {_ROOT}"
-    return f"tc qdisc del dev INTERFACE ingress, for the interface that redirects to {_IFB}, and ip link del {_IFB}"
+    if interface != IFB:
+        return f"tc qdisc del dev {interface} root handle {ROOT}"
+    return f"tc qdisc del dev INTERFACE ingress, for the interface that redirects to {IFB}, and ip link del {IFB}"
 
 
 def _mark_file(host: HostObservations) -> str:
     """Where the host keeps its boot time by the right clock."""
-    return r"C:\ProgramData\nodefall-clock" if host.target.os == "windows" else "/run/nodefall-clock"
+    return r"C:\ProgramData\nodefall-clock" if host.target.os == "windows" else MARK_FILE

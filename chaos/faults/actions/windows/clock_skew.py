@@ -19,7 +19,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.node_mark import Tag, WindowsService
-from chaos.core.windows import powershell
+from chaos.core.windows import powershell, windows_form
 from chaos.faults.actions import clock_skew
 from chaos.faults.actions._service import ACTIVE
 from chaos.faults.actions.clock_skew import CLOCK_IS_WRONG, Params, require_right_clock, signed_seconds

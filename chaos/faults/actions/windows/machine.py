@@ -14,7 +14,6 @@ from chaos.core.action import (
     Target,
     Undo,
     UndoStep,
-    windows_form,
 )
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand, PowerCapability, PowerCommand, PowerVerb
@@ -22,6 +21,7 @@ from chaos.core.errors import Unsupported
 from chaos.core.evidence import boot_changed, no_proof, readings_after
 from chaos.core.node_mark import CrashTool
 from chaos.core.timeline import Timeline
+from chaos.core.windows import windows_form
 from chaos.faults.actions import power, reboot
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,

@@ -27,7 +27,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported
 from chaos.core.node_mark import Tag
-from chaos.core.windows import powershell, system_program
+from chaos.core.windows import powershell, system_program, windows_form
 from chaos.faults.actions import partition
 from chaos.faults.actions._packetfilter import parse_network
 from chaos.faults.actions._params import timer_seconds

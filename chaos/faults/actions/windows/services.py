@@ -22,7 +22,7 @@ from chaos.core.action import (
 from chaos.core.command import HostCommand
 from chaos.core.evidence import fact_is, holds_until
 from chaos.core.node_mark import Tag, WindowsService
-from chaos.core.windows import powershell, system_program
+from chaos.core.windows import powershell, system_program, windows_form
 from chaos.faults.actions import units
 from chaos.faults.actions._params import NoParams
 from chaos.faults.actions._service import ACTIVE

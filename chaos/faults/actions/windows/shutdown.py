@@ -24,7 +24,6 @@ from chaos.core.action import (
     Undo,
     UndoStep,
     failsafe_unit,
-    windows_form,
 )
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand
@@ -42,7 +41,7 @@ from chaos.core.fact import FactRef
 from chaos.core.node_mark import RunName, Tag
 from chaos.core.recording import ActionPhase
 from chaos.core.timeline import Timeline
-from chaos.core.windows import system_program
+from chaos.core.windows import system_program, windows_form
 from chaos.faults.actions import power, reboot, shutdown
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
