@@ -14,7 +14,6 @@ from chaos.core.action import (
     Undo,
     UndoStep,
     failsafe_unit,
-    windows_form,
 )
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported

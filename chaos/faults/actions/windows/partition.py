@@ -22,7 +22,6 @@ from chaos.core.action import (
     UndoStep,
     failsafe_timer,
     failsafe_unit,
-    windows_form,
 )
 from chaos.core.command import HostCommand
 from chaos.core.errors import Unsupported

@@ -17,7 +17,6 @@ from chaos.core.action import (
     Undo,
     UndoStep,
     failsafe_unit,
-    windows_form,
 )
 from chaos.core.command import HostCommand
 from chaos.core.evidence import fact_is, holds_until
