@@ -25,7 +25,7 @@ import chaos.faults.actions
 import chaos.verdicts.assertions
 from chaos.app.load import LoadedExperiment
 from chaos.app.run_setup import LiveJudge
-from chaos.cli.run.gc_tuning import tune_gc
+from chaos.cli.process import tune_gc
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import PluginRegistry, discover

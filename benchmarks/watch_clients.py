@@ -22,7 +22,7 @@ import msgspec
 from chaos.api import load
 from chaos.app.registry import load_registry
 from chaos.app.run_setup import LiveJudge
-from chaos.cli.run.gc_tuning import tune_gc
+from chaos.cli.process import tune_gc
 from chaos.cluster.client import connect
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.cluster.observers.pods import PodsObserver

@@ -20,7 +20,7 @@ from chaos.app.connect import connect_cluster
 from chaos.app.load import load
 from chaos.app.registry import load_registry
 from chaos.app.run import RunRequest, run
-from chaos.cli.undo.command import command as undo_command
+from chaos.cli.cluster.commands import undo_command
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.plan import Plan
 from chaos.documents.inventory import load_inventory

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cli import streams
-from chaos.cli.streams import StandardStream, is_closed_pipe
+from chaos.cli import process as streams
+from chaos.cli.process import StandardStream, is_closed_pipe
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chaos.cli.lazy import COMMANDS
-from chaos.cli.schema import schema_text
+from chaos.cli.reference.validate import schema_text
 from tests.kit.command import command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -50,11 +50,11 @@ def test_usage_errors_are_64(arguments: list[str], message: str) -> None:
 # Run the command line with a replaced body of a command.
 SCRIPT = """
 import sys
-import chaos.cli.schema as schema
+from chaos.cli.reference import commands
 from chaos.cli.main import run
 def body():
     {body}
-schema.command.callback = body
+commands.schema_command.callback = body
 sys.argv = ["nodefall", "schema"]
 run()
 """

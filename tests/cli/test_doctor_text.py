@@ -9,7 +9,7 @@ import pytest
 
 from chaos.app.doctor import LOAD, Report, load_bundled
 from chaos.app.registry import load_registry
-from chaos.cli.doctor.doctor_text import render
+from chaos.cli.setup.doctor import render
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import Finding
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from chaos.app.pending_undo_guard import guard_pending_undo
-from chaos.cli.run import run_impl
-from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.run import run as run_impl
+from chaos.cli.run.lines import PlainProgress
 from chaos.cli.run.progress import BestEffortProgress
 from chaos.core.action import FactCheck, Undo, UndoStep
 from chaos.core.command import PowerCommand, PowerVerb

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.app import cli
-from chaos.cli.bundled import bundled_path
-from chaos.cli.experiment_argument import bundled_names, experiment_path
+from chaos.cli.bundled import bundled_names, bundled_path, experiment_path
 from chaos.core.errors import UsageError
 from tests.kit.processes import nodefall
 

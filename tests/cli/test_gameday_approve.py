@@ -8,7 +8,7 @@ import pytest
 
 from chaos.app.gameday import load_game_day
 from chaos.app.registry import load_registry
-from chaos.cli.gameday.approve_impl import ApproveOptions, approve
+from chaos.cli.gameday.control import ApproveOptions, approve
 from chaos.core.errors import Refused
 from tests.kit.gamedays import write_cordon, write_day
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.cli.gameday.day_text import render, to_document, to_json
+from chaos.cli.gameday.text import render, to_document
+from chaos.cli.output import to_json
 from chaos.gameday.state import Approval, DayRun, DayState, Halt, RunKey, RunStatus, Waiting
 
 HASH = "a" * 64

@@ -16,7 +16,7 @@ def test_a_run_is_tuned_before_anything_else() -> None:
     code = """
 import gc
 from pathlib import Path
-from chaos.cli.run.run_impl import OutputOptions, RunOptions, run_and_report
+from chaos.cli.run.run import OutputOptions, RunOptions, run_and_report
 from chaos.core.errors import UsageError
 try:
     run_and_report(RunOptions(None, None, Path("reports")), OutputOptions(plain=True))
@@ -29,7 +29,7 @@ except UsageError:
 def test_what_survives_is_examined_once_and_cyclic_garbage_is_freed() -> None:
     code = """
 import gc, weakref
-from chaos.cli.run.gc_tuning import tune_gc
+from chaos.cli.process import tune_gc
 class Cycle:
     def __init__(self): self.me = self
 tune_gc()

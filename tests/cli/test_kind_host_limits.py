@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import chaos.cli.kind.host_limits
-from chaos.cli.kind.host_limits import cgroup_warning, host_warnings, inotify_warnings
-from chaos.cli.kind.output import CGROUP_REMEDY
+import chaos.cli.kind.diagnosis
+from chaos.cli.kind.diagnosis import CGROUP_REMEDY, cgroup_warning, host_warnings, inotify_warnings
 from tests.kit.command_standins import StandIns
 
 PREPARED = "kubeadmConfigPatches:\n- |\n  kind: KubeletConfiguration\n  failCgroupV1: false\n"
@@ -107,6 +106,6 @@ def test_limits_of_this_machine_count_only_for_its_own_engine(
     standins.install("docker", "podman")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}" if engine != "missing" else str(tmp_path / "empty"))
     write_limits(tmp_path / "proc", "8192", "128")
-    monkeypatch.setattr(chaos.cli.kind.host_limits, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(chaos.cli.kind.diagnosis, "_PROC", tmp_path / "proc")
     name = "docker" if engine == "missing" else engine
     assert len(host_warnings(name, "v1.36.2", tmp_path / "missing.yaml", environ)) == expected

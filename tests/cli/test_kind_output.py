@@ -6,13 +6,7 @@ import time
 
 import pytest
 
-from chaos.cli.kind.output import (
-    CGROUP_REMEDY,
-    INOTIFY_COMMAND,
-    failure_lines,
-    known_cause,
-    last_lines,
-)
+from chaos.cli.kind.diagnosis import CGROUP_REMEDY, INOTIFY_COMMAND, failure_lines, known_cause, last_lines
 
 START = """Creating cluster "x" ...
  ✓ Ensuring node image (kindest/node:v1.36.2) 🖼

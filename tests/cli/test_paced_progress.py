@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from chaos.cli.run.paced_progress import PacedProgress
+from chaos.cli.run.demo import PacedProgress
 from chaos.cli.run.progress import BestEffortProgress, make_progress
 from tests.kit.fakes import FakeClock
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.cli.plan import _step
+from chaos.cli.run.plan import _step
 from chaos.core.action import FailsafeTimer, Undo
 from chaos.core.plan import PlannedStep
 from chaos.core.windows import powershell

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="on_exit() is a 
 # on_exit() stands for the clean-up of OpenSSL: it runs with exit() and not with _exit(), and here it crashes for sure.
 _PROGRAM = """
 import atexit, ctypes, sys, threading
-from chaos.cli.process_end import ProcessEnd
+from chaos.cli.process import ProcessEnd
 
 end = ProcessEnd()
 libc = ctypes.CDLL(None)

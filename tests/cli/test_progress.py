@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.cli.output import wants_color
-from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.run.lines import PlainProgress, ProgressState
 from chaos.cli.run.live import LiveProgress
 from chaos.cli.run.progress import BestEffortProgress, Display, QuietProgress, make_progress
-from chaos.cli.run.progress_state import ProgressState
-from chaos.cli.run.view.view_state import EVENTS
+from chaos.cli.run.view.state import EVENTS
 from chaos.core.action import ProofStatus
 from chaos.core.judgement import Judgement
 from chaos.core.result import RESULT_VERSION, RunResult, StepResult, UndoResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.cli.run.step_groups import StepGroups
+from chaos.cli.run.lines import StepGroups
 
 
 @pytest.mark.parametrize(

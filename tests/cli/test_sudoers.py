@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chaos.cli.sudoers import command
+from chaos.cli.reference.commands import sudoers_command
 from chaos.core.errors import UsageError
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -34,7 +34,7 @@ def inventory(folder: Path, defaults: dict[str, Any], hosts: dict[str, Any]) -> 
 
 
 def print_rules(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    done = CliRunner().invoke(sudoers_command, [str(a) for a in arguments], catch_exceptions=False)
     assert done.exit_code == 0
     return done.output
 
@@ -73,4 +73,6 @@ def test_experiments_that_only_use_the_api_need_no_rule(tmp_path: Path) -> None:
 def test_a_login_that_sudoers_cannot_express(tmp_path: Path, user: str) -> None:
     path = inventory(tmp_path, {}, {"n1": {"user": user}})
     with pytest.raises(UsageError, match="sudoers cannot express the login"):
-        CliRunner().invoke(command, [str(EXPERIMENTS / "power-cut.yaml"), "-i", str(path)], catch_exceptions=False)
+        CliRunner().invoke(
+            sudoers_command, [str(EXPERIMENTS / "power-cut.yaml"), "-i", str(path)], catch_exceptions=False
+        )

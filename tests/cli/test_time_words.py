@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from chaos.cli.app import main
-from chaos.cli.time_words import TIME_WORDS, Case, worked_lines
+from chaos.cli.reference.time_words import TIME_WORDS, Case, worked_lines
 from chaos.core.bound import Bound
 from chaos.core.duration import parse_duration
 from chaos.core.experiment import Expectation, bound, parse_moment

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.app.replica_entries import RejectedEntry
 from chaos.app.undo import Undone
-from chaos.cli.undo.undo_impl import _echo_result
+from chaos.cli.cluster.undo import _echo_result
 from chaos.cluster.replica import ReplicaEntry
 from chaos.core.action import FactCheck, Undo
 from chaos.core.store.journal_format import PendingUndo

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from chaos.cli.run.view.columns import Cell, Column, shorten, table
+from chaos.cli.run.view.tables import Cell, Column, shorten, table
 
 COLUMNS = (
     Column("NAME", least=4, takes_rest=True),

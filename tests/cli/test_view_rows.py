@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.cli.run.view.cluster_state import ClusterState
-from chaos.cli.run.view.workload_rows import WorkloadRow
+from chaos.cli.run.view.state import ClusterState, WorkloadRow
 from chaos.core.kube import OwnerReference
 from tests.kit.live_views import NAMESPACE, Scene, daemonset, deployment, named
 from tests.kit.small_timelines import pod

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.app.registry import load_registry
-from chaos.cli.sudoers import command as sudoers
-from chaos.cli.windows_rights import PRIVILEGES, command
+from chaos.cli.reference.commands import sudoers_command, windows_rights_command
+from chaos.cli.reference.host_rights import PRIVILEGES
 from chaos.core.errors import UsageError
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -37,7 +37,7 @@ def inventory(folder: Path, hosts: dict[str, Any], **defaults: Any) -> Path:
 
 
 def output(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    done = CliRunner().invoke(windows_rights_command, [str(a) for a in arguments], catch_exceptions=False)
     assert done.exit_code == 0
     return done.output
 
@@ -98,7 +98,9 @@ def test_a_login_that_is_no_account(tmp_path: Path, user: str) -> None:
 
 def test_sudoers_leaves_windows_hosts_out(tmp_path: Path) -> None:
     hosts = {"w1": WINRM | {"user": "ops"}, "w2": SSH | {"user": "ops"}, "n1": {"user": "lin"}}
-    done = CliRunner().invoke(sudoers, [str(POWEROFF), "-i", str(inventory(tmp_path, hosts))], catch_exceptions=False)
+    done = CliRunner().invoke(
+        sudoers_command, [str(POWEROFF), "-i", str(inventory(tmp_path, hosts))], catch_exceptions=False
+    )
     rules = [line for line in done.output.splitlines() if not line.startswith("#")]
     assert rules == ["lin ALL=(root) NOPASSWD: ALL"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.cli.sudoers import command
+from chaos.cli.reference.commands import sudoers_command
 from tests.kit.machines import RealHost
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
@@ -26,7 +26,9 @@ def test_sudo_takes_it(three: list[RealHost], tmp_path: Path) -> None:
     }
     (tmp_path / "i.json").write_text(json.dumps(document))
     (tmp_path / "i.json").chmod(0o600)
-    done = CliRunner().invoke(command, [str(EXPERIMENT), "-i", str(tmp_path / "i.json")], catch_exceptions=False)
+    done = CliRunner().invoke(
+        sudoers_command, [str(EXPERIMENT), "-i", str(tmp_path / "i.json")], catch_exceptions=False
+    )
     installed = host.run("cat /etc/sudoers.d/chaos")
     try:
         host.run("rm /etc/sudoers.d/chaos; ! su chaos -c 'sudo -n true' 2>/dev/null")

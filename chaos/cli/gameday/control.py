@@ -1,4 +1,4 @@
-"""``gameday status``, ``halt``, ``resume`` and ``approve``: on the state of the days on a cluster, from any machine."""
+"""The state of the days on a cluster: shown, halted, resumed and approved, from any machine."""
 
 from __future__ import annotations
 
@@ -12,23 +12,30 @@ import click
 
 from chaos.app.cluster_lock import lock_namespace
 from chaos.app.connect import ClusterConnection, connect_cluster
+from chaos.app.day.new_state import new_state
+from chaos.app.day.pause import names_of_impaired
 from chaos.app.day.session import day_time
 from chaos.app.day.store import DayStore, existing, unless_finished
+from chaos.app.gameday import LoadedGameDay, approvers, cluster_name, load_game_day
 from chaos.app.pending_undo import describe_pending
+from chaos.app.registry import load_registry
 from chaos.cli.cluster.lock_status import load_cluster_inventory
-from chaos.cli.gameday.day_text import render, to_document, to_json
-from chaos.cli.option_values import seconds_of
-from chaos.cli.output import echo
+from chaos.cli.gameday.run import check_id, day_inventory, who
+from chaos.cli.gameday.text import render, to_document
+from chaos.cli.options import seconds_of
+from chaos.cli.output import echo, to_json
 from chaos.cluster.day_records import list_days
 from chaos.cluster.journal_mirror import pending_runs
 from chaos.cluster.lease_api import read_lock
 from chaos.core.clock import SystemClock
-from chaos.core.errors import Exit, NodefallError, UsageError
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
+from chaos.documents.error_collector import did_you_mean
 from chaos.documents.tree import ScalarNode, child_of
+from chaos.gameday.opening import approve_day
 from chaos.gameday.outcome import describe, exit_code
-from chaos.gameday.state import DayState, DayStatus, RunStatus
+from chaos.gameday.state import Approval, DayState, DayStatus, RunStatus
 from chaos.gameday.transitions import end, halt, resume
 
 _POLL = 1.0  # wall seconds
@@ -167,3 +174,50 @@ def _describe_holder(store: DayStore, state: DayState) -> str:
         return "it has not begun"
     is_active = _is_active(store)
     return f"{state.holder} works on it" if is_active else f"no process works on it, the last was {state.holder}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveOptions:
+    """The options of the command. ``entry``: "" for the whole day; ``plan_hash``: that was read, "" for any."""
+
+    gameday: Path
+    inventory: str | None
+    entry: str
+    by: str
+    plan_hash: str
+    id: str
+
+
+def approve(options: ApproveOptions) -> int:
+    """Store the approval; the exit code. Raises Refused if the plan is another one."""
+    check_id(options.id)
+    day = load_game_day(options.gameday, load_registry())
+    if options.plan_hash and not day.hash.startswith(options.plan_hash):
+        raise Refused(
+            f"not approved: the plan of {options.gameday} is {day.hash[:12]}, not {options.plan_hash[:12]}",
+            hint="read nodefall gameday plan again, and approve the hash that it prints",
+        )
+    _refuse_unlisted(day, options)
+    path = day_inventory(day, options.inventory)
+    with connect_cluster(load_cluster_inventory(str(path))) as connection:
+        name, cluster = day.document.metadata.name, cluster_name(day, path)
+        store = DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
+        fresh = new_state(day, cluster, options.id, None, store.now(), names_of_impaired(connection.kube))
+        approval = Approval(options.by, store.now(), day.hash, options.entry, who())
+        state = store.update(lambda stored: approve_day(stored, fresh, approval, is_named=bool(options.id)))
+    what = f"entry {options.entry}" if options.entry else f"day {state.day}"
+    echo(f"{what} of {name} is approved by {options.by}: plan {day.hash}", err=True)
+    return int(Exit.HELD)
+
+
+def _refuse_unlisted(day: LoadedGameDay, options: ApproveOptions) -> None:
+    """Raises Refused for an approval that no gate asks for: it would seem to count."""
+    names = [item.name for item in day.entries]
+    if options.entry and options.entry not in names:
+        hint = did_you_mean(options.entry, names)
+        raise Refused(f"not approved: {options.gameday} has no entry {options.entry!r}", hint=hint)
+    what = f"entry {options.entry}" if options.entry else "the day"
+    persons = approvers(day, options.entry)
+    if options.by not in persons:
+        hint = f"approve as one of them with --by: {', '.join(persons)}" if persons else "no gate asks for an approval"
+        raise Refused(f"not approved: no gate of {what} asks for {options.by}", hint=hint)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chaos.cli.kind.command import down_command, up_command
+from chaos.cli.kind.commands import down_command, up_command
 from tests.kit.processes import plugin_options
 
 ROOT = Path(__file__).parents[3]

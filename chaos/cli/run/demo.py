@@ -1,0 +1,88 @@
+"""The run of ``nodefall demo``: an experiment in the process of its simulated cluster."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from chaos.app.lab_spec import lab_spec
+from chaos.app.load import load
+from chaos.app.registry import load_registry
+from chaos.app.run_files import Run
+from chaos.cli.bundled import bundled_path
+from chaos.cli.lazy import is_verbose
+from chaos.cli.output import can_redraw
+from chaos.cli.process import tune_gc
+from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.run.run import OutputOptions, open_report, print_result
+from chaos.core.clock import SystemClock
+from chaos.core.inventory import Lab
+from chaos.core.judgement import Judgement
+from chaos.core.ports import Clock
+from chaos.core.verdict import Verdict
+from chaos.documents.inventory import load_inventory
+from chaos.lab.facade import LabSpec
+from chaos.rehearsal.run import RehearsalOptions
+from chaos.rehearsal.stored import rehearse_and_store
+
+_WATCHED_PACE = 40.0  # seconds of cluster time per second where a view is redrawn: 100 s in 2.5 s
+
+
+def run_demo(reports: Path, output: OutputOptions) -> int:
+    """Run, print the result on stdout, and return the exit code. Raises NodefallError."""
+    tune_gc()
+    plain = output.plain or is_verbose()
+    display = make_progress(sys.stderr, force_plain=plain, quiet=output.quiet)
+    with closing(BestEffortProgress(display)) as progress, closing(SystemClock()) as clock:
+        progress.note("simulating a cluster in this process")
+        is_watched = not (plain or output.quiet) and can_redraw(sys.stderr)
+        shown = PacedProgress(progress, clock, _WATCHED_PACE) if is_watched else progress
+        done = _rehearse(reports, RehearsalOptions(progress=shown), clock.now())
+    open_report(progress, done)
+    return print_result(done, output)
+
+
+def _rehearse(reports: Path, options: RehearsalOptions, now: float) -> Run:
+    registry, seed = load_registry(), secrets.randbits(32)
+    loaded = load(bundled_path("experiments/graceful-poweroff.yaml"), registry)
+    lab = load_inventory(bundled_path("hosts/lab.yaml")).lab or Lab()
+    spec = msgspec.convert(lab_spec(lab, seed, now), LabSpec)
+    return rehearse_and_store(loaded, registry, spec, seed, reports, options)
+
+
+class PacedProgress:
+    """Passes everything on, and lets at most ``pace`` seconds of the run pass in a second of ``clock``.
+
+    Implements ``chaos.core.ports.Progress`` and ``JudgementDisplay``.
+    """
+
+    def __init__(self, progress: BestEffortProgress, clock: Clock, pace: float) -> None:
+        self._progress, self._clock, self._pace = progress, clock, pace
+        self._first: float | None = None  # by how much the first tick's time at this pace was before the clock
+
+    def phase(self, name: str) -> None:
+        self._progress.phase(name)
+
+    def step(self, name: str, node: str, what: str) -> None:
+        self._progress.step(name, node, what)
+
+    def verdict(self, verdict: Verdict) -> None:
+        self._progress.verdict(verdict)
+
+    def note(self, text: str) -> None:
+        self._progress.note(text)
+
+    def judged(self, judgement: Judgement) -> None:
+        self._progress.judged(judgement)
+
+    def tick(self, now: float) -> None:
+        self._progress.tick(now)
+        ahead = now / self._pace - self._clock.now()
+        if self._first is None:
+            self._first = ahead
+        if ahead > self._first:
+            self._clock.sleep(ahead - self._first)
