@@ -46,9 +46,8 @@ _NAMES = {
     "chaos.core.value_limit": "ValueLimit",
     "chaos.core.verdict": "Status Verdict",
     "chaos.verdicts.outcome.acceptance": "Row Standing",
-    "chaos.verdicts.outcome.bands": "Band",
     "chaos.verdicts.outcome.measure": "Measure Outcome",
-    "chaos.verdicts.outcome.prediction": "ExpectationBand",
+    "chaos.verdicts.outcome.prediction": "Band ExpectationBand",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 # Those whose own names say too little outside their module.

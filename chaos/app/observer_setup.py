@@ -79,7 +79,7 @@ def build_observers(
     """
     from chaos.cluster.observers.clock_offsets import ClockOffsetObserver
     from chaos.cluster.observers.plugin import FinalSampler, OffsetSource
-    from chaos.verdicts.judge.currency_notes import relevant_resources
+    from chaos.verdicts.judge.notes import relevant_resources
 
     cluster = observe(connection, relevant_resources(experiment, registry), note)
     context = _context(experiment, registry, connection, plan, cluster)

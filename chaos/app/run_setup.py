@@ -34,10 +34,9 @@ from chaos.engine.inputs import RunInputs
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import WORKLOAD
 from chaos.engine.services import RunServices
-from chaos.verdicts.judge.context import PLURALS, Options, bind
-from chaos.verdicts.judge.currency_notes import relevant_resources
+from chaos.verdicts.judge.context import PLURALS, LiveState, Options, bind
 from chaos.verdicts.judge.judge import judge, steady_state, violated_conditions
-from chaos.verdicts.judge.live_state import LiveState
+from chaos.verdicts.judge.notes import relevant_resources
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,8 @@ from chaos.core.store.run_history import read_run
 from chaos.core.stored_run import RunState
 from chaos.core.timeline import Timeline
 from chaos.documents.experiment import load_stored_experiment
-from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.context import LiveState, Options
 from chaos.verdicts.judge.judge import judge
-from chaos.verdicts.judge.live_state import LiveState
 
 logger = logging.getLogger(__name__)
 

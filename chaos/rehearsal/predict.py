@@ -12,8 +12,7 @@ from chaos.rehearsal.copies import Source
 from chaos.rehearsal.forecast.limits import limits_of
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.summary import expectation_bands, risk_sentences
-from chaos.verdicts.outcome.bands import bands
-from chaos.verdicts.outcome.prediction import Prediction
+from chaos.verdicts.outcome.prediction import Prediction, bands
 
 
 def predict(loaded: LoadedExperiment, source: Source, samples: Sequence[Sample]) -> Prediction:

@@ -16,7 +16,7 @@ from chaos.rehearsal.copies import LabCopy, Source, lab_source, snapshot_source
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Rehearsals
 from chaos.verdicts.outcome.acceptance import SIMULATED_RESOLUTION, Row, Terms, compare_outcome
-from chaos.verdicts.outcome.bands import bands
+from chaos.verdicts.outcome.prediction import bands
 from tests.kit.lab_copies import save
 from tests.kit.processes import EXPERIMENTS
 from tests.kit.rehearsals import settings_of

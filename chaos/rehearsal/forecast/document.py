@@ -15,8 +15,7 @@ from chaos.rehearsal.forecast.limits import limits_of
 from chaos.rehearsal.forecast.ranking import VictimRank, rank_victims
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.forecast.summary import Risk, expectation_bands, risks_of
-from chaos.verdicts.outcome.bands import Band, bands
-from chaos.verdicts.outcome.prediction import ExpectationBand
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand, bands
 
 FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
 _GRAVITY = (Exit.VIOLATED, Exit.REFUSED, Exit.INCONCLUSIVE, Exit.HELD)

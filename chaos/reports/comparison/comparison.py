@@ -10,11 +10,9 @@ from chaos.core.verdict import Status
 from chaos.reports.comparison.delays import followed
 from chaos.reports.comparison.side import Expected, Side, resolution_of
 from chaos.reports.comparison.stalls import stalled_before
-from chaos.verdicts.outcome.acceptance import Row, Standing, Terms, compare_outcome, widening
-from chaos.verdicts.outcome.bands import Band
+from chaos.verdicts.outcome.acceptance import SYNC, Row, Standing, Terms, compare_outcome, widening
 from chaos.verdicts.outcome.measure import Kind, Measure
-from chaos.verdicts.outcome.mechanisms import SYNC
-from chaos.verdicts.outcome.prediction import ExpectationBand
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand
 
 _WEIGHTS = (Kind.WORKLOAD, Kind.VOLUME, Kind.REPLACEMENT, Kind.POD, Kind.NODE, Kind.ZONE)
 _DECIDED = (Status.HELD, Status.VIOLATED)

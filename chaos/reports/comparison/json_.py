@@ -8,10 +8,9 @@ from typing import Any
 from chaos.core.errors import Exit
 from chaos.reports.comparison.comparison import Comparison, ExpectationRow
 from chaos.reports.comparison.phrases import headline
-from chaos.verdicts.outcome.acceptance import Row
-from chaos.verdicts.outcome.bands import Band
+from chaos.verdicts.outcome.acceptance import Row, mechanism_of
 from chaos.verdicts.outcome.measure import Measure
-from chaos.verdicts.outcome.mechanisms import mechanism_of
+from chaos.verdicts.outcome.prediction import Band
 
 FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
 

@@ -12,11 +12,9 @@ from chaos.core.timeline import Timeline
 from chaos.reports.comparison.stalls import Stall, stalls_of
 from chaos.reports.history.trend import expectation_trends
 from chaos.verdicts.outcome.acceptance import RESOLUTION, SIMULATED_RESOLUTION
-from chaos.verdicts.outcome.bands import Band, bands
-from chaos.verdicts.outcome.measure import Measure, Outcome
-from chaos.verdicts.outcome.names import Names
+from chaos.verdicts.outcome.measure import Measure, Names, Outcome
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
-from chaos.verdicts.outcome.prediction import ExpectationBand, Prediction
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand, Prediction, bands
 
 _RUNS_ON = ("partition", "kubelet-freeze")  # actions during which a kubelet runs on without the API server
 

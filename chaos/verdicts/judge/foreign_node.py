@@ -10,9 +10,16 @@ from chaos.core.labels import CONTROL_PLANE_LABELS, FIELD_MANAGER
 from chaos.core.node_change import NodeChange
 from chaos.core.result import ForeignFault
 from chaos.core.timeline import History, Version
-from chaos.verdicts.judge.foreign_case import Case, ForeignKind, fault
-from chaos.verdicts.judge.present import Revisions
-from chaos.verdicts.judge.writers import component, describe_manager, event_author, field_owner
+from chaos.verdicts.judge.foreign_case import (
+    Case,
+    ForeignKind,
+    component,
+    describe_manager,
+    event_author,
+    fault,
+    field_owner,
+)
+from chaos.verdicts.judge.membership import Revisions
 
 # Kubernetes itself adds and removes these taints. People set out-of-service.
 _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")

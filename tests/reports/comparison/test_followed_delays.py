@@ -6,8 +6,8 @@ import pytest
 
 from chaos.reports.comparison.delays import followed
 from chaos.verdicts.outcome.acceptance import Terms, compare_outcome
-from chaos.verdicts.outcome.bands import Band
 from chaos.verdicts.outcome.measure import Kind, Measure, Outcome
+from chaos.verdicts.outcome.prediction import Band
 
 READY = Measure(Kind.REPLACEMENT, "1 of shop/web", "Ready")
 DELETING = Measure(Kind.POD, "1 of shop/web on a", "deleting")

@@ -8,8 +8,8 @@ from chaos.reports.comparison.comparison import Comparison, compare
 from chaos.reports.comparison.phrases import why_text
 from chaos.reports.comparison.side import Expected, Side
 from chaos.reports.comparison.stalls import Stall, stalled_before
-from chaos.verdicts.outcome.bands import Band
 from chaos.verdicts.outcome.measure import Kind, Measure, Outcome
+from chaos.verdicts.outcome.prediction import Band
 
 READY = Measure(Kind.NODE, "victim", "Ready again")
 STALLS = (Stall(-5.0, 20.0, 3, 3), Stall(100.0, 30.0, 2, 3))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.verdicts.judge.addresses import address_changes
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
+from chaos.verdicts.judge.notes import address_changes
 from tests.kit.story import Story, experiment, plugin_registry
 
 FACT = "machine-addresses"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chaos.core.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.core.store.recording import build_timeline, read_recording
-from chaos.verdicts.judge.clocks import clock_notes
+from chaos.verdicts.judge.notes import clock_notes
 from tests.kit.real_runs import run_lines
 from tests.kit.story import RECORDINGS, Story
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.verdict import Status
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.runs import runs_of
-from chaos.verdicts.judge.temporal import Answer, always, never, settles, value_near, within
+from chaos.verdicts.judge.temporal import Answer, always, never, runs_of, settles, value_near, within
 
 HELD, VIOLATED, INCONCLUSIVE, PENDING = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
 VALUES = {"T": True, "F": False, "?": None}
