@@ -13,7 +13,7 @@ module is fast. Types of Kubernetes objects are in :data:`kube`. All errors are 
 ``message`` and a ``hint``; :class:`Refused` means that there was no side effect.
 """
 
-# ruff: noqa: PLC0415 - slow imports are deferred until they are needed
+# ruff: noqa: PLC0414, PLC0415 - "as" exports a name to type checkers; slow imports are deferred until they are needed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -21,87 +21,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from chaos.rehearsal.api import compare, rehearse
+from chaos.rehearsal.api import compare as compare
+from chaos.rehearsal.api import rehearse as rehearse
 
 if TYPE_CHECKING:
-    # isort: off
-    # fmt: off
-    from chaos.app.confirmation import ClusterInfo, Confirm
-    from chaos.app.judge import JudgedRun
+    from chaos.app.exports import *  # noqa: F403 - what is exported is named there
+    from chaos.app.exports import Confirm, Inventory, JudgedRun, LoadedExperiment, Plan, Progress, Run, RunWatcher
     from chaos.app.labs import RunningLab
-    from chaos.app.load import LoadedExperiment
-    from chaos.app.run_files import Run
-    from chaos.reports.comparison.comparison import Comparison, ExpectationRow
-    from chaos.reports.comparison.side import Expected, NotComparableError, Side
-    from chaos.reports.comparison.stalls import Stall
-    from chaos.rehearsal.forecast.document import Rehearsal, Runs
-    from chaos.rehearsal.forecast.finding import FindingKind
-    from chaos.rehearsal.forecast.ranking import ScorePart, VictimRank
-    from chaos.rehearsal.forecast.summary import Risk
-    from chaos.core import kube
-    from chaos.core.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
-    from chaos.core.command import (
-        DrainRules, HostCommand, KubeCommand, PodsCommand, PodSelector, PodVerb, PowerCommand, PowerVerb,
-        TaintsCommand
-    )
-    from chaos.core.currency_log import CurrencyLog
-    from chaos.core.document import Metadata
-    from chaos.core.driver import PowerSettings
-    from chaos.core.entry_log import EntryLog
-    from chaos.core.errors import (
-        Aborted, AnotherMachine, BadInput, Exit, NodefallError, PluginError, Problem, Refused, RequirementUnmet,
-        UndoPending, Unreachable, Unsupported, UsageError
-    )
-    from chaos.core.event_log import EventLog
-    from chaos.core.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
-    from chaos.core.field_types import Secret
-    from chaos.core.indexes import PodHistories
-    from chaos.core.inventory import (
-        Cluster, Connection, ControllerManager, Defaults, Host, Inventory, Limits, NodeTaint, PriorityGrace,
-        Prometheus, ProtectedNodes, Rule, TimeSource
-    )
-    from chaos.core.inventory import Lab as LabSettings
-    from chaos.core.plan import Plan, PlannedStep, PlannedTarget
-    from chaos.core.ports import Progress, RunWatcher
-    from chaos.core.probes import Probe, Query, ServiceReference
-    from chaos.core.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
-    from chaos.core.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
-    from chaos.core.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
-    from chaos.core.value_limit import ValueLimit
-    from chaos.core.verdict import Status, Verdict
-    from chaos.verdicts.outcome.acceptance import Row, Standing
-    from chaos.verdicts.outcome.prediction import Band
-    from chaos.verdicts.outcome.measure import Kind as MeasureKind
-    from chaos.verdicts.outcome.measure import Measure, Outcome
-    from chaos.verdicts.outcome.prediction import ExpectationBand
-    # fmt: on
-    # isort: on
 
-# fmt: off
-__all__ = [
-    "Aborted", "ActionRecord", "AnotherMachine", "BadInput", "Band", "BlindWindow", "Cluster", "ClusterInfo",
-    "Comparison", "Confirm", "Connection", "ControllerManager", "Currency", "CurrencyLog", "Defaults", "DrainRules",
-    "Entry", "EntryLog",
-    "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
-    "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
-    "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure", "MeasureKind", "Metadata",
-    "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan", "PlannedStep", "PlannedTarget",
-    "PluginError", "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings",
-    "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus",
-    "ProofStatus", "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused", "Rehearsal",
-    "RequirementUnmet", "Risk", "Row", "Rule", "Run", "RunResult", "RunWatcher", "Runs", "ScorePart", "Scrape",
-    "Secret", "Series", "ServiceReference", "Side", "Spec", "Stall", "Standing", "Status", "Step", "StepResult",
-    "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep",
-    "Unreachable", "Unsupported", "Until", "UsageError", "ValueLimit", "Verdict", "VictimRank", "Workload",
-    "compare", "judge", "kube", "load", "plan", "rehearse", "run",
-]
-# fmt: on
+_FUNCTIONS = ("Lab", "compare", "judge", "load", "plan", "rehearse", "run")
 
 
 def __getattr__(name: str) -> Any:
-    """Import an exported type on first use. Raises AttributeError for other names."""
+    """Import an exported type on first use; ``__all__`` names them. Raises AttributeError for other names."""
     from chaos.app.exports import import_export
 
+    if name == "__all__":
+        return __dir__()
     try:
         return import_export(name)
     except KeyError:
@@ -109,7 +45,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from chaos.app.exports import EXPORTS
+
+    return sorted((*_FUNCTIONS, *EXPORTS))
 
 
 def load(experiment: Path | str) -> LoadedExperiment:
