@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -70,6 +72,13 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+
+
+def command(
+    *lines: str, of: click.Group | None = None, name: str | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command, with these examples below its help. ``of``: the group of a subcommand."""
+    return (of.command if of else click.command)(name, epilog=examples(*lines))
 
 
 def examples(*lines: str) -> str:

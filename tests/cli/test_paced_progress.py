@@ -7,14 +7,14 @@ import io
 import pytest
 
 from chaos.cli.run.demo import PacedProgress
-from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.run.progress import make_progress
 from tests.kit.fakes import FakeClock
 
 
 def test_no_more_than_the_pace() -> None:
     clock = FakeClock()
     begin = clock.now()
-    progress = PacedProgress(BestEffortProgress(make_progress(io.StringIO())), clock, 40.0)
+    progress = PacedProgress(make_progress(io.StringIO()), clock, 40.0)
     progress.tick(1000.0)
     assert clock.now() == begin, "the first tick begins the time"
     progress.tick(1020.0)
@@ -28,7 +28,7 @@ def test_no_more_than_the_pace() -> None:
 
 def test_all_is_passed_on() -> None:
     stream = io.StringIO()
-    progress = PacedProgress(BestEffortProgress(make_progress(stream)), FakeClock(), 40.0)
+    progress = PacedProgress(make_progress(stream), FakeClock(), 40.0)
     progress.phase("inject")
     progress.step("power-off", "worker-1", "systemctl poweroff")
     progress.note("a note")

@@ -9,21 +9,19 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_run
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command
 from chaos.cli.options import cluster_option, inventory_option, json_option, reports_option
 
 
-@click.command(
-    epilog=examples(
-        "nodefall undo last",
-        "nodefall undo reports/graceful-poweroff/20261121T033533Z",
-        "nodefall undo graceful-poweroff --inventory hosts/staging.yaml",
-        "nodefall undo --list",
-        "nodefall undo --list --inventory hosts/staging.yaml",
-        "nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml",
-        "nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml --yes",
-        "nodefall undo last --accept-machine worker-1 --yes",
-    )
+@command(
+    "nodefall undo last",
+    "nodefall undo reports/graceful-poweroff/20261121T033533Z",
+    "nodefall undo graceful-poweroff --inventory hosts/staging.yaml",
+    "nodefall undo --list",
+    "nodefall undo --list --inventory hosts/staging.yaml",
+    "nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml",
+    "nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml --yes",
+    "nodefall undo last --accept-machine worker-1 --yes",
 )
 @click.argument("run", required=False, shell_complete=complete_run)
 @click.option("--list", "list_", is_flag=True, help="List the runs with a pending undo; exit code 3 if any.")
@@ -68,10 +66,9 @@ def undo_command(run: str | None, list_: bool, **options: Any) -> int:
     return undo(UndoOptions(run, **options))
 
 
-@click.command(
-    epilog=examples(
-        "nodefall status --inventory hosts/staging.yaml", "nodefall status --inventory hosts/staging.yaml --json"
-    )
+@command(
+    "nodefall status --inventory hosts/staging.yaml",
+    "nodefall status --inventory hosts/staging.yaml --json",
 )
 @cluster_option
 @json_option
@@ -85,11 +82,9 @@ def status_command(**options: Any) -> int:
     return status(**options)
 
 
-@click.command(
-    epilog=examples(
-        'nodefall abort --inventory hosts/staging.yaml --reason "pager went off"',
-        'kubectl -n kube-system annotate lease nodefall nodefall.dev/abort="pager went off"',
-    )
+@command(
+    'nodefall abort --inventory hosts/staging.yaml --reason "pager went off"',
+    'kubectl -n kube-system annotate lease nodefall nodefall.dev/abort="pager went off"',
 )
 @cluster_option
 @click.option("--reason", default="nodefall abort", show_default=True, help="Reason shown in the report of the run.")
@@ -107,13 +102,11 @@ def abort_command(**options: Any) -> int:
     return abort(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall watch last",
-        "nodefall watch graceful-poweroff --serve 8080",
-        "nodefall watch --inventory hosts/staging.yaml",
-        "nodefall watch --inventory hosts/staging.yaml --serve 10.0.0.5:8080",
-    )
+@command(
+    "nodefall watch last",
+    "nodefall watch graceful-poweroff --serve 8080",
+    "nodefall watch --inventory hosts/staging.yaml",
+    "nodefall watch --inventory hosts/staging.yaml --serve 10.0.0.5:8080",
 )
 @click.argument("run", required=False, shell_complete=complete_run)
 @inventory_option("A cluster, instead of RUN. [env: NODEFALL_INVENTORY]")
@@ -138,12 +131,10 @@ def watch_command(**options: Any) -> int:
     return watch(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall snapshot --inventory hosts/staging.yaml --out staging.snapshot.gz",
-        "nodefall snapshot -i hosts/staging.yaml --out shared.snapshot.gz --anonymize",
-        "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
-    )
+@command(
+    "nodefall snapshot --inventory hosts/staging.yaml --out staging.snapshot.gz",
+    "nodefall snapshot -i hosts/staging.yaml --out shared.snapshot.gz --anonymize",
+    "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
 )
 @cluster_option
 @click.option(

@@ -10,7 +10,17 @@ import click
 
 from chaos import __version__
 from chaos.cli.complete import complete_day, complete_day_format, complete_game_day_file
-from chaos.cli.lazy import examples
+from chaos.cli.gameday.group import (
+    by_option,
+    fleet_option,
+    gameday_argument,
+    gameday_command,
+    id_option,
+    keep_option,
+    only_cluster_option,
+    seed_option,
+)
+from chaos.cli.lazy import command
 from chaos.cli.options import (
     cluster_option,
     file_option,
@@ -22,36 +32,16 @@ from chaos.cli.options import (
 )
 from chaos.core.errors import UsageError
 
-_BY = click.option("--by", metavar="NAME", help="Who does it. Default: login@machine.")
-_KEEP = click.option("--keep", is_flag=True, help="Of a fleet: do not delete what was applied in its clusters.")
-_FLEET = click.option(
-    "--fleet", type=click.Path(path_type=Path, dir_okay=False), help="All clusters of this fleet, instead of one."
+
+@command(
+    "nodefall gameday deploy monthly.yaml -i staging.yaml --image IMAGE@sha256:DIGEST | kubectl apply -f -",
+    "nodefall gameday deploy monthly.yaml -i staging.yaml --s3 reports/staging > manifests.yaml",
+    "nodefall gameday deploy monthly.yaml -i staging.yaml --format helm > values.yaml",
+    of=gameday_command,
+    name="deploy",
 )
-_ID = click.option("--id", metavar="NAME", default="", help="Name of the day. Default: its date.")
-
-
-@click.group(
-    epilog=examples(
-        "nodefall gameday plan experiments/gamedays/first.yaml",
-        "nodefall gameday run experiments/gamedays/first.yaml",
-        'nodefall gameday halt -i staging.yaml --reason "pager went off"',
-        "nodefall gameday report last",
-    )
-)
-def gameday_command() -> None:
-    """Game days: several experiments in a window, behind gates, with one switch that stops everything."""
-
-
-@gameday_command.command(
-    "deploy",
-    epilog=examples(
-        "nodefall gameday deploy monthly.yaml -i staging.yaml --image IMAGE@sha256:DIGEST | kubectl apply -f -",
-        "nodefall gameday deploy monthly.yaml -i staging.yaml --s3 reports/staging > manifests.yaml",
-        "nodefall gameday deploy monthly.yaml -i staging.yaml --format helm > values.yaml",
-    ),
-)
-@click.argument("gameday", shell_complete=complete_game_day_file, type=click.Path(path_type=Path))
-@inventory_option("The cluster. Default: the only one of the game day. [env: NODEFALL_INVENTORY]")
+@gameday_argument
+@only_cluster_option
 @click.option("--namespace", "-n", default="nodefall", show_default=True, help="Of the CronJob and what it needs.")
 @click.option(
     "--image", default=f"nodefall:{__version__}", show_default=True, help="Built from deploy/image/Dockerfile."
@@ -77,17 +67,16 @@ def deploy_command(**options: Any) -> int:
     return deploy(Options(**options))
 
 
-@gameday_command.command(
-    "plan",
-    epilog=examples(
-        "nodefall gameday plan experiments/gamedays/first.yaml",
-        "nodefall gameday plan experiments/gamedays/first.yaml -i hosts/lab.yaml --seed 7",
-        "nodefall gameday plan monthly.yaml --at 2026-12-20T09:00 --count 12 --json",
-    ),
+@command(
+    "nodefall gameday plan experiments/gamedays/first.yaml",
+    "nodefall gameday plan experiments/gamedays/first.yaml -i hosts/lab.yaml --seed 7",
+    "nodefall gameday plan monthly.yaml --at 2026-12-20T09:00 --count 12 --json",
+    of=gameday_command,
+    name="plan",
 )
-@click.argument("gameday", shell_complete=complete_game_day_file, type=click.Path(path_type=Path))
+@gameday_argument
 @inventory_option("Also plan every run on this cluster, as nodefall plan.", type=click.Path(path_type=Path))
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of the day: the same seeds of its runs again.")
+@seed_option
 @click.option("--at", metavar="TIME", help="Show the calendar from then on, as 2026-12-20T09:00. Default: now.")
 @click.option("--count", type=click.IntRange(1, 100), default=5, show_default=True, help="Openings and starts to show.")
 @reports_option
@@ -105,14 +94,13 @@ def plan_command(**options: Any) -> int:
     return plan.show_plan(**options)
 
 
-@gameday_command.command(
-    "report",
-    epilog=examples(
-        "nodefall gameday report",
-        "nodefall gameday report monthly --format md > day.md",
-        "nodefall gameday report monthly/2026-12-01 --format review --out review.md",
-        "nodefall gameday report --fleet fleet.yaml --format md",
-    ),
+@command(
+    "nodefall gameday report",
+    "nodefall gameday report monthly --format md > day.md",
+    "nodefall gameday report monthly/2026-12-01 --format review --out review.md",
+    "nodefall gameday report --fleet fleet.yaml --format md",
+    of=gameday_command,
+    name="report",
 )
 @click.argument("directory", default="last", shell_complete=complete_day)
 @click.option(
@@ -140,20 +128,19 @@ def report_command(context: click.Context, /, **options: Any) -> int:
     return report.render_report(context, **options)
 
 
-@gameday_command.command(
-    "run",
-    epilog=examples(
-        "nodefall gameday run experiments/gamedays/first.yaml",
-        "nodefall gameday run monthly.yaml -i staging.yaml --id 2026-12 --yes",
-        "nodefall gameday run --fleet fleet.yaml --id 2026-12",
-    ),
+@command(
+    "nodefall gameday run experiments/gamedays/first.yaml",
+    "nodefall gameday run monthly.yaml -i staging.yaml --id 2026-12 --yes",
+    "nodefall gameday run --fleet fleet.yaml --id 2026-12",
+    of=gameday_command,
+    name="run",
 )
 @click.argument("gameday", required=False, shell_complete=complete_game_day_file, type=click.Path(path_type=Path))
-@_FLEET
-@inventory_option("The cluster. Default: the only one of the game day. [env: NODEFALL_INVENTORY]")
+@fleet_option
+@only_cluster_option
 @reports_option
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of the day: the same seeds of its runs again.")
-@_ID
+@seed_option
+@id_option
 @click.option(
     "--scheduled",
     is_flag=True,
@@ -161,7 +148,7 @@ def report_command(context: click.Context, /, **options: Any) -> int:
 )
 @click.option("--yes", is_flag=True, help="Do not ask before taking real machines down.")
 @plain_option
-@_KEEP
+@keep_option
 @json_option
 def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
     """Run a GAMEDAY on a cluster, or go on with it: each entry is a run with a report, none is run twice.
@@ -193,17 +180,16 @@ def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
     return run_and_report(DayOptions(**options))
 
 
-@gameday_command.command(
-    "status",
-    epilog=examples(
-        "nodefall gameday status -i staging.yaml",
-        "nodefall gameday status monthly -i staging.yaml --json",
-        "nodefall gameday status --fleet fleet.yaml",
-    ),
+@command(
+    "nodefall gameday status -i staging.yaml",
+    "nodefall gameday status monthly -i staging.yaml --json",
+    "nodefall gameday status --fleet fleet.yaml",
+    of=gameday_command,
+    name="status",
 )
 @click.argument("gameday", required=False)
 @cluster_option
-@_FLEET
+@fleet_option
 @json_option
 def status_command(gameday: str | None, inventory: str | None, fleet: Path | None, as_json: bool) -> int:
     """Show the game days of a cluster, or GAMEDAY (a name or a file): runs, halts, approvals, what they wait for.
@@ -222,26 +208,23 @@ def status_command(gameday: str | None, inventory: str | None, fleet: Path | Non
     return status(gameday, inventory, as_json)
 
 
-@gameday_command.command(
-    "halt",
-    epilog=examples(
-        'nodefall gameday halt -i staging.yaml --reason "pager went off"',
-        "nodefall gameday halt monthly -i staging.yaml --end --wait 0s",
-        'nodefall gameday halt --fleet fleet.yaml --reason "pager went off"',
-        "kubectl -n kube-system annotate configmap nodefall-gameday-monthly nodefall.dev/halt=pager",
-    ),
+@command(
+    'nodefall gameday halt -i staging.yaml --reason "pager went off"',
+    "nodefall gameday halt monthly -i staging.yaml --end --wait 0s",
+    'nodefall gameday halt --fleet fleet.yaml --reason "pager went off"',
+    "kubectl -n kube-system annotate configmap nodefall-gameday-monthly nodefall.dev/halt=pager",
+    of=gameday_command,
+    name="halt",
 )
 @click.argument("gameday", required=False)
 @cluster_option
-@_FLEET
+@fleet_option
 @click.option("--reason", default="", help="Reason that everybody sees.")
-@_BY
+@by_option
 @click.option("--end", "for_good", is_flag=True, help="For good: what has not begun never does.")
 @click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for its undo.")
-@_KEEP
-def halt_command(
-    gameday: str | None, inventory: str | None, fleet: Path | None, by: str | None, keep: bool, **options: Any
-) -> int:
+@keep_option
+def halt_command(gameday: str | None, inventory: str | None, fleet: Path | None, keep: bool, **options: Any) -> int:
     """Stop all game days of a cluster, or GAMEDAY (a name or a file), from any machine.
 
     What is running is undone within seconds, and nothing begins until somebody says resume. The last example does the
@@ -250,55 +233,52 @@ def halt_command(
     Exit code 0: nothing is running; 2: the run is still undone, or its process has died; 3: an undo is pending.
     """
     from chaos.cli.gameday.control import HaltOptions, halt_days
-    from chaos.cli.gameday.run import who
 
-    given = HaltOptions(by=by or who(), **options)
     if fleet:
         from chaos.cli.gameday.fleet import halt_all
 
         refuse_with_fleet(GAMEDAY=gameday, inventory=inventory)
-        return halt_all(fleet, given, keep=keep)
+        return halt_all(fleet, HaltOptions(**options), keep=keep)
     if keep:
         raise UsageError("--keep is for --fleet")
-    return halt_days(gameday, inventory, given)
+    return halt_days(gameday, inventory, HaltOptions(**options))
 
 
-@gameday_command.command(
-    "resume",
-    epilog=examples('nodefall gameday resume monthly -i staging.yaml --reason "the pager was about something else"'),
+@command(
+    'nodefall gameday resume monthly -i staging.yaml --reason "the pager was about something else"',
+    of=gameday_command,
+    name="resume",
 )
 @click.argument("gameday", required=False)
 @cluster_option
-@_FLEET
+@fleet_option
 @click.option("--reason", required=True, help="Why it may go on.")
-@_BY
-def resume_command(gameday: str | None, inventory: str | None, fleet: Path | None, reason: str, by: str | None) -> int:
+@by_option
+def resume_command(gameday: str | None, inventory: str | None, fleet: Path | None, reason: str, by: str) -> int:
     """Let a halted GAMEDAY (a name or a file) go on: with nodefall gameday run, which starts it again."""
     from chaos.cli.gameday.control import resume_day
-    from chaos.cli.gameday.run import who
 
     if fleet:
         from chaos.cli.gameday.fleet import resume_all
 
         refuse_with_fleet(GAMEDAY=gameday, inventory=inventory)
-        return resume_all(fleet, by or who(), reason)
-    return resume_day(gameday, inventory, by or who(), reason)
+        return resume_all(fleet, by, reason)
+    return resume_day(gameday, inventory, by, reason)
 
 
-@gameday_command.command(
-    "approve",
-    epilog=examples(
-        "nodefall gameday approve monthly.yaml -i staging.yaml --day --plan-hash 3f6c0a9b",
-        "nodefall gameday approve monthly.yaml -i staging.yaml --entry power-cut --by ada",
-    ),
+@command(
+    "nodefall gameday approve monthly.yaml -i staging.yaml --day --plan-hash 3f6c0a9b",
+    "nodefall gameday approve monthly.yaml -i staging.yaml --entry power-cut --by ada",
+    of=gameday_command,
+    name="approve",
 )
-@click.argument("gameday", shell_complete=complete_game_day_file, type=click.Path(path_type=Path))
-@inventory_option("The cluster. Default: the only one of the game day. [env: NODEFALL_INVENTORY]")
+@gameday_argument
+@only_cluster_option
 @click.option("--entry", metavar="NAME", help="Approve this entry.")
 @click.option("--day", "whole", is_flag=True, help="Approve the whole day.")
 @click.option("--by", metavar="NAME", help="Who approves, as the gate names that person. Default: your login.")
 @click.option("--plan-hash", metavar="HASH", default="", help="That of the plan that was read, or its beginning.")
-@_ID
+@id_option
 def approve_command(entry: str | None, whole: bool, by: str | None, **options: Any) -> int:
     """Approve the plan of a GAMEDAY, before it begins or while a gate waits. Recorded: who, when, which plan.
 

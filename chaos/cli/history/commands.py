@@ -15,7 +15,7 @@ from chaos.cli.complete import (
     complete_run,
     complete_target,
 )
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command, examples
 from chaos.cli.options import (
     experiment_argument,
     file_option,
@@ -30,14 +30,12 @@ from chaos.cli.options import (
 VERDICTS = ("held", "violated", "inconclusive", "aborted", "refused", "interrupted", "running", "no-result", "damaged")
 
 
-@click.command(
-    epilog=examples(
-        "nodefall judge recording.jsonl.gz experiments/graceful-poweroff.yaml",
-        "nodefall judge reports/graceful-poweroff/20261121T033533Z experiments/graceful-poweroff.yaml --json",
-        "nodefall judge power-cut.jsonl.gz experiments/graceful-poweroff.yaml --map power-off=power-cut",
-        "nodefall judge rec.jsonl.gz my.yaml --bind victim=worker-1 --bind workload=demo "
-        "--fact kubelet.shutdownGracePeriod=30s",
-    )
+@command(
+    "nodefall judge recording.jsonl.gz experiments/graceful-poweroff.yaml",
+    "nodefall judge reports/graceful-poweroff/20261121T033533Z experiments/graceful-poweroff.yaml --json",
+    "nodefall judge power-cut.jsonl.gz experiments/graceful-poweroff.yaml --map power-off=power-cut",
+    "nodefall judge rec.jsonl.gz my.yaml --bind victim=worker-1 --bind workload=demo "
+    "--fact kubelet.shutdownGracePeriod=30s",
 )
 @click.argument("recording", type=click.Path(path_type=Path))
 @experiment_argument("experiment")
@@ -62,12 +60,10 @@ def judge_command(**options: Any) -> int:
     return stored_run.judge_recording(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall report last --open",
-        "nodefall report graceful-poweroff --format markdown > report.md",
-        "nodefall report reports/graceful-poweroff/20261121T033533Z --format junit --out junit.xml",
-    )
+@command(
+    "nodefall report last --open",
+    "nodefall report graceful-poweroff --format markdown > report.md",
+    "nodefall report reports/graceful-poweroff/20261121T033533Z --format junit --out junit.xml",
 )
 @click.argument("run", shell_complete=complete_run)
 @click.option(
@@ -90,12 +86,10 @@ def report_command(**options: Any) -> None:
     stored_run.render_report(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall show last",
-        "nodefall show graceful-poweroff",
-        "nodefall show graceful-poweroff/20261121T033533Z --json",
-    )
+@command(
+    "nodefall show last",
+    "nodefall show graceful-poweroff",
+    "nodefall show graceful-poweroff/20261121T033533Z --json",
 )
 @click.argument("run", shell_complete=complete_run)
 @stored_runs_option
@@ -152,13 +146,12 @@ def _refuse_options(ctx: click.Context) -> None:
             raise click.UsageError(message, ctx)
 
 
-@runs_command.command(
-    "prune",
-    epilog=examples(
-        "nodefall runs prune --keep 20",
-        "nodefall runs prune --older-than 30d --dry-run",
-        "nodefall runs prune --keep 5 --older-than 90d --yes --json",
-    ),
+@command(
+    "nodefall runs prune --keep 20",
+    "nodefall runs prune --older-than 30d --dry-run",
+    "nodefall runs prune --keep 5 --older-than 90d --yes --json",
+    of=runs_command,
+    name="prune",
 )
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N runs of each experiment.")
 @click.option("--older-than", metavar="DURATION", help="Delete only runs that started longer ago, as 30d.")
@@ -178,13 +171,11 @@ def prune_command(**options: Any) -> int:
     return prune_runs(PruneOptions(**options))
 
 
-@click.command(
-    epilog=examples(
-        "nodefall trend graceful-poweroff",
-        "nodefall trend graceful-poweroff --since 90d --cluster staging",
-        "nodefall trend graceful-poweroff --format html --out trend.html",
-        "nodefall trend graceful-poweroff --mix experiments --format json",
-    )
+@command(
+    "nodefall trend graceful-poweroff",
+    "nodefall trend graceful-poweroff --since 90d --cluster staging",
+    "nodefall trend graceful-poweroff --format html --out trend.html",
+    "nodefall trend graceful-poweroff --mix experiments --format json",
 )
 @click.argument("experiment", shell_complete=complete_experiment)
 @click.option("--cluster", metavar="NAME", help="Only runs on this cluster: the inventory's name, or its UID's begin.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command, examples
 from chaos.cli.output import echo_progress
 
 _NAME = click.option("--name", default="nodefall", show_default=True, help="Name of the cluster.")
@@ -25,14 +25,13 @@ def kind_command() -> None:
     """
 
 
-@kind_command.command(
-    "up",
-    epilog=examples(
-        "nodefall kind up",
-        "nodefall kind up --name ci --kubernetes v1.36.2 --out ci.yaml",
-        "nodefall kind up --image kindest/node:v1.36.2   # stock: no graceful shutdown",
-        "nodefall kind up --retain   # then look at a failed cluster with kind export logs",
-    ),
+@command(
+    "nodefall kind up",
+    "nodefall kind up --name ci --kubernetes v1.36.2 --out ci.yaml",
+    "nodefall kind up --image kindest/node:v1.36.2   # stock: no graceful shutdown",
+    "nodefall kind up --retain   # then look at a failed cluster with kind export logs",
+    of=kind_command,
+    name="up",
 )
 @_NAME
 @_OUT
@@ -64,7 +63,12 @@ def up_command(
     click.echo(json.dumps(created) if as_json else f"the cluster {name} is up: {', '.join(created['nodes'])}\n  {run}")
 
 
-@kind_command.command("down", epilog=examples("nodefall kind down", "nodefall kind down --name ci --out ci.yaml"))
+@command(
+    "nodefall kind down",
+    "nodefall kind down --name ci --out ci.yaml",
+    of=kind_command,
+    name="down",
+)
 @_NAME
 @_OUT
 @_JSON

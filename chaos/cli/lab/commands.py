@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_lab
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command, examples
 from chaos.cli.options import file_option, result_option
 from chaos.cli.output import echo_progress
 
@@ -31,9 +31,11 @@ def lab_command() -> None:
     """
 
 
-@lab_command.command(
-    "breakages",
-    epilog=examples("nodefall lab breakages", "nodefall lab up --breakage eviction-late --breakage pdb-ignored"),
+@command(
+    "nodefall lab breakages",
+    "nodefall lab up --breakage eviction-late --breakage pdb-ignored",
+    of=lab_command,
+    name="breakages",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def breakages_command(as_json: bool) -> None:
@@ -53,16 +55,15 @@ def breakages_command(as_json: bool) -> None:
     click.echo(formatter.getvalue(), nl=False)
 
 
-@lab_command.command(
-    "up",
-    epilog=examples(
-        "nodefall lab up",
-        "nodefall lab up --name big --nodes 100 --zones a,b,c",
-        "nodefall lab up --speed 10 --workload experiments/workloads/web-db-tiers.yaml",
-        "nodefall lab up --kubelet-defects inhibitor-lost-after-cancel=always --systemd 257",
-        "nodefall lab up hosts/lab.yaml --foreground --out lab.json",
-        "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
-    ),
+@command(
+    "nodefall lab up",
+    "nodefall lab up --name big --nodes 100 --zones a,b,c",
+    "nodefall lab up --speed 10 --workload experiments/workloads/web-db-tiers.yaml",
+    "nodefall lab up --kubelet-defects inhibitor-lost-after-cancel=always --systemd 257",
+    "nodefall lab up hosts/lab.yaml --foreground --out lab.json",
+    "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
+    of=lab_command,
+    name="up",
 )
 @click.argument("inventory", type=click.Path(path_type=Path), required=False)
 @click.option("--name", default="lab", show_default=True, help="Several labs can be up, with different names.")
@@ -155,7 +156,13 @@ def up_command(  # noqa: PLR0913 - one per option
     up(UpOptions(loaded, lab, name, speed, port, workloads, out, foreground, snapshot), echo_progress, as_json)
 
 
-@lab_command.command("down", epilog=examples("nodefall lab down", "nodefall lab down big", "nodefall lab down --all"))
+@command(
+    "nodefall lab down",
+    "nodefall lab down big",
+    "nodefall lab down --all",
+    of=lab_command,
+    name="down",
+)
 @click.argument("name", required=False, shell_complete=complete_lab)
 @click.option("--all", "everything", is_flag=True, help="All labs of this user.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names as one JSON object on stdout.")
@@ -174,7 +181,12 @@ def down_command(name: str | None, everything: bool, as_json: bool) -> None:
         click.echo(json.dumps({"down": names}))
 
 
-@lab_command.command("status", epilog=examples("nodefall lab status", "nodefall lab status --json"))
+@command(
+    "nodefall lab status",
+    "nodefall lab status --json",
+    of=lab_command,
+    name="status",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the labs as one JSON object on stdout.")
 def status_command(as_json: bool) -> int:
     """Show the labs of this user, and how to reach them.
@@ -190,9 +202,11 @@ def status_command(as_json: bool) -> int:
     return exit_code(labs)
 
 
-@lab_command.command(
-    "replay",
-    epilog=examples("nodefall lab replay recording.jsonl.gz", "nodefall lab replay recording.jsonl.gz --count"),
+@command(
+    "nodefall lab replay recording.jsonl.gz",
+    "nodefall lab replay recording.jsonl.gz --count",
+    of=lab_command,
+    name="replay",
 )
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.option("--count", "only_count", is_flag=True, help="Only count the recorded states, without a lab.")

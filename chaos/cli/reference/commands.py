@@ -10,15 +10,13 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from chaos.cli.complete import complete_any_document, complete_explained
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command
 from chaos.cli.options import experiment_argument, inventory_option
 
 
-@click.command(
-    epilog=examples(
-        "nodefall validate experiments/graceful-poweroff.yaml",
-        "nodefall validate experiments/*.yaml hosts/*.yaml --json",
-    )
+@command(
+    "nodefall validate experiments/graceful-poweroff.yaml",
+    "nodefall validate experiments/*.yaml hosts/*.yaml --json",
 )
 @click.argument(
     "files",
@@ -36,7 +34,11 @@ def validate_command(**options: Any) -> int:
     return validate.validate(**options)
 
 
-@click.command(name="list", epilog=examples("nodefall list", "nodefall list actions", "nodefall list facts --json"))
+@command(
+    "nodefall list",
+    "nodefall list actions",
+    "nodefall list facts --json",
+)
 @click.argument("kind", required=False, type=click.Choice(["actions", "assertions", "facts", "host-facts"]))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(**options: Any) -> None:
@@ -46,14 +48,12 @@ def list_command(**options: Any) -> None:
     explain.list_names(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall explain poweroff",
-        "nodefall explain pods",
-        "nodefall explain unit-state",
-        "nodefall explain kubelet.shutdownGracePeriod",
-        "nodefall explain within",
-    )
+@command(
+    "nodefall explain poweroff",
+    "nodefall explain pods",
+    "nodefall explain unit-state",
+    "nodefall explain kubelet.shutdownGracePeriod",
+    "nodefall explain within",
 )
 @click.argument("name", shell_complete=complete_explained)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -64,12 +64,10 @@ def explain_command(**options: Any) -> None:
     explain.explain(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall schema > nodefall.schema.json",
-        "# first line of an experiment, for editors with the YAML language server:",
-        "# yaml-language-server: $schema=nodefall.schema.json",
-    )
+@command(
+    "nodefall schema > nodefall.schema.json",
+    "# first line of an experiment, for editors with the YAML language server:",
+    "# yaml-language-server: $schema=nodefall.schema.json",
 )
 def schema_command(**options: Any) -> None:
     """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
@@ -78,12 +76,10 @@ def schema_command(**options: Any) -> None:
     validate.print_schema(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall completion bash > ~/.local/share/bash-completion/completions/nodefall",
-        "nodefall completion zsh > ~/.zfunc/_nodefall",
-        "nodefall completion fish > ~/.config/fish/completions/nodefall.fish",
-    )
+@command(
+    "nodefall completion bash > ~/.local/share/bash-completion/completions/nodefall",
+    "nodefall completion zsh > ~/.zfunc/_nodefall",
+    "nodefall completion fish > ~/.config/fish/completions/nodefall.fish",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(shell: str) -> None:
@@ -98,15 +94,13 @@ def script_of(shell: str) -> str:
     return ShellComplete.source(instance)  # BashComplete would run bash to check its version
 
 
-@click.command(
-    epilog=examples(
-        "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -",
-        "nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos",
-        "nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall",
-        "nodefall rbac fleet.yaml --subject user:ada",
-        "nodefall rbac my.yaml --json",
-        "nodefall rbac --snapshot --subject user:ada",
-    )
+@command(
+    "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -",
+    "nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos",
+    "nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall",
+    "nodefall rbac fleet.yaml --subject user:ada",
+    "nodefall rbac my.yaml --json",
+    "nodefall rbac --snapshot --subject user:ada",
 )
 @experiment_argument("experiments", nargs=-1)
 @click.option(
@@ -130,11 +124,9 @@ def rbac_command(**options: Any) -> None:
     rbac.rbac(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall sudoers experiments/*.yaml --inventory hosts/staging.yaml",
-        "nodefall sudoers my.yaml -i hosts/staging.yaml > nodefall && visudo -cf nodefall",
-    )
+@command(
+    "nodefall sudoers experiments/*.yaml --inventory hosts/staging.yaml",
+    "nodefall sudoers my.yaml -i hosts/staging.yaml > nodefall && visudo -cf nodefall",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
 @inventory_option("For the login users of its hosts; no cluster is contacted.")
@@ -149,11 +141,9 @@ def sudoers_command(**options: Any) -> None:
     host_rights.sudoers(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall windows-rights experiments/windows-*.yaml --inventory hosts/staging.yaml",
-        "nodefall windows-rights my.yaml -i hosts/staging.yaml > grant.ps1",
-    )
+@command(
+    "nodefall windows-rights experiments/windows-*.yaml --inventory hosts/staging.yaml",
+    "nodefall windows-rights my.yaml -i hosts/staging.yaml > grant.ps1",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
 @inventory_option("For its Windows hosts and their login users; no cluster is contacted.")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_change, complete_run
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command
 from chaos.cli.options import (
     experiment_argument,
     file_option,
@@ -26,7 +26,10 @@ from chaos.cli.options import (
 )
 
 
-@click.command(epilog=examples("nodefall demo", "nodefall demo --json"))
+@command(
+    "nodefall demo",
+    "nodefall demo --json",
+)
 @reports_option
 @plain_option
 @quiet_option
@@ -39,11 +42,9 @@ def demo_command(reports: Path, **output: bool) -> int:
     return run_demo(reports, OutputOptions(**output))
 
 
-@click.command(
-    epilog=examples(
-        "nodefall plan experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml",
-        "nodefall plan my.yaml --inventory hosts/staging.yaml --seed 7 --out plan.json",
-    )
+@command(
+    "nodefall plan experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml",
+    "nodefall plan my.yaml --inventory hosts/staging.yaml --seed 7 --out plan.json",
 )
 @experiment_argument("experiment")
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
@@ -59,15 +60,13 @@ def plan_command(**options: Any) -> None:
     plan.show_plan(**options)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml",
-        "nodefall run my.yaml --inventory hosts/staging.yaml --seed 7 --json",
-        "nodefall run my.yaml --inventory hosts/staging.yaml --repeat 20 --json",
-        "nodefall run my.yaml --inventory hosts/staging.yaml --serve",
-        "nodefall run --plan plan.json --inventory hosts/staging.yaml",
-        "NODEFALL_INVENTORY=hosts/lab.yaml nodefall run experiments/cancelled-shutdown.yaml",
-    )
+@command(
+    "nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml",
+    "nodefall run my.yaml --inventory hosts/staging.yaml --seed 7 --json",
+    "nodefall run my.yaml --inventory hosts/staging.yaml --repeat 20 --json",
+    "nodefall run my.yaml --inventory hosts/staging.yaml --serve",
+    "nodefall run --plan plan.json --inventory hosts/staging.yaml",
+    "NODEFALL_INVENTORY=hosts/lab.yaml nodefall run experiments/cancelled-shutdown.yaml",
 )
 @experiment_argument("experiment", required=False)
 @file_option("--plan", "Execute a saved plan; refuse if the cluster has changed.")
@@ -112,15 +111,13 @@ def run_command(repeat: int | None, plain: bool, quiet: bool, as_json: bool, **o
     return run_series(given, repeat, output)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall rehearse my.yaml --snapshot staging.snapshot.gz",
-        "nodefall rehearse my.yaml --snapshot staging.snapshot.gz --each-node --out rehearsal",
-        "nodefall rehearse my.yaml --snapshot staging.snapshot.gz --what-if grace=shop/web:5 --what-if nodes=+1",
-        "nodefall rehearse experiments/graceful-poweroff.yaml --seeds 5",
-        "nodefall rehearse experiments",
-        "nodefall rehearse --help-what-if",
-    )
+@command(
+    "nodefall rehearse my.yaml --snapshot staging.snapshot.gz",
+    "nodefall rehearse my.yaml --snapshot staging.snapshot.gz --each-node --out rehearsal",
+    "nodefall rehearse my.yaml --snapshot staging.snapshot.gz --what-if grace=shop/web:5 --what-if nodes=+1",
+    "nodefall rehearse experiments/graceful-poweroff.yaml --seeds 5",
+    "nodefall rehearse experiments",
+    "nodefall rehearse --help-what-if",
 )
 @experiment_argument("experiments", nargs=-1, metavar="EXPERIMENT...")
 @file_option(
@@ -179,14 +176,12 @@ def rehearse_command(
     return rehearse_and_report(RehearseOptions(each=each, **options), quiet=quiet, as_json=as_json)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall compare last --snapshot staging.snapshot.gz",
-        "nodefall compare last --prediction rehearsal/prediction.json",
-        "nodefall compare graceful-poweroff --with graceful-poweroff/20261121T033533Z",
-        "nodefall compare before.jsonl.gz after.jsonl.gz --json",
-        "nodefall compare recording.jsonl.gz --out comparison",
-    )
+@command(
+    "nodefall compare last --snapshot staging.snapshot.gz",
+    "nodefall compare last --prediction rehearsal/prediction.json",
+    "nodefall compare graceful-poweroff --with graceful-poweroff/20261121T033533Z",
+    "nodefall compare before.jsonl.gz after.jsonl.gz --json",
+    "nodefall compare recording.jsonl.gz --out comparison",
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run)
 @file_option(

@@ -17,13 +17,11 @@ from chaos.cli.bundled import bundled_path
 from chaos.cli.lazy import is_verbose
 from chaos.cli.output import can_redraw
 from chaos.cli.process import tune_gc
-from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.run.progress import BestEffortProgress, Display, make_progress
 from chaos.cli.run.run import OutputOptions, open_report, print_result
 from chaos.core.clock import SystemClock
 from chaos.core.inventory import Lab
-from chaos.core.judgement import Judgement
 from chaos.core.ports import Clock
-from chaos.core.verdict import Verdict
 from chaos.documents.inventory import load_inventory
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import RehearsalOptions
@@ -37,11 +35,12 @@ def run_demo(reports: Path, output: OutputOptions) -> int:
     tune_gc()
     plain = output.plain or is_verbose()
     display = make_progress(sys.stderr, force_plain=plain, quiet=output.quiet)
-    with closing(BestEffortProgress(display)) as progress, closing(SystemClock()) as clock:
-        progress.note("simulating a cluster in this process")
-        is_watched = not (plain or output.quiet) and can_redraw(sys.stderr)
-        shown = PacedProgress(progress, clock, _WATCHED_PACE) if is_watched else progress
-        done = _rehearse(reports, RehearsalOptions(progress=shown), clock.now())
+    is_watched = not (plain or output.quiet) and can_redraw(sys.stderr)
+    with closing(SystemClock()) as clock:
+        shown = PacedProgress(display, clock, _WATCHED_PACE) if is_watched else BestEffortProgress(display)
+        with closing(shown) as progress:
+            progress.note("simulating a cluster in this process")
+            done = _rehearse(reports, RehearsalOptions(progress=progress), clock.now())
     open_report(progress, done)
     return print_result(done, output)
 
@@ -54,35 +53,18 @@ def _rehearse(reports: Path, options: RehearsalOptions, now: float) -> Run:
     return rehearse_and_store(loaded, registry, spec, seed, reports, options)
 
 
-class PacedProgress:
-    """Passes everything on, and lets at most ``pace`` seconds of the run pass in a second of ``clock``.
+class PacedProgress(BestEffortProgress):
+    """Lets at most ``pace`` seconds of the run pass in a second of ``clock``, as a person has to see them."""
 
-    Implements ``chaos.core.ports.Progress`` and ``JudgementDisplay``.
-    """
-
-    def __init__(self, progress: BestEffortProgress, clock: Clock, pace: float) -> None:
-        self._progress, self._clock, self._pace = progress, clock, pace
-        self._first: float | None = None  # by how much the first tick's time at this pace was before the clock
-
-    def phase(self, name: str) -> None:
-        self._progress.phase(name)
-
-    def step(self, name: str, node: str, what: str) -> None:
-        self._progress.step(name, node, what)
-
-    def verdict(self, verdict: Verdict) -> None:
-        self._progress.verdict(verdict)
-
-    def note(self, text: str) -> None:
-        self._progress.note(text)
-
-    def judged(self, judgement: Judgement) -> None:
-        self._progress.judged(judgement)
+    def __init__(self, display: Display, clock: Clock, pace: float) -> None:
+        super().__init__(display)
+        self._clock, self._pace = clock, pace
+        self._lead: float | None = None  # by how much the first tick's time at this pace was before the clock
 
     def tick(self, now: float) -> None:
-        self._progress.tick(now)
+        super().tick(now)
         ahead = now / self._pace - self._clock.now()
-        if self._first is None:
-            self._first = ahead
-        if ahead > self._first:
-            self._clock.sleep(ahead - self._first)
+        if self._lead is None:
+            self._lead = ahead
+        if ahead > self._lead:
+            self._clock.sleep(ahead - self._lead)

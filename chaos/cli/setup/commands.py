@@ -9,20 +9,18 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_action, complete_assertion, complete_context
-from chaos.cli.lazy import examples
+from chaos.cli.lazy import command
 from chaos.cli.options import experiment_argument, inventory_option, reports_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(
-    epilog=examples(
-        "nodefall new",
-        "nodefall new drain-shop.yaml --action drain --expect pods-evicted --expect workload-available",
-        "nodefall new shop.yaml --action poweroff --workload shop/deployment.yaml",
-        "nodefall new shop.yaml --action kubelet-stop --namespace shop",
-        "nodefall new --list",
-    )
+@command(
+    "nodefall new",
+    "nodefall new drain-shop.yaml --action drain --expect pods-evicted --expect workload-available",
+    "nodefall new shop.yaml --action poweroff --workload shop/deployment.yaml",
+    "nodefall new shop.yaml --action kubelet-stop --namespace shop",
+    "nodefall new --list",
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
@@ -54,13 +52,11 @@ def new_command(list_names: bool, **options: Any) -> None:
     create(NewOptions(**options))
 
 
-@click.command(
-    epilog=examples(
-        "nodefall init",
-        "nodefall init --context staging --out hosts/staging.yaml",
-        "nodefall init --context staging --yes --user ops --accept-fingerprints",
-        "nodefall init --kubeconfig admin.conf --yes --no-doctor --json",
-    )
+@command(
+    "nodefall init",
+    "nodefall init --context staging --out hosts/staging.yaml",
+    "nodefall init --context staging --yes --user ops --accept-fingerprints",
+    "nodefall init --kubeconfig admin.conf --yes --no-doctor --json",
 )
 @click.option(
     "--context", metavar="NAME", shell_complete=complete_context, help="Of the kubeconfig. [default: the current one]"
@@ -95,12 +91,10 @@ def init_command(yes: bool, no_doctor: bool, **options: Any) -> int:
     return create(InitOptions(asks=not yes, doctor=not no_doctor, **options))
 
 
-@click.command(
-    epilog=examples(
-        "nodefall doctor --inventory hosts/staging.yaml",
-        "nodefall doctor --inventory hosts/staging.yaml my.yaml",
-        "nodefall doctor --inventory hosts/lab.yaml --json",
-    )
+@command(
+    "nodefall doctor --inventory hosts/staging.yaml",
+    "nodefall doctor --inventory hosts/staging.yaml my.yaml",
+    "nodefall doctor --inventory hosts/lab.yaml --json",
 )
 @experiment_argument("experiments", nargs=-1)
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
