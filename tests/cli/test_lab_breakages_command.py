@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
 from chaos.lab.breakages import BREAKAGES
-
-ROOT = Path(__file__).parents[2]
-
-
-def nodefall(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from chaos.cli.main import run; run()", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+from tests.kit.command import command
 
 
 def test_every_breakage_is_listed() -> None:
-    lines = nodefall("lab", "breakages").stdout.splitlines()
+    lines = command("lab", "breakages").stdout.splitlines()
     rules = {line.strip().removesuffix(":") for line in lines if not line.startswith("  ") and line}
     assert rules == {f"rule {number}" for number in range(1, 13)}
     assert {line.split()[0] for line in lines if line.startswith("  ")} == set(BREAKAGES)
 
 
 def test_as_json() -> None:
-    listed = json.loads(nodefall("lab", "breakages", "--json").stdout)
+    listed = json.loads(command("lab", "breakages", "--json").stdout)
     assert [item["id"] for item in listed] == list(BREAKAGES)
     assert {key: listed[0][key] for key in ("rule", "seconds")} == {"rule": 1, "seconds": 0.0}
     assert all(item["unseen"] == item["unobservable_reason"] for item in listed), "unseen is the key of 0.1.0"
 
 
-@pytest.mark.lab
 def test_an_unknown_breakage_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    done = nodefall("lab", "up", "--out", str(tmp_path / "lab.json"), "--breakage", "evicton-late")
+    done = command("lab", "up", "--out", str(tmp_path / "lab.json"), "--breakage", "evicton-late")
     assert done.returncode == 64
     assert "unknown breakage 'evicton-late'; did you mean: eviction-late" in done.stderr

@@ -1,14 +1,15 @@
-"""``nodefall lab replay`` as a process: exit codes, the last line, --count, --json, bad input."""
+"""``nodefall lab replay``: exit codes, the last line, --count, --json, bad input."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.kit.command import command
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -16,8 +17,7 @@ PARTITION = RECORDINGS / "12-partition-ipv4-only.jsonl.gz"
 
 
 def replay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from chaos.cli.main import run; run()", "lab", "replay", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    return command("lab", "replay", *arguments, cwd=ROOT)
 
 
 def changed(path: Path, old: str, new: str) -> Path:

@@ -1,4 +1,4 @@
-"""-v, -vv and --log-file, as processes."""
+"""-v, -vv and --log-file; as processes where records go to the streams of one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from chaos.cli.app import cli
 from chaos.cli.lazy import COMMANDS, LazyGroup
+from tests.kit.command import command
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall
 
 GROUPS = {"gameday", "kind", "lab"}
@@ -29,9 +30,9 @@ def test_adding_the_options_twice_is_harmless() -> None:
     assert isinstance(cli, LazyGroup)
     context = cli.make_context("nodefall", ["list"])
     for _ in range(2):
-        command = cli.get_command(context, "list")
-    assert command
-    assert sum(parameter.name == "log_file" for parameter in command.params) == 1
+        listing = cli.get_command(context, "list")
+    assert listing
+    assert sum(parameter.name == "log_file" for parameter in listing.params) == 1
 
 
 def test_without_the_options_nothing_is_logged() -> None:
@@ -48,7 +49,7 @@ def test_without_the_options_nothing_is_logged() -> None:
 
 
 def test_a_log_file_that_cannot_be_opened_is_a_usage_error(tmp_path: Path) -> None:
-    done = nodefall("list", "--log-file", tmp_path / "missing" / "x.log", cwd=tmp_path)
+    done = command("list", "--log-file", tmp_path / "missing" / "x.log")
     assert done.returncode == 64
     assert "error: --log-file: cannot open" in done.stderr
 
@@ -81,6 +82,6 @@ def test_a_log_that_cannot_be_written_changes_no_exit_code(options: str) -> None
     experiment, cluster = EXPERIMENTS / "cordon.yaml", ROOT / "hosts" / "example.yaml"
     line = f"exec {sys.executable} -m chaos plan {experiment} -i {cluster} {options}"
     done = subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    plain = nodefall("plan", experiment, "-i", cluster, cwd=ROOT)
+    plain = command("plan", experiment, "-i", cluster)
     assert done.returncode == plain.returncode
     assert "Logging error" not in done.stderr
