@@ -1,6 +1,4 @@
-"""The directories and processes of labs.
-
-Every lab has private directory, below $XDG_STATE_HOME/nodefall/labs.
+"""The directories of labs, a private one for each below $XDG_STATE_HOME/nodefall/labs, and their processes.
 
 The process of a lab holds the lock of its directory until it ends. A directory with a free lock is that of a dead lab.
 """
