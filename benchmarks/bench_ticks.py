@@ -23,7 +23,7 @@ from judge_load import BEGIN, T0, VICTIM, Cluster
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.cli.run.gc_tuning import tune_gc
+from chaos.cli.process import tune_gc
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import PluginRegistry, discover

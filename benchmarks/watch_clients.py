@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from chaos.api import load
-from chaos.cli.run.gc_tuning import tune_gc
+from chaos.cli.process import tune_gc
 from chaos.cluster.client import connect
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.cluster.observers.reflector import Reflector

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from chaos.core.verdict import ValueLimit
     from chaos.core.verdict import Status, Verdict
     from chaos.verdicts.outcome.acceptance import Row, Standing
-    from chaos.verdicts.outcome.bands import Band
+    from chaos.verdicts.outcome.prediction import Band
     from chaos.verdicts.outcome.measure import Kind as MeasureKind
     from chaos.verdicts.outcome.measure import Measure, Outcome
     from chaos.verdicts.outcome.prediction import ExpectationBand

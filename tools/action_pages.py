@@ -21,7 +21,7 @@ import yaml
 
 import chaos.faults.actions.windows
 import chaos.faults.readings.windows
-from chaos.cli.explain import lookup, parameter_details
+from chaos.cli.reference.explain import lookup, parameter_details
 from chaos.core.action import Action, AnyAction, Scope, Target, Undo, UndoKind, UndoStep
 from chaos.core.api_fact import pods_path
 from chaos.core.command import Command, HostCommand, KubeCommand

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import chaos.verdicts.assertions
-from chaos.cli.explain import lookup, parameter_details
+from chaos.cli.reference.explain import lookup, parameter_details
 from chaos.core.assertion import Assertion
 from chaos.core.registry import discover
 

@@ -36,9 +36,8 @@ from chaos.documents.experiment import load_stored_experiment
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.recorder import Recorder
 from chaos.engine.registry import load_registry
-from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.context import LiveState, Options
 from chaos.verdicts.judge.judge import judge
-from chaos.verdicts.judge.live_state import LiveState
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,7 @@ import click
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
 from chaos.cli.output import echo
-from chaos.cli.process_end import ProcessEnd
-from chaos.cli.streams import open_standard_streams, redirect_to_null
+from chaos.cli.process import ProcessEnd, open_standard_streams, redirect_to_null
 from chaos.core.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"

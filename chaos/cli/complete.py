@@ -1,9 +1,9 @@
-"""Shell completion of what several commands take: plug-ins, documents, and the targets of an experiment.
+"""Shell completion: plug-ins, documents, targets, runs and what options take.
 
 Completion prints no error: where something cannot be read there is nothing to offer.
 """
 
-# ruff: noqa: PLC0415 - slow imports are deferred until something is completed
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
 import os
@@ -21,7 +21,9 @@ _MAX_ENTRIES = 1000  # of a directory
 _MAX_LINES = 2000  # of a recording, which begins with the list of all Nodes
 _SUFFIXES = (".yaml", ".yml", ".json")
 _KIND = re.compile(rb"(?:^|[{,])\s*[\"']?kind[\"']?: *[\"']?(\w+)", re.MULTILINE)
+DEFAULT_REPORTS = Path("reports")
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_MAX_SUBJECTS = 200
 
 
 def complete_action(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
@@ -42,7 +44,7 @@ def complete_assertion(ctx: click.Context, param: click.Parameter, incomplete: s
 
 def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of all that ``explain`` explains."""
-    from chaos.cli.time_words import TIME_WORDS
+    from chaos.cli.reference.time_words import TIME_WORDS
     from chaos.core.duration import FACTS, POD_FACTS
     from chaos.engine.registry import load_facts, load_windows_facts
 
@@ -99,7 +101,7 @@ complete_any_document = complete_document("Experiment", "Inventory", "GameDay")
 
 def complete_experiment_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Files of experiments, and after the first letter the names of the bundled experiments."""
-    from chaos.cli.experiment_argument import bundled_names
+    from chaos.cli.bundled import bundled_names
 
     names = [name for name in bundled_names() if incomplete and name.startswith(incomplete)]
     files = complete_document("Experiment")(ctx, param, incomplete)
@@ -139,7 +141,7 @@ def _kind_of(path: Path) -> str:
 
 
 def _targets(experiment: str) -> list[str]:
-    from chaos.cli.experiment_argument import experiment_path
+    from chaos.cli.bundled import experiment_path
     from chaos.documents.experiment import load_experiment
     from chaos.engine.registry import load_registry
 
@@ -161,3 +163,91 @@ def _recorded_nodes(recording: Path) -> list[str]:
         return sorted(build_timeline(islice(read_recording(path), _MAX_LINES)).nodes)
     except NodefallError:
         return []
+
+
+def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """``last``, experiments, and EXPERIMENT/STAMP once the experiment is typed; the newest first."""
+    reports, (experiment, slash, _) = _reports_of(ctx), incomplete.partition("/")
+    if slash:
+        found = [f"{experiment}/{name}" for name in sorted(_directories(reports / experiment), reverse=True)]
+    else:
+        names = sorted(_directories(reports))
+        found = ["last", *names, *(f"{name}/" for name in names)]
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def complete_experiment(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Names of experiments that have runs."""
+    return [name for name in sorted(_directories(_reports_of(ctx))) if name.startswith(incomplete)]
+
+
+def _reports_of(ctx: click.Context) -> Path:
+    return Path(ctx.params.get("reports") or DEFAULT_REPORTS)
+
+
+def _directories(directory: Path) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(directory) if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def complete_change(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """``KEY=`` with its syntax; behind it, workloads or nodes of the snapshot."""
+    from chaos.cluster.snapshot.whatif.changes import CHANGES
+
+    key, sign, _ = incomplete.partition("=")
+    if not sign:
+        return [
+            CompletionItem(f"{kind.key}=", help=f"{kind.syntax}: {kind.summary}")
+            for kind in CHANGES.values()
+            if kind.key.startswith(incomplete)
+        ]
+    snapshot = ctx.params.get("snapshot")
+    if key not in CHANGES or not snapshot:
+        return []
+    colon = ":" if ":" in CHANGES[key].syntax else ""
+    found = [f"{key}={subject}{colon}" for subject in _subjects(key, Path(snapshot))]
+    return [CompletionItem(text) for text in found if text.startswith(incomplete)][:_MAX_SUBJECTS]
+
+
+def _subjects(key: str, snapshot: Path) -> list[str]:
+    from chaos.cluster.snapshot.whatif.changes import CHANGES
+    from chaos.rehearsal.copies import read_contents
+
+    try:
+        return CHANGES[key].subjects(read_contents(snapshot))
+    except NodefallError:
+        return []
+
+
+def complete_lab(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """The names of the labs of this user, for shell completion."""
+    from chaos.cli.lab.state import lab_names
+    from chaos.core.errors import NodefallError
+
+    try:
+        return [CompletionItem(name) for name in lab_names() if name.startswith(incomplete)]
+    except NodefallError:
+        return []
+
+
+def complete_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Formats of the report of a run."""
+    from chaos.reports.run.renderer import load_renderers
+
+    return [name for name in load_renderers() if name.startswith(incomplete)]
+
+
+def complete_day_format(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Formats of the report of a game day."""
+    from chaos.reports.day.formats import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def complete_day(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """Game days that have reports, and GAMEDAY/DAY."""
+    from chaos.core.store.day_directory import names
+
+    return [name for name in names(_reports_of(ctx)) if name.startswith(incomplete)]

@@ -1,56 +1,52 @@
-"""A group of commands whose modules are imported when they are used."""
+"""The table of commands, whose modules are imported when they are used, and the options that all of them have."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
 
 import click
 
-from chaos.cli.log_options import add_log_options, discard_unhandled_records
-
-# Name: (module, short help), in the order of --help.
+_VERBOSE = "chaos.cli.verbose"  # key in the metadata of a click context
+# Name: (group, short help), in the order of --help. The module ``commands`` of the group declares it.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("chaos.cli.demo", "Power off a node of a simulated cluster and report."),
-    "new": ("chaos.cli.new.command", "Write the skeleton of an experiment: what fails, what must hold."),
-    "init": ("chaos.cli.init.command", "Write the inventory of a cluster, from its kubeconfig; ends with doctor."),
-    "validate": ("chaos.cli.validate", "Check experiments, inventories, game days and fleets, without a cluster."),
-    "doctor": (
-        "chaos.cli.doctor.command",
-        "Check which experiments a cluster and its hosts are ready for.",
-    ),
-    "plan": ("chaos.cli.plan", "Select targets and show exactly what a run would send."),
-    "run": ("chaos.cli.run.command", "Plan, inject, observe, roll back, judge and report."),
-    "rehearse": (
-        "chaos.cli.rehearse.command",
-        "Run an experiment on copies of a cluster, and show what would be lost.",
-    ),
-    "compare": ("chaos.cli.compare.command", "Compare runs with what was predicted, or with each other."),
-    "undo": ("chaos.cli.undo.command", "Finish the pending undo of a run."),
-    "status": ("chaos.cli.cluster.status", "Show the active run of a cluster, and its pending undo."),
-    "abort": ("chaos.cli.cluster.abort", "Stop the run on a cluster, from any machine, and wait for its undo."),
-    "watch": ("chaos.cli.watch.command", "Show a run of another process, or a cluster, in the browser."),
-    "judge": ("chaos.cli.judge", "Judge a run or a recording again, without a cluster."),
-    "report": ("chaos.cli.report", "Render the report of a run again."),
-    "runs": ("chaos.cli.runs.command", "List the stored runs; runs prune deletes old ones."),
-    "show": ("chaos.cli.show", "Show the verdicts of a stored run."),
-    "trend": ("chaos.cli.trend", "Show how measured durations of an experiment change over its runs."),
-    "rbac": ("chaos.cli.rbac", "Print the least permissions that experiments need on a cluster."),
-    "sudoers": ("chaos.cli.sudoers", "Print the sudo rules that experiments need on hosts."),
-    "windows-rights": ("chaos.cli.windows_rights", "Print the rights that experiments need on Windows hosts."),
-    "gameday": ("chaos.cli.gameday.command", "Game days: experiments in a window, behind gates, with one switch."),
-    "snapshot": ("chaos.cli.snapshot", "Copy the structure of a cluster into a file, for a lab."),
-    "lab": ("chaos.cli.lab.command", "Start and stop the simulated cluster."),
-    "kind": ("chaos.cli.kind.command", "Create and delete a cluster of containers with kind."),
-    "list": ("chaos.cli.list", "List actions, assertions and facts."),
-    "explain": ("chaos.cli.explain", "Explain one action, assertion, fact or time word."),
-    "schema": ("chaos.cli.schema", "Print the JSON Schema of experiments, inventories, game days and fleets."),
-    "completion": ("chaos.cli.completion", "Print the completion script of a shell."),
+    "demo": ("run", "Power off a node of a simulated cluster and report."),
+    "new": ("setup", "Write the skeleton of an experiment: what fails, what must hold."),
+    "init": ("setup", "Write the inventory of a cluster, from its kubeconfig; ends with doctor."),
+    "validate": ("reference", "Check experiments, inventories, game days and fleets, without a cluster."),
+    "doctor": ("setup", "Check which experiments a cluster and its hosts are ready for."),
+    "plan": ("run", "Select targets and show exactly what a run would send."),
+    "run": ("run", "Plan, inject, observe, roll back, judge and report."),
+    "rehearse": ("run", "Run an experiment on copies of a cluster, and show what would be lost."),
+    "compare": ("run", "Compare runs with what was predicted, or with each other."),
+    "undo": ("cluster", "Finish the pending undo of a run."),
+    "status": ("cluster", "Show the active run of a cluster, and its pending undo."),
+    "abort": ("cluster", "Stop the run on a cluster, from any machine, and wait for its undo."),
+    "watch": ("cluster", "Show a run of another process, or a cluster, in the browser."),
+    "judge": ("history", "Judge a run or a recording again, without a cluster."),
+    "report": ("history", "Render the report of a run again."),
+    "runs": ("history", "List the stored runs; runs prune deletes old ones."),
+    "show": ("history", "Show the verdicts of a stored run."),
+    "trend": ("history", "Show how measured durations of an experiment change over its runs."),
+    "rbac": ("reference", "Print the least permissions that experiments need on a cluster."),
+    "sudoers": ("reference", "Print the sudo rules that experiments need on hosts."),
+    "windows-rights": ("reference", "Print the rights that experiments need on Windows hosts."),
+    "gameday": ("gameday", "Game days: experiments in a window, behind gates, with one switch."),
+    "snapshot": ("cluster", "Copy the structure of a cluster into a file, for a lab."),
+    "lab": ("lab", "Start and stop the simulated cluster."),
+    "kind": ("kind", "Create and delete a cluster of containers with kind."),
+    "list": ("reference", "List actions, assertions and facts."),
+    "explain": ("reference", "Explain one action, assertion, fact or time word."),
+    "schema": ("reference", "Print the JSON Schema of experiments, inventories, game days and fleets."),
+    "completion": ("reference", "Print the completion script of a shell."),
 }
 
 
 class LazyGroup(click.Group):
-    """The commands of the table :data:`COMMANDS`; each module exposes ``command``."""
+    """The commands of the table :data:`COMMANDS`: the function ``NAME_command`` of the group's module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -58,7 +54,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        module = importlib.import_module(f"chaos.cli.{COMMANDS[cmd_name][0]}.commands")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         discard_unhandled_records()
         return add_log_options(command)
 
@@ -77,6 +74,84 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
 
 
+def command(
+    *lines: str, of: click.Group | None = None, name: str | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command, with these examples below its help. ``of``: the group of a subcommand."""
+    return (of.command if of else click.command)(name, epilog=examples(*lines))
+
+
 def examples(*lines: str) -> str:
     """The epilog of a command: a section with examples below its help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def add_log_options(command: click.Command) -> click.Command:
+    """Add the options to ``command``, and to every command of a group. Idempotent."""
+    if isinstance(command, click.Group):
+        for sub in command.commands.values():
+            add_log_options(sub)
+    is_run = not isinstance(command, click.Group) or command.invoke_without_command
+    if is_run and not any(parameter.name == "log_file" for parameter in command.params):
+        command.params += [_verbose_option(), _log_file_option()]
+    return command
+
+
+def discard_unhandled_records() -> None:
+    """Without -v and --log-file, print no log records: logging prints warnings to stderr if it has no handler."""
+    import logging  # noqa: PLC0415 - slow, and not needed for --help
+
+    logger = logging.getLogger("chaos")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
+def is_verbose() -> bool:
+    """Whether log records are printed to stderr, where a view that redraws itself would overwrite them."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(_VERBOSE))
+
+
+def _verbose_option() -> click.Option:
+    return click.Option(
+        ["-v", "--verbose", "verbose"],
+        count=True,
+        expose_value=False,
+        callback=_print_records,
+        help="Log to stderr; -vv also every API request and host command.",
+    )
+
+
+def _log_file_option() -> click.Option:
+    return click.Option(
+        ["--log-file", "log_file"],
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        expose_value=False,
+        callback=_write_records,
+        help="Append a debug log to this file.",
+    )
+
+
+def _print_records(ctx: click.Context, _: click.Parameter, count: int) -> None:
+    if not count or ctx.resilient_parsing:
+        return
+    import logging  # noqa: PLC0415 - slow, and seldom needed
+
+    from chaos.app.wiring.logs import attached, stderr_handler  # noqa: PLC0415
+
+    ctx.meta[_VERBOSE] = True
+    ctx.with_resource(attached(stderr_handler(logging.DEBUG if count > 1 else logging.INFO)))
+
+
+def _write_records(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is None or ctx.resilient_parsing:
+        return
+    from chaos.app.wiring.logs import attached, log_file_handler  # noqa: PLC0415 - slow, and seldom needed
+    from chaos.core.errors import UsageError  # noqa: PLC0415
+
+    try:
+        handler = log_file_handler(path)
+    except OSError as error:
+        raise UsageError(f"--log-file: cannot open {path}: {error.strerror}") from error
+    ctx.with_resource(attached(handler))

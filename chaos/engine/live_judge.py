@@ -15,10 +15,9 @@ from chaos.engine.load import LoadedExperiment
 from chaos.engine.observers import RunObservers
 from chaos.engine.progress import Unwatched
 from chaos.engine.session import WORKLOAD, EntryRecorder
-from chaos.verdicts.judge.context import PLURALS, Options, bind
-from chaos.verdicts.judge.currency_notes import relevant_resources
+from chaos.verdicts.judge.context import PLURALS, LiveState, Options, bind
 from chaos.verdicts.judge.judge import judge, steady_state, violated_conditions
-from chaos.verdicts.judge.live_state import LiveState
+from chaos.verdicts.judge.notes import relevant_resources
 
 
 def judge_options(plan: Plan, connection: ClusterConnection) -> Options:

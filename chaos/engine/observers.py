@@ -85,7 +85,7 @@ def observe_cluster(
 ) -> ObservedCluster:
     """The observers of a cluster that is reached over the network. ``note`` describes a wait to people."""
     from chaos.cluster.observers.cluster import ClusterObservers
-    from chaos.verdicts.judge.currency_notes import relevant_resources
+    from chaos.verdicts.judge.notes import relevant_resources
 
     relevant = relevant_resources(loaded.experiment)
     return ClusterObservers(connection.kube, connection.clock, relevant, note)

@@ -15,9 +15,9 @@ from chaos.core.timeline import Entry, Timeline
 from chaos.lab.facade import Observation, forecast, parse
 from chaos.rehearsal.copies import LabCopy, Source
 from chaos.reports.comparison.side import Expected, Side
-from chaos.verdicts.outcome.bands import bands
 from chaos.verdicts.outcome.measure import Outcome
 from chaos.verdicts.outcome.outcome import outcome_of
+from chaos.verdicts.outcome.prediction import bands
 
 _KINDS = ("persistentvolumeclaims", "nodes", "volumeattachments", "pods")
 _ALL = 1 << 60  # entries: none is packed

@@ -18,8 +18,7 @@ from chaos.rehearsal.forecast.document import Rehearsal, Victims, exit_code_of, 
 from chaos.rehearsal.forecast.ranking import expectation_bands, risk_sentences
 from chaos.rehearsal.forecast.sample import Sample, limits_of
 from chaos.rehearsal.many import Rehearsals
-from chaos.verdicts.outcome.bands import bands
-from chaos.verdicts.outcome.prediction import Prediction
+from chaos.verdicts.outcome.prediction import Prediction, bands
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from chaos.app.run.experiment import RunRequest, run
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.undo.command import command as undo_command
+from chaos.cli.cluster.commands import undo_command
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.plan import Plan
 from chaos.documents.inventory import load_inventory

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from chaos.app.run.results import JudgedRun
 from chaos.cli import app
 from chaos.cli.output import echo
-from chaos.cli.run.line_progress import PlainProgress
-from chaos.cli.streams import StandardStream
+from chaos.cli.process import StandardStream
+from chaos.cli.run.lines import PlainProgress
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.kubeconfig import load_configuration
 from chaos.cluster.node_traces import NodeEvents

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from chaos.cli.lazy import COMMANDS
-from chaos.cli.schema import schema_text
+from chaos.cli.reference.commands import schema_command
+from chaos.cli.reference.validate import schema_text
+from chaos.core.errors import Refused
 from tests.kit.command import command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -50,30 +55,30 @@ def test_usage_errors_are_64(arguments: list[str], message: str) -> None:
 # Run the command line with a replaced body of a command.
 SCRIPT = """
 import sys
-import chaos.cli.schema as schema
+from chaos.cli.reference import commands
 from chaos.cli.main import run
 def body():
     {body}
-schema.command.callback = body
+commands.schema_command.callback = body
 sys.argv = ["nodefall", "schema"]
 run()
 """
-ENDINGS = [
-    (
-        "raise KeyError('no such thing')",
-        70,
-        "error: this is a bug in nodefall, please report it: KeyError: 'no such thing'",
-    ),
-    ("raise KeyboardInterrupt", 130, "interrupted"),
-    ("from chaos.core.errors import Refused; raise Refused('no', hint='ask')", 4, "error: no\nhint: ask"),
-    ("return 3", 3, ""),
-    ("raise BrokenPipeError", 70, "error: this is a bug"),  # not of the output, whose closed pipes are ignored
+ENDINGS: list[tuple[Any, int, str]] = [
+    (KeyError("no such thing"), 70, "error: this is a bug in nodefall, please report it: KeyError: 'no such thing'"),
+    (KeyboardInterrupt(), 130, "interrupted"),
+    (Refused("no", hint="ask"), 4, "error: no\nhint: ask"),
+    (3, 3, ""),
+    (BrokenPipeError(), 70, "error: this is a bug"),  # not of the output, whose closed pipes are ignored
 ]
 
 
-@pytest.mark.parametrize(("body", "code", "message"), ENDINGS, ids=[body for body, _, _ in ENDINGS])
-def test_the_end_of_a_command(body: str, code: int, message: str) -> None:
-    process = python("-c", SCRIPT.format(body=body))
+@pytest.mark.parametrize(("end", "code", "message"), ENDINGS, ids=[repr(end) for end, _, _ in ENDINGS])
+def test_the_end_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: Any, code: int, message: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # for the traceback
+    monkeypatch.setattr(schema_command, "callback", Mock(side_effect=[end]))
+    process = command("schema")
     assert process.returncode == code
     assert process.stderr.startswith(message)
     assert "Traceback" not in process.stderr

@@ -155,7 +155,7 @@ def shell(name: str) -> str:
 
 
 def script(name: str, folder: Path) -> Path:
-    from chaos.cli.completion import script_of  # noqa: PLC0415
+    from chaos.cli.reference.commands import script_of  # noqa: PLC0415
 
     path = folder / f"completion.{name}"
     path.write_text(script_of(name), encoding="utf-8")

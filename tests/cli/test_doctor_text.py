@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaos.app.doctor import LOAD, Report, load_bundled
-from chaos.cli.doctor.doctor_text import render
+from chaos.cli.setup.doctor import render
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import Finding
 

@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.app import cli
-from chaos.cli.bundled import bundled_path
-from chaos.cli.experiment_argument import bundled_names, experiment_path
+from chaos.cli.bundled import bundled_names, bundled_path, experiment_path
 from chaos.core.errors import UsageError
-from tests.kit.processes import nodefall
+from tests.kit.command import command as run_command
 
 BUNDLED = bundled_path("experiments/power-cut.yaml")
 
@@ -83,7 +82,7 @@ def test_commands_without_a_cluster_accept_names(words: list[str]) -> None:
 def test_other_commands_resolve_names_the_same_way(command: str, folder: Path) -> None:
     """Each refuses a misspelled name with a suggestion, before anything else."""
     recording = ["missing.jsonl.gz"] if command == "judge" else []
-    done = nodefall(command, *recording, "power-cuts", "--json", cwd=folder)
+    done = run_command(command, *recording, "power-cuts", "--json", cwd=folder)
     assert done.returncode == 64, done.stderr
     assert "power-cuts" in done.stderr
     assert json.loads(done.stdout)["error"]["hint"] == "did you mean 'power-cut'?"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from chaos.cli.run.view.frame import frame
-from chaos.cli.run.view.view_state import ViewState
+from chaos.cli.run.view.state import ViewState
 from tests.kit.live_views import SCENES, SIZES
 
 FRAMES = Path(__file__).parent / "frames"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chaos.cli.gameday.deploy_impl import Options, deploy
+from chaos.cli.gameday.deploy import Options, deploy
 from chaos.core.errors import UsageError
 from chaos.gameday.deploy.manifests import helm_values, manifests
 from tests.kit.deployments import make, read_manifests

@@ -9,7 +9,9 @@ import click
 import pytest
 
 from chaos.cli.app import main
-from chaos.cli.gameday.report_command import _complete_day, _complete_format, report
+from chaos.cli.complete import complete_day as _complete_day
+from chaos.cli.complete import complete_day_format as _complete_format
+from chaos.cli.gameday.commands import report_command as report
 from chaos.core.store import day_directory, run_directory
 from tests.kit.recorded_days import ran, record
 

@@ -14,7 +14,7 @@ from chaos.app.undo import pending as pending_undo
 from chaos.cli import app
 from chaos.cli.cluster import lock_status
 from chaos.cli.output import echo
-from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.run.lines import PlainProgress
 from chaos.cluster.lease import LeaseRecord
 from chaos.cluster.replica import PendingRun, ReplicaEntry, RunIdentity
 from chaos.core.errors import BadInput, NodefallError, Problem

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from chaos.cli.app import main
-from chaos.cli.init import questions
+from chaos.cli.setup import init_questions as questions
 from chaos.documents.inventory import load_inventory
 from tests.kit.distributions import RunningLab, init, kubeadm, serving
 from tests.kit.processes import environment

@@ -18,10 +18,9 @@ from click.testing import CliRunner
 import chaos.cli.kind.up
 from chaos.api import Lab
 from chaos.cli.app import cli
-from chaos.cli.experiment_argument import experiment_path
-from chaos.cli.kind.failure import RETAIN_HINT
+from chaos.cli.bundled import experiment_path
 from chaos.cli.kind.tools import PROVIDER, Tools, find_tools
-from chaos.cli.kind.up import UpOptions, down, up
+from chaos.cli.kind.up import RETAIN_HINT, UpOptions, down, up
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.inventory import Inventory

@@ -37,7 +37,7 @@ def test_adding_the_options_twice_is_harmless() -> None:
 
 def test_without_the_options_nothing_is_logged() -> None:
     code = (
-        "import logging, sys; from chaos.cli.app import main; import chaos.cli.list as command;"
+        "import logging, sys; from chaos.cli.app import main; import chaos.cli.reference.explain as command;"
         "command.command.callback = lambda **_: logging.getLogger('chaos.test').error('a record');"
         "sys.exit(main(['list', *sys.argv[1:]]))"
     )

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.app import main
-from chaos.cli.new import new_impl
-from chaos.cli.new.command import command
-from chaos.cli.new.faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
-from chaos.cli.new.skeleton import SAMPLE_WORKLOAD, Request, skeleton
+from chaos.cli.setup import new as new_impl
+from chaos.cli.setup.commands import new_command
+from chaos.cli.setup.new_faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
+from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.experiment import Experiment
 from chaos.documents.experiment import load_experiment
 from chaos.engine.registry import load_registry
@@ -181,7 +181,7 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tup
     monkeypatch.setattr(new_impl, "_on_terminal", lambda: True)
 
     def run(typed: str, *arguments: str) -> tuple[int, str, Any]:
-        result = CliRunner().invoke(command, ["e.yaml", *arguments], input=typed)
+        result = CliRunner().invoke(new_command, ["e.yaml", *arguments], input=typed)
         file = tmp_path / "e.yaml"
         return result.exit_code, result.output, load_experiment(file, REGISTRY).spec if file.exists() else None
 

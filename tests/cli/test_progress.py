@@ -14,17 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.cli.output import wants_color
-from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.run.demo import PacedProgress
+from chaos.cli.run.lines import PlainProgress, ProgressState, StepGroups
 from chaos.cli.run.live import LiveProgress
 from chaos.cli.run.progress import BestEffortProgress, Display, QuietProgress, make_progress
-from chaos.cli.run.progress_state import ProgressState
-from chaos.cli.run.view.view_state import EVENTS
+from chaos.cli.run.view.state import EVENTS
 from chaos.core.action import ProofStatus
 from chaos.core.result import RESULT_VERSION, Judgement, RunResult, StepResult, UndoResult
 from chaos.core.text import escape_for_encoding, printable
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.run.summary import summary
+from tests.kit.fakes import FakeClock
 
 DUE = Verdict("pods end", "pods", Status.PENDING, "3 of 5 have ended", deadline=140.0)
 HELD = Verdict("pods end", "pods", Status.HELD, "all 5 had ended after 8s", at=108.0, deadline=140.0)
@@ -355,3 +356,58 @@ def test_printable(text: str, shown: str) -> None:
 )
 def test_a_terminal_that_lacks_our_signs_gets_plain_ones(text: str, encoding: str, shown: str) -> None:
     assert escape_for_encoding(text, encoding) == shown
+
+
+@pytest.mark.parametrize(
+    ("reports", "lines"),
+    [
+        ([], []),
+        ([("stop", "n1", "run x")], ["step stop on n1: run x"]),
+        ([("note", "", "x")], ["step note: x"]),
+        ([("stop", "n1", "run x"), ("stop", "n2", "run x")], ["step stop on n1, n2: run x"]),
+        ([("cut", "n1", "drain n1"), ("cut", "n2", "drain n2")], ["step cut on n1, n2: drain n1 (of 2 alike)"]),
+        (
+            [("stop", "n1", "run x"), ("stop", "n1", "proven: off"), ("stop", "n2", "run x")],
+            ["step stop on n1, n2: run x", "step stop on n1: proven: off"],
+        ),
+        ([("a", "n1", "x"), ("b", "n2", "x")], ["step a on n1: x", "step b on n2: x"]),
+        ([("a", "n1", "x"), ("a", "n2", "y")], ["step a on n1: x", "step a on n2: y"]),
+        ([("a", f"n{i}", "x") for i in range(50)], ["step a on n0, n1, n2 and 47 more: x"]),
+        ([("a", "n1", "undo: x"), ("a", "n1", "undo: x")], ["step a on n1: undo: x"]),
+        ([("a", "n1", "\x1b[2J")], ["step a on n1: \\x1b[2J"]),
+    ],
+)
+def test_lines(reports: list[tuple[str, str, str]], lines: list[str]) -> None:
+    groups = StepGroups()
+    for report in reports:
+        groups.add(*report)
+    assert groups.flush() == lines
+    assert groups.flush() == []
+
+
+def test_no_more_than_the_pace() -> None:
+    clock = FakeClock()
+    begin = clock.now()
+    progress = PacedProgress(make_progress(io.StringIO()), clock, 40.0)
+    progress.tick(1000.0)
+    assert clock.now() == begin, "the first tick begins the time"
+    progress.tick(1020.0)
+    assert clock.now() - begin == pytest.approx(0.5)
+    clock.sleep(2.0)  # the run was slower than its pace
+    progress.tick(1080.0)
+    assert clock.now() - begin == pytest.approx(2.5)
+    progress.tick(1140.0)
+    assert clock.now() - begin == pytest.approx(3.5)
+
+
+def test_all_is_passed_on() -> None:
+    stream = io.StringIO()
+    progress = PacedProgress(make_progress(stream), FakeClock(), 40.0)
+    progress.phase("inject")
+    progress.step("power-off", "worker-1", "systemctl poweroff")
+    progress.note("a note")
+    assert [line.strip() for line in stream.getvalue().splitlines()] == [
+        "phase: inject",
+        "step power-off on worker-1: systemctl poweroff",
+        "a note",
+    ]

@@ -11,8 +11,8 @@ import pytest
 
 from chaos.app.run.results import Run
 from chaos.cli.app import TerminationSignal
-from chaos.cli.run import repeat
-from chaos.cli.run.run_impl import OutputOptions, RunOptions
+from chaos.cli.run import series as repeat
+from chaos.cli.run.run import OutputOptions, RunOptions
 from chaos.core.errors import NodefallError, Refused, UndoPending
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline

@@ -10,14 +10,13 @@ from contextlib import redirect_stdout
 import pytest
 
 from chaos.cli.app import main
-from chaos.cli.time_words import TIME_WORDS, Case, worked_lines
+from chaos.cli.reference.time_words import TIME_WORDS, Case, worked_lines
 from chaos.core.duration import Bound, parse_duration
 from chaos.core.experiment import Expectation, bound, parse_moment
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import Timeline
 from chaos.documents.yaml_text import parse_flow
-from chaos.verdicts.judge.baseline import Start
-from chaos.verdicts.judge.deadlines import Extension
+from chaos.verdicts.judge.deadlines import Extension, Start
 from chaos.verdicts.judge.ordering import _compare, _first_truth
 from chaos.verdicts.judge.temporal import Answer, always, never, within
 from tools.time_word_page import PAGE, page

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.app.undo.finish import Undone
 from chaos.app.undo.replica_entries import RejectedEntry
-from chaos.cli.undo.undo_impl import _echo_result
+from chaos.cli.cluster.undo import _echo_result
 from chaos.cluster.replica import ReplicaEntry
 from chaos.core.action import FactCheck, Undo
 from chaos.core.store.journal_format import PendingUndo

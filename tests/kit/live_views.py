@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.cli.run.progress_state import ProgressState
-from chaos.cli.run.view.view_state import ViewState
+from chaos.cli.run.lines import ProgressState
+from chaos.cli.run.view.state import ViewState
 from chaos.core.kube import Metadata, Node, Workload, WorkloadSpec, WorkloadStatus
 from chaos.core.recording import ActionRecord
 from chaos.core.result import Judgement

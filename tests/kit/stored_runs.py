@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from chaos import __version__
 from chaos.core.action import FactCheck, Undo
 from chaos.core.result import RESULT_VERSION, RunResult
 from chaos.core.store.journal import Journal
@@ -60,7 +61,7 @@ def store(reports: Path, result: RunResult | None, **info: Any) -> Path:
     directory.mkdir(parents=True)
     inventory = {"metadata": {"name": "staging"}, "hosts": {"worker-1": {}, "worker-2": {}}}
     known = {"run": f"e-{int(started)}", "experiment": experiment, "started": started, "inventory": inventory}
-    save(directory, RUN, msgspec.convert({**known, "cluster_uid": UID, "nodefall": "0.2.0", **info}, RunInfo))
+    save(directory, RUN, msgspec.convert({**known, "cluster_uid": UID, "nodefall": __version__, **info}, RunInfo))
     (directory / EXPERIMENT).write_text("kind: Experiment\n")
     with Journal(directory) as journal:
         entry = journal.record_intent("s", "cordon", "worker-1", Undo(proof=(FactCheck("node-ready", True),)), started)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.cli.sudoers import command
+from chaos.cli.reference.commands import sudoers_command
 from chaos.core.errors import Refused
 from tests.kit.drive import drive
 from tests.kit.machines import RealHost
@@ -130,7 +130,9 @@ def test_sudo_takes_it(three: list[RealHost], tmp_path: Path) -> None:
     }
     (tmp_path / "i.json").write_text(json.dumps(document))
     (tmp_path / "i.json").chmod(0o600)
-    done = CliRunner().invoke(command, [str(EXPERIMENT), "-i", str(tmp_path / "i.json")], catch_exceptions=False)
+    done = CliRunner().invoke(
+        sudoers_command, [str(EXPERIMENT), "-i", str(tmp_path / "i.json")], catch_exceptions=False
+    )
     installed = host.run("cat /etc/sudoers.d/chaos")
     try:
         host.run("rm /etc/sudoers.d/chaos; ! su chaos -c 'sudo -n true' 2>/dev/null")

@@ -14,12 +14,7 @@ import msgspec
 import pytest
 
 from chaos.app.lab_spec import lab_spec
-<<<<<<< HEAD
 from chaos.engine.load import load
-=======
-from chaos.app.load import load
-from chaos.app.registry import load_registry
->>>>>>> wt-tests
 from chaos.lab.cluster import Cluster
 from chaos.lab.facade import DirectLab
 from chaos.lab.spec import LabSpec, NodeSpec
@@ -27,7 +22,7 @@ from chaos.rehearsal.copies import LabCopy, Source, lab_source, snapshot_source
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Rehearsals
 from chaos.verdicts.outcome.acceptance import SIMULATED_RESOLUTION, Row, Terms, compare_outcome
-from chaos.verdicts.outcome.bands import bands
+from chaos.verdicts.outcome.prediction import bands
 from tests.kit.experiment_runs import BUNDLED, part
 from tests.kit.lab_copies import save
 from tests.kit.processes import EXPERIMENTS
@@ -84,14 +79,8 @@ def _surprises(name: str, real: Source, predicted: Callable[[], Source], seeds: 
 
 
 def _run(name: str, source: Source, seeds: Sequence[int], targets: dict[str, tuple[str, ...]]) -> list[Sample]:
-<<<<<<< HEAD
     loaded = load(EXPERIMENTS / f"{name}.yaml")
     return Rehearsals(loaded, source, 1, settings_of(name)).over_seeds(seeds, targets)
-=======
-    registry = load_registry()
-    loaded = load(EXPERIMENTS / f"{name}.yaml", registry)
-    return Rehearsals(loaded, registry, source, 1, settings_of(name)).over_seeds(seeds, targets)
->>>>>>> wt-tests
 
 
 def _broken(copy: LabCopy, breakages: Sequence[str]) -> LabCopy:

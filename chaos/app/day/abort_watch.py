@@ -16,8 +16,8 @@ from chaos.core.verdict import Status, Verdict
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options, bind
-from chaos.verdicts.judge.currency_notes import relevant_resources
 from chaos.verdicts.judge.evaluate import evaluate_since
+from chaos.verdicts.judge.notes import relevant_resources
 
 _MAX_ENTRIES = 50_000  # in memory, besides the first lists; then the watch begins again
 _NOTHING_DONE = {"name": "none", "action": "none"}

@@ -1,1 +1,1 @@
-"""``nodefall status`` and ``abort``."""
+"""Commands on a cluster: ``status``, ``abort``, ``undo``, ``watch`` and ``snapshot``."""

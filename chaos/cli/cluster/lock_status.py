@@ -1,20 +1,24 @@
-"""The active run of a cluster: read from the cluster's lock, and aborted through it."""
+"""The active run of a cluster, read from the cluster's lock and aborted through it; and a snapshot of the cluster."""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from chaos.app.snapshot.take import take_snapshot
 from chaos.app.undo.pending import describe_pending
 from chaos.app.wiring.connect import connect_cluster, inventory_path
-from chaos.cli.option_values import seconds_of
-from chaos.cli.output import echo
+from chaos.cli.options import seconds_of
+from chaos.cli.output import echo, echo_progress
 from chaos.cluster.journal_mirror import pending_runs
 from chaos.cluster.lease import LeaseRecord, read_lock, request_abort
 from chaos.cluster.replica import PendingRun
+from chaos.cluster.snapshot.document import Header
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, UsageError
 from chaos.core.inventory import Inventory
@@ -23,6 +27,7 @@ from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import ClusterConnection, lock_namespace
 
 _POLL_INTERVAL = 1.0
+_SHOWN = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets")
 
 
 def status(inventory: str | None, as_json: bool) -> int:
@@ -117,3 +122,23 @@ def _describe_holder(record: LeaseRecord | None, alive: bool, now: float) -> str
     age = f"lock renewed {record.age(now):.0f} s ago by the holder's clock"
     abort = f", abort requested: {record.abort}" if record.abort else ""
     return f"run {run} of {record.holder} {state} ({age}{abort})"
+
+
+def snapshot(inventory: str | None, out: Path, anonymize: bool, hosts: int, as_json: bool) -> int:
+    """Copy the structure of a cluster into a file, from which nodefall lab up makes a lab. Changes nothing."""
+    with connect_cluster(load_cluster_inventory(inventory)) as connection:
+        header = take_snapshot(connection, out, anonymize=anonymize, hosts_per_image=hosts, progress=echo_progress)
+    _print(header, out, as_json)
+    is_partial = any(missing.is_object for missing in header.missing)
+    return Exit.INCONCLUSIVE if is_partial else Exit.HELD
+
+
+def _print(header: Header, out: Path, as_json: bool) -> None:
+    """Print what the snapshot has and lacks."""
+    if as_json:
+        click.echo(msgspec.json.encode(header).decode())
+        return
+    counts = ", ".join(f"{header.counts[kind]} {kind}" for kind in _SHOWN if header.counts.get(kind))
+    echo(f"{out}: Kubernetes {header.kubernetes}, {counts or 'no objects'}")
+    for missing in header.missing:
+        echo(f"missing: {missing.what}: {missing.why}")

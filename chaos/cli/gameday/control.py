@@ -1,4 +1,4 @@
-"""``gameday status``, ``halt``, ``resume`` and ``approve``: on the state of the days on a cluster, from any machine."""
+"""The state of the days on a cluster: shown, halted, resumed and approved, from any machine."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ from pathlib import Path
 
 import click
 
-from chaos.app.day.store import DayStore, day_store, existing, unless_finished
+from chaos.app.day.document import LoadedGameDay, approvers, cluster_name, load_game_day, new_state
+from chaos.app.day.store import DayStore, day_time, existing, unless_finished
+from chaos.app.day.waits import names_of_impaired
 from chaos.app.undo.pending import describe_pending
 from chaos.app.wiring.connect import connect_cluster
-from chaos.app.wiring.lock import held_lock
 from chaos.cli.cluster.lock_status import load_cluster_inventory
-from chaos.cli.gameday.day_text import render, to_document, to_json
-from chaos.cli.option_values import seconds_of
-from chaos.cli.output import echo
+from chaos.cli.gameday.run import check_id, day_inventory, who
+from chaos.cli.gameday.text import render, to_document
+from chaos.cli.options import seconds_of
+from chaos.cli.output import echo, to_json
 from chaos.cluster.gameday_objects import list_days
 from chaos.cluster.journal_mirror import pending_runs
+from chaos.cluster.lease import read_lock
 from chaos.core.clock import SystemClock
-from chaos.core.errors import Exit, NodefallError, UsageError
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
+from chaos.documents.problems import did_you_mean
 from chaos.documents.yaml_tree import ScalarNode, child_of
 from chaos.engine.connection import ClusterConnection, lock_namespace
-from chaos.gameday.state import DayState, DayStatus, RunStatus, describe, exit_code
+from chaos.gameday.state import Approval, DayState, DayStatus, RunStatus, describe, exit_code
+from chaos.gameday.stored_day import approve_day
 from chaos.gameday.transitions import end, halt, resume
 
 _POLL = 1.0  # wall seconds
@@ -127,7 +132,7 @@ def _days(connection: ClusterConnection, gameday: str | None) -> Iterator[tuple[
         known = ", ".join(record.name for record in list_days(connection.kube, namespace)) or "none"
         raise UsageError(f"no game day {name!r} on this cluster", hint=f"there are: {known}")
     for record in records:
-        store = day_store(connection, record.name)
+        store = DayStore(connection.kube, namespace, record.name, partial(day_time, connection))
         try:
             state = store.read()
         except NodefallError as error:
@@ -155,7 +160,9 @@ def _wait_for_end(store: DayStore, seconds: float) -> bool:
 
 def _is_active(store: DayStore) -> bool:
     """Whether a process works on the day, by its lock."""
-    return held_lock(store.kube, store.namespace, f"{GAME_DAY_PREFIX}{store.name}") is not None
+    record = read_lock(store.kube, store.namespace, f"{GAME_DAY_PREFIX}{store.name}")
+    with closing(SystemClock()) as clock:
+        return bool(record and record.holder and record.is_recent(clock.now()))
 
 
 def _describe_holder(store: DayStore, state: DayState) -> str:
@@ -163,3 +170,50 @@ def _describe_holder(store: DayStore, state: DayState) -> str:
         return "it has not begun"
     is_active = _is_active(store)
     return f"{state.holder} works on it" if is_active else f"no process works on it, the last was {state.holder}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApproveOptions:
+    """The options of the command. ``entry``: "" for the whole day; ``plan_hash``: that was read, "" for any."""
+
+    gameday: Path
+    inventory: str | None
+    entry: str
+    by: str
+    plan_hash: str
+    id: str
+
+
+def approve(options: ApproveOptions) -> int:
+    """Store the approval; the exit code. Raises Refused if the plan is another one."""
+    check_id(options.id)
+    day = load_game_day(options.gameday)
+    if options.plan_hash and not day.hash.startswith(options.plan_hash):
+        raise Refused(
+            f"not approved: the plan of {options.gameday} is {day.hash[:12]}, not {options.plan_hash[:12]}",
+            hint="read nodefall gameday plan again, and approve the hash that it prints",
+        )
+    _refuse_unlisted(day, options)
+    path = day_inventory(day, options.inventory)
+    with connect_cluster(load_cluster_inventory(str(path))) as connection:
+        name, cluster = day.document.metadata.name, cluster_name(day, path)
+        store = DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
+        fresh = new_state(day, cluster, options.id, None, store.now(), names_of_impaired(connection.kube))
+        approval = Approval(options.by, store.now(), day.hash, options.entry, who())
+        state = store.update(lambda stored: approve_day(stored, fresh, approval, is_named=bool(options.id)))
+    what = f"entry {options.entry}" if options.entry else f"day {state.day}"
+    echo(f"{what} of {name} is approved by {options.by}: plan {day.hash}", err=True)
+    return int(Exit.HELD)
+
+
+def _refuse_unlisted(day: LoadedGameDay, options: ApproveOptions) -> None:
+    """Raises Refused for an approval that no gate asks for: it would seem to count."""
+    names = [item.name for item in day.entries]
+    if options.entry and options.entry not in names:
+        hint = did_you_mean(options.entry, names)
+        raise Refused(f"not approved: {options.gameday} has no entry {options.entry!r}", hint=hint)
+    what = f"entry {options.entry}" if options.entry else "the day"
+    persons = approvers(day, options.entry)
+    if options.by not in persons:
+        hint = f"approve as one of them with --by: {', '.join(persons)}" if persons else "no gate asks for an approval"
+        raise Refused(f"not approved: no gate of {what} asks for {options.by}", hint=hint)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-from chaos.cli.kind.output import failure_lines, last_lines
+from chaos.cli.kind.diagnosis import failure_lines, last_lines
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.text import printable
 from chaos.machines.power.local import run_program

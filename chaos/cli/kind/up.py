@@ -1,10 +1,11 @@
-"""``nodefall kind up|down``: a kind cluster whose nodes can shut down, and its inventory."""
+"""A kind cluster whose nodes can shut down, and its inventory; what happens to one that fails."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,8 +14,7 @@ from typing import Any
 
 from chaos.app.init.cluster import context_names
 from chaos.cli.bundled import bundled_path
-from chaos.cli.kind.failure import NAME_CONFLICT, RETAIN_HINT, down_command, explained, keep_hint
-from chaos.cli.kind.host_limits import host_warnings
+from chaos.cli.kind.diagnosis import KnownCause, host_warnings, known_cause
 from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
 from chaos.cli.output import write
@@ -25,9 +25,46 @@ from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.documents.yaml_text import dump
 from chaos.engine.connection import refuse_before_side_effects
 
+NAME_CONFLICT = "already exist for a cluster with the name"  # pkg/cluster/internal/create/create.go of kind
+RETAIN_HINT = "give --retain to keep the failed cluster and its logs"
 HEADER = "# Written by nodefall kind up"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _REGISTRY = {"docker": "", "podman": "docker.io/"}  # podman may have no default registry
+
+
+@contextmanager
+def explained(tools: Tools, name: str) -> Iterator[None]:
+    """Add a known cause, which the logs of the nodes may show, to an error."""
+    try:
+        yield
+    except NodefallError as error:
+        if NAME_CONFLICT in error.message or not (cause := _find_cause(error, tools, name)):
+            raise
+        message = error.message if cause.line in error.message else f"{error.message}; {cause.line}"
+        raise NodefallError(message, hint=cause.hint) from error
+
+
+def _find_cause(error: NodefallError, tools: Tools, name: str) -> KnownCause | None:
+    if cause := known_cause([error.message]):
+        return KnownCause(error.message, cause.hint)
+    try:
+        for node in tools.nodes(name):
+            if cause := known_cause(tools.log(node)):
+                return KnownCause(f"{node}: {cause.line}", cause.hint)
+    except NodefallError:  # the first error says more than that of an engine that does not respond
+        return None
+    return None
+
+
+def down_command(name: str, out: Path) -> str:
+    """The command that removes the cluster and its files."""
+    given = "" if out == Path(f"{name}.yaml") else f" --out {shlex.quote(str(out))}"
+    return f"nodefall kind down --name {name}{given}"
+
+
+def keep_hint(tools: Tools, name: str, out: Path) -> str:
+    """How to look at a cluster that was kept, and how to remove it."""
+    return f"look at it with {tools.shown} export logs --name {name}, and remove it with {down_command(name, out)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""``nodefall run`` and its progress views."""
+"""Commands that run experiments: ``run``, ``plan``, ``demo``, ``rehearse``, ``compare``; and the progress of a run."""

@@ -7,15 +7,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from chaos.cli.run.line_progress import LineProgress, write_lines
-from chaos.cli.run.progress_state import Line
-from chaos.cli.run.view.view_state import ViewState
+from chaos.cli.run.lines import Line, LineProgress, write_lines
+from chaos.cli.run.view.state import ViewState
 from chaos.core.result import Judgement
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from chaos.cli.run.view.loop import ViewLoop
+    from chaos.cli.run.view.screen import ViewLoop
 
 FIRST_PHASE, REPORT_PHASE = "arm", "report"  # what is before may be refused, and what comes last cannot be undone
 
@@ -80,8 +79,7 @@ class LiveProgress(LineProgress):
 
     def _open(self) -> None:
         # rich is slow to import, and runs that are refused draw nothing.
-        from chaos.cli.run.view.loop import ViewLoop  # noqa: PLC0415
-        from chaos.cli.run.view.terminal_signals import TerminalSignals  # noqa: PLC0415
+        from chaos.cli.run.view.screen import TerminalSignals, ViewLoop  # noqa: PLC0415
 
         loop = ViewLoop(self._stream, self._keys, self._build, self._on_key, self._print_events)
         loop.start()

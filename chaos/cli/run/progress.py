@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from chaos.cli.run.line_progress import PlainProgress
+from chaos.cli.output import can_redraw
+from chaos.cli.run.lines import PlainProgress
 from chaos.core import ports
 from chaos.core.result import Judgement
 from chaos.core.verdict import Verdict
@@ -41,15 +41,10 @@ def make_progress(stream: TextIO, force_plain: bool = False, quiet: bool = False
         return QuietProgress()
     if force_plain or not can_redraw(stream):
         return PlainProgress(stream)
+    from chaos.cli.output import is_foreground  # noqa: PLC0415
     from chaos.cli.run.live import LiveProgress  # noqa: PLC0415 (most runs draw nothing)
-    from chaos.cli.run.view.foreground import is_foreground  # noqa: PLC0415
 
     return LiveProgress(stream, sys.stdin) if is_foreground(stream) else PlainProgress(stream)
-
-
-def can_redraw(stream: TextIO) -> bool:
-    """Whether it is a terminal that can move its cursor."""
-    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
 class BestEffortProgress:

@@ -14,8 +14,7 @@ from chaos.core.result import RunResult
 from chaos.core.verdict import Status
 from chaos.rehearsal.forecast.ranking import Risk, VictimRank, expectation_bands, rank_victims, risks_of
 from chaos.rehearsal.forecast.sample import FindingKind, Sample, limits_of
-from chaos.verdicts.outcome.bands import Band, bands
-from chaos.verdicts.outcome.prediction import ExpectationBand
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand, bands
 
 FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
 _GRAVITY = (Exit.VIOLATED, Exit.REFUSED, Exit.INCONCLUSIVE, Exit.HELD)

@@ -11,8 +11,7 @@ from msgspec import Struct
 from chaos.core.duration import format_duration
 from chaos.rehearsal.forecast.sample import TITLES, Finding, FindingKind, Sample
 from chaos.reports.history.trend import ExpectationTrend, expectation_trends
-from chaos.verdicts.outcome.bands import quantile
-from chaos.verdicts.outcome.prediction import ExpectationBand
+from chaos.verdicts.outcome.prediction import ExpectationBand, quantile
 
 _ORDER = {kind: index for index, kind in enumerate(FindingKind)}
 _OFTEN = 0.5  # share of runs from which a finding counts before those of graver kinds

@@ -10,8 +10,7 @@ from chaos.rehearsal.forecast.document import Rehearsal, Runs
 from chaos.rehearsal.forecast.ranking import Risk, VictimRank
 from chaos.reports.markup import Html, join, tag
 from chaos.reports.tables import Column, Rich, View, badge
-from chaos.verdicts.outcome.bands import Band
-from chaos.verdicts.outcome.prediction import ExpectationBand
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand
 
 _STATUSES = ("held", "violated", "inconclusive")
 _WIDTH = 200.0  # of a bar or range, in units of its view box

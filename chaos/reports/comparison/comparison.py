@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from chaos.core.errors import Exit
 from chaos.core.verdict import Status
 from chaos.reports.comparison.side import Expected, Side, resolution_of, stalled_before
-from chaos.verdicts.outcome.acceptance import Row, Standing, Terms, compare_outcome, time_of_end, widening
-from chaos.verdicts.outcome.bands import Band
+from chaos.verdicts.outcome.acceptance import SYNC, Row, Standing, Terms, compare_outcome, time_of_end, widening
 from chaos.verdicts.outcome.measure import Kind, Measure
-from chaos.verdicts.outcome.mechanisms import SYNC
-from chaos.verdicts.outcome.prediction import ExpectationBand
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand
 
 _SHIFTED = (Standing.LATE, Standing.EARLY)
 

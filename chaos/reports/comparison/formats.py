@@ -24,10 +24,9 @@ from chaos.reports.comparison.phrases import (
 )
 from chaos.reports.markup import render_page
 from chaos.reports.tables import Column, View, markdown_table, page_table, text_table
-from chaos.verdicts.outcome.acceptance import Row, Standing
-from chaos.verdicts.outcome.bands import Band
+from chaos.verdicts.outcome.acceptance import Row, Standing, mechanism_of
 from chaos.verdicts.outcome.measure import Kind, Measure
-from chaos.verdicts.outcome.mechanisms import mechanism_of
+from chaos.verdicts.outcome.prediction import Band
 
 FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
 _SHOWN = 20  # rows of a list on a terminal; the reports have all

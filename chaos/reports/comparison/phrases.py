@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from chaos.core.text import printable
 from chaos.reports.comparison.comparison import Comparison, ExpectationRow, most_surprising
-from chaos.verdicts.outcome.acceptance import Row, Standing
-from chaos.verdicts.outcome.mechanisms import mechanism_of
+from chaos.verdicts.outcome.acceptance import Row, Standing, mechanism_of
 
 _AS = {Standing.LATE: "as late", Standing.EARLY: "as early"}
 _NAMED = 3  # measures that follow another, in a sentence

@@ -12,11 +12,9 @@ from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.reports.history.trend import expectation_trends
 from chaos.verdicts.outcome.acceptance import RESOLUTION, SIMULATED_RESOLUTION
-from chaos.verdicts.outcome.bands import Band, bands
-from chaos.verdicts.outcome.measure import Measure, Outcome
-from chaos.verdicts.outcome.names import Names
+from chaos.verdicts.outcome.measure import Measure, Names, Outcome
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
-from chaos.verdicts.outcome.prediction import ExpectationBand, Prediction
+from chaos.verdicts.outcome.prediction import Band, ExpectationBand, Prediction, bands
 
 _PERIOD = 10.4  # seconds between two renewals of a Lease (facts 5.1)
 _GAP = 15.0  # seconds; five seconds later than usual

@@ -16,12 +16,18 @@ from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
 from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim
 from chaos.verdicts.judge.census import Census
-from chaos.verdicts.judge.pod_filter import Count, Filter, pod_signal, unseen_pod
 from chaos.verdicts.judge.pods import pod_facts
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.rates import Order, Rate, first_matches, order_signal, rate_signal
-from chaos.verdicts.judge.replacements import Replacement, Replacements
-from chaos.verdicts.judge.selection import PodSetParams, Selection
+from chaos.verdicts.judge.replacements import (
+    Order,
+    Rate,
+    Replacement,
+    Replacements,
+    first_matches,
+    order_signal,
+    rate_signal,
+)
+from chaos.verdicts.judge.selection import Count, Filter, PodSetParams, Selection, pod_signal, unseen_pod
 from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods
 
 _NOTHING = Signal(())

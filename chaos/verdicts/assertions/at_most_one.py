@@ -16,8 +16,7 @@ from chaos.core.kube import Node, Pod, controller_of, is_ready
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline
-from chaos.verdicts.judge.container_termination import end_of, finished_version
-from chaos.verdicts.judge.pods import node_of
+from chaos.verdicts.judge.pods import end_of, finished_version, node_of
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.signals import mask_pods
 

@@ -13,12 +13,12 @@ from chaos.core.kube import PodDisruptionBudget
 from chaos.core.recording import BlindWindow
 from chaos.core.signal import Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Key
-from chaos.verdicts.judge.budget_ledger import BudgetLedger, NewVersions
-from chaos.verdicts.judge.membership import require_complete
-from chaos.verdicts.judge.present import Present, at
+from chaos.verdicts.judge.budgets import BudgetLedger, NewVersions
+from chaos.verdicts.judge.membership import Present, at, require_complete
 from chaos.verdicts.judge.signals import mask_blind, mask_late, mask_unproven, mask_unseen_pods
 
 _SOURCES = ("poddisruptionbudgets", "pods")
+Late = list[list[BlindWindow]]  # of each source
 
 
 class Params(Model):
@@ -31,9 +31,6 @@ class Params(Model):
         min_length=1,
         description="deletion: by anything but the eviction API, a taint, the kubelet or pod GC",
     )
-
-
-Late = list[list[BlindWindow]]  # of each source
 
 
 def _signal(view: View, ledger: BudgetLedger, budget: History[PodDisruptionBudget], late: Late) -> Signal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -14,16 +14,15 @@ from chaos.core.kube import Node, Pod, controller_of, is_ready, node_condition, 
 from chaos.core.recording import BlindWindow
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Timeline, Version
-from chaos.verdicts.judge.cel import Cel
-from chaos.verdicts.judge.pods import container_statuses, disruption, node_of
+from chaos.verdicts.judge.pods import KINDS, container_statuses, counts, disruption, node_of
 from chaos.verdicts.judge.signals import mask, mask_late
-from chaos.verdicts.judge.workloads import KINDS, counts
 
 OBJECT_LISTS = ("nodes", "pods", "workloads")
 VARIABLES = (*OBJECT_LISTS, "targets", "before")
 Row = dict[str, Any]
 Evaluate = Callable[[dict[str, list[Row]]], tuple[bool | None, str]]
 Change = tuple[Version[Any], str, str, Row]  # what changed, in which list, its key, its new row
+_ERROR_POSITION = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 
 
 def _check_expression(text: str) -> str:
@@ -192,3 +191,35 @@ class Expression:
 
 
 ASSERTION = Expression()
+
+
+class Cel:
+    """A compiled condition over lists. Raises ValueError if the text is no condition, or if CEL is not installed."""
+
+    def __init__(self, text: str, variables: tuple[str, ...]) -> None:
+        try:
+            from cel_expr_python import cel  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise ValueError("CEL is not installed: run pip install 'nodefall[cel]'") from error
+        types = cel.Type
+        environment = cel.NewEnv(variables={name: types.List(types.DYN) for name in variables})
+        try:
+            self._compiled = environment.compile(text)
+        except RuntimeError as error:
+            raise ValueError(f"invalid CEL expression {text!r}: {_first_error(str(error))}") from error
+        if self._compiled.return_type() not in (types.BOOL, types.DYN):
+            raise ValueError(f"invalid CEL expression {text!r}: its type is {self._compiled.return_type()}, not bool")
+        self._bool = types.BOOL
+
+    def evaluate(self, data: Mapping[str, list[Any]]) -> tuple[bool | None, str]:
+        """Return the value and "", or None and the reason why the expression has no value."""
+        result = self._compiled.eval(data=data)
+        if result.type() == self._bool:
+            return bool(result.value()), ""
+        return None, str(result.value()).split(" [", maxsplit=1)[0]
+
+
+def _first_error(message: str) -> str:
+    """Return the first error of the compiler, with line and column."""
+    found = _ERROR_POSITION.search(message)
+    return f"line {found[1]}, column {found[2]}: {found[3]}" if found else message.split("\n", maxsplit=1)[0]

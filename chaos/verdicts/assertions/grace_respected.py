@@ -10,11 +10,19 @@ from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import History, Version
 from chaos.verdicts.assertions._pod_claim import PodSubject
-from chaos.verdicts.judge.container_termination import Interval, end_of, finished_version, stop_times, terminated_states
-from chaos.verdicts.judge.facts import configz_at
-from chaos.verdicts.judge.pods import disruption, node_of, pod_at, pod_facts
+from chaos.verdicts.judge.facts import configz_at, group_of, groups_of
+from chaos.verdicts.judge.pods import (
+    Interval,
+    disruption,
+    end_of,
+    finished_version,
+    node_of,
+    pod_at,
+    pod_facts,
+    stop_times,
+    terminated_states,
+)
 from chaos.verdicts.judge.selection import PodSetParams, Selection
-from chaos.verdicts.judge.shutdown import group_of, groups_of
 from chaos.verdicts.judge.signals import mask_pods
 
 _SIGKILL_EXIT_CODE = 137  # exit code after SIGKILL

@@ -12,11 +12,9 @@ from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
 from chaos.core.field_types import Model
 from chaos.core.kube import full_name
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
-from chaos.verdicts.judge.container_termination import Interval, earliest_of, end_of, finished_version, stop_times
-from chaos.verdicts.judge.facts import configz_at
-from chaos.verdicts.judge.pods import disruption, pod_at
+from chaos.verdicts.judge.facts import configz_at, group_of, groups_of
+from chaos.verdicts.judge.pods import Interval, disruption, earliest_of, end_of, finished_version, pod_at, stop_times
 from chaos.verdicts.judge.selection import PodSetParams, Selection
-from chaos.verdicts.judge.shutdown import group_of, groups_of
 from chaos.verdicts.judge.signals import mask
 
 _MIN_GRACE = 2.0  # seconds: a container is never stopped with less (facts 1.3)

@@ -13,13 +13,13 @@ from chaos.core.field_types import Model
 from chaos.core.kube import Workload
 from chaos.core.signal import SubjectSet
 from chaos.core.timeline import Version
-from chaos.verdicts.judge.membership import require_complete
-from chaos.verdicts.judge.present import Present, at
+from chaos.verdicts.judge.membership import Present, at, require_complete
+from chaos.verdicts.judge.pods import KINDS, counts
 from chaos.verdicts.judge.roster import Member, Roster
 from chaos.verdicts.judge.signals import Observation
-from chaos.verdicts.judge.workloads import KINDS, counts
 
 WorkloadKey = tuple[str, str, str]  # plural, namespace, name
+_KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
 
 
 class Params(Model):
@@ -30,9 +30,6 @@ class Params(Model):
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
     )
-
-
-_KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
 
 
 def availability(plural: str, workload: Workload) -> Observation:

@@ -11,9 +11,8 @@ from chaos.core.experiment import Experiment, parse_moment
 from chaos.core.kube import Node
 from chaos.core.registry import PluginRegistry
 from chaos.core.timeline import History, Timeline
-from chaos.verdicts.judge.live_state import LiveState
-from chaos.verdicts.judge.membership import may_be_gone, require_complete
-from chaos.verdicts.judge.present import Present
+from chaos.core.verdict import Status, Verdict
+from chaos.verdicts.judge.membership import Present, may_be_gone, require_complete
 from chaos.verdicts.judge.step_matching import MatchResult, match_steps
 
 WORKLOAD = "workload"
@@ -172,3 +171,21 @@ def _namespace(timeline: Timeline, options: Options) -> str:
     if not best or (len(best) > 1 and best[0][1] == best[1][1]):
         return ""
     return best[0][0]
+
+
+@dataclass
+class LiveState:
+    """``deadlines``: the moments that decide, of the last judgement.
+
+    ``memos``: what was made of objects, to be made again only after a change.
+
+    ``steady``: the verdicts on the steady state before the first step, once all held: this is never taken back.
+    """
+
+    deadlines: set[float] = field(default_factory=set)
+    steady: tuple[Verdict, ...] = ()
+    memos: Memos = field(default_factory=Memos)
+
+    def note_steady(self, verdicts: tuple[Verdict, ...]) -> None:
+        if all(verdict.status is Status.HELD for verdict in verdicts):
+            self.steady = verdicts

@@ -19,15 +19,15 @@ from chaos.verdicts.judge.decisive import (
     deciding_moment,
     decisive_seqs,
     decisive_subject,
+    guard,
     violating_subjects,
 )
 from chaos.verdicts.judge.effects import Reading, begin_after, end_before, over_effects
 from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.ordering import judge_order
-from chaos.verdicts.judge.phrasing import format_since, phrase_throughout, phrase_within
 from chaos.verdicts.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
+from chaos.verdicts.judge.sentences import format_since, phrase_throughout, phrase_within
 from chaos.verdicts.judge.temporal import Answer, always, negate, never, proven_end, settles, value_near, was_false
-from chaos.verdicts.judge.verdict_guard import guard
 
 _MAX_EVIDENCE = 50
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings

@@ -1,4 +1,4 @@
-"""Values of facts in bounds: from the options, from the timeline, or documented defaults."""
+"""Values of facts in bounds: from the options, from the timeline, or documented defaults; groups of a shutdown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from chaos.core.duration import POD_FACTS, Bound, format_duration, parse_duration
 from chaos.core.field_types import parse_minor
+from chaos.core.kube import Pod
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.context import JudgeContext
 
@@ -18,6 +19,7 @@ _DEFAULTS = {
     "apiServer.defaultNotReadyTolerationSeconds": 300.0,
     "apiServer.defaultUnreachableTolerationSeconds": 300.0,
 }
+_CRITICAL_PRIORITY = 2_000_000_000
 
 
 class Facts:
@@ -145,3 +147,34 @@ def parse_number(value: Any) -> float | None:
         except ValueError:
             return None
     return number if math.isfinite(number) else None
+
+
+def groups_of(config: Mapping[str, Any]) -> dict[int, float] | None:
+    """Seconds by priority, lowest first; empty without a configuration, None for an unknown format.
+
+    pkg/kubelet/nodeshutdown/nodeshutdown_manager.go ``migrateConfig``, ``newPodManager``: durations are whole seconds.
+    """
+    groups = config.get("shutdownGracePeriodByPodPriority")
+    if groups:
+        return _parse_groups(groups)
+    total = parse_number(config.get("shutdownGracePeriod") or "0s")
+    critical = parse_number(config.get("shutdownGracePeriodCriticalPods") or "0s")
+    if total is None or critical is None:
+        return None
+    if int(total) == 0 or critical > total:
+        return {}
+    return {0: float(int(total) - int(critical)), _CRITICAL_PRIORITY: float(int(critical))}
+
+
+def _parse_groups(listed: Any) -> dict[int, float] | None:
+    if not isinstance(listed, list) or not all(isinstance(group, dict) for group in listed):
+        return None
+    seconds = {group.get("priority"): parse_number(group.get("shutdownGracePeriodSeconds", 0)) for group in listed}
+    known = {priority: s for priority, s in seconds.items() if isinstance(priority, int) and s is not None}
+    return dict(sorted(known.items())) if len(known) == len(listed) else None
+
+
+def group_of(pod: Pod, groups: Mapping[int, float]) -> int:
+    """Group with the greatest priority not above that of the pod, else the lowest (``groupByPriority``)."""
+    own = (pod.spec.priority if pod.spec else None) or 0
+    return max((priority for priority in groups if priority <= own), default=min(groups))

@@ -12,9 +12,8 @@ from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext, Scope, bind
 from chaos.verdicts.judge.foreign_case import ForeignKind
-from chaos.verdicts.judge.invalidation import Invalidation
-from chaos.verdicts.judge.phrasing import with_remedy
-from chaos.verdicts.judge.sentences import shorten
+from chaos.verdicts.judge.headline import Invalidation
+from chaos.verdicts.judge.sentences import shorten, with_remedy
 
 _REMEDY = "a run during which no one else changes the nodes"
 _RESTART_REMEDY = "a run during which kube-controller-manager does not restart"

@@ -9,10 +9,17 @@ from chaos.core.kube import Node, NodeInfo, node_condition
 from chaos.core.labels import CONTROL_PLANE_LABELS, FIELD_MANAGER
 from chaos.core.result import ForeignFault
 from chaos.core.timeline import History, Version
-from chaos.verdicts.judge.foreign_case import Case, ForeignKind, fault
+from chaos.verdicts.judge.foreign_case import (
+    Case,
+    ForeignKind,
+    component,
+    describe_manager,
+    event_author,
+    fault,
+    field_owner,
+)
+from chaos.verdicts.judge.membership import Revisions
 from chaos.verdicts.judge.own_changes import NodeChange
-from chaos.verdicts.judge.present import Revisions
-from chaos.verdicts.judge.writers import component, describe_manager, event_author, field_owner
 
 # Kubernetes itself adds and removes these taints. People set out-of-service.
 _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")

@@ -15,21 +15,23 @@ from chaos.core.registry import PluginRegistry
 from chaos.core.result import RESULT_VERSION, RunResult, StepResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict, worst
-from chaos.verdicts.judge.addresses import address_changes
-from chaos.verdicts.judge.clocks import clock_notes
-from chaos.verdicts.judge.context import JudgeContext, Options, bind
-from chaos.verdicts.judge.currency_notes import currency_notes, relevant_resources
+from chaos.verdicts.judge.context import JudgeContext, LiveState, Options, bind
 from chaos.verdicts.judge.deadlines import recorded_slack
 from chaos.verdicts.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
 from chaos.verdicts.judge.foreign_effect import ForeignEffect
 from chaos.verdicts.judge.foreign_faults import foreign_faults
-from chaos.verdicts.judge.headline import Headline, headline
-from chaos.verdicts.judge.invalidation import PREFLIGHT_OVERRIDDEN, Invalidation, invalidation, meta_texts
+from chaos.verdicts.judge.headline import (
+    PREFLIGHT_OVERRIDDEN,
+    Headline,
+    Invalidation,
+    headline,
+    invalidation,
+    meta_texts,
+)
 from chaos.verdicts.judge.late_steps import excuse_late_steps
-from chaos.verdicts.judge.live_state import LiveState
-from chaos.verdicts.judge.phrasing import with_remedy
+from chaos.verdicts.judge.notes import address_changes, clock_notes, currency_notes, relevant_resources
 from chaos.verdicts.judge.proof import prove
-from chaos.verdicts.judge.sentences import Part, shorten, with_sentences
+from chaos.verdicts.judge.sentences import Part, shorten, with_remedy, with_sentences
 
 _EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
 

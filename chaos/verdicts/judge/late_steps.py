@@ -16,7 +16,7 @@ from chaos.core.recording import LAG_BOUND
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext
 from chaos.verdicts.judge.effects import Effect, effect_of_all, longest_pause
-from chaos.verdicts.judge.phrasing import with_remedy
+from chaos.verdicts.judge.sentences import with_remedy
 from chaos.verdicts.judge.step_matching import StepMatch
 
 _UNTIMED = 10.0  # seconds that a step without a time may take to be proven safe and armed over a slow connection

@@ -13,8 +13,7 @@ from chaos.core.recording import LAG_BOUND
 from chaos.core.signal import Signal
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext
-from chaos.verdicts.judge.runs import Stretch
-from chaos.verdicts.judge.temporal import first_runs
+from chaos.verdicts.judge.temporal import Stretch, first_runs
 
 # Signal, anchor and deadline of a hypothesis.
 Prepare = Callable[[Expectation], tuple[Signal, float, float]]

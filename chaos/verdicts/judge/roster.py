@@ -12,7 +12,7 @@ from chaos.core.history import History, Version
 from chaos.core.recording import BlindWindow
 from chaos.core.signal import Sample, Signal, Subject
 from chaos.core.timeline import Timeline
-from chaos.verdicts.judge.present import Revisions
+from chaos.verdicts.judge.membership import Revisions
 from chaos.verdicts.judge.signals import Observation, from_history, mask, mask_blind, uid_of
 
 Observe: TypeAlias = Callable[[Version[Any]], Observation]

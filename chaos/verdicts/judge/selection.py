@@ -1,19 +1,24 @@
-"""Selection of the pods that an assertion is about, and the set of them at a moment."""
+"""Selection of the pods that an assertion is about, the set of them at a moment, and whether a pod matches a filter."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.assertion import Undecidable, View
 from chaos.core.field_types import Model
-from chaos.core.kube import Pod, controller_of, is_finished, is_static
-from chaos.core.timeline import History
+from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_static, phase
+from chaos.core.signal import Sample, Signal
+from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.membership import is_member, require_complete
-from chaos.verdicts.judge.pods import is_owned_by, node_of
+from chaos.verdicts.judge.pods import container_statuses, disruption, finished_versions, is_owned_by, is_ready, node_of
+from chaos.verdicts.judge.signals import Observation, Pattern, from_history, mask_unseen_pods, matches, version_sample
 
 Kind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
+Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
 
 
 class Owner(Model):
@@ -103,3 +108,129 @@ def _is_excepted(pod: Pod, kind: str) -> bool:
     if kind == "static":
         return is_static(pod)
     return pod.metadata.deletion_timestamp is not None
+
+
+class Filter(Model):
+    """Conditions on a pod; all that are given must match."""
+
+    phase: Phases | None = None
+    reason: str | None = Field(None, description="status.reason, exactly; empty means none")
+    message: Pattern | None = None
+    disruption: str | None = Field(None, description="reason of DisruptionTarget, any or none")
+    ready: bool | None = None
+    deleting: bool | None = None
+    gone: bool | None = None
+    scheduled: bool | None = Field(None, description="bound to a node")
+    waiting: str | None = Field(None, description="reason for which a container waits")
+    exit_code: int | None = Field(None, alias="exit-code", description="with which a container ended")
+    restarts_at_least: int | None = Field(None, alias="restarts-at-least", ge=0)
+    restarts_at_most: int | None = Field(None, alias="restarts-at-most", ge=0)
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("give at least one condition on pods")
+        return self
+
+    def describe(self) -> str:
+        """Describe the filter."""
+        fields = self.model_dump(exclude_none=True, by_alias=True, include=set(Filter.model_fields))
+        parts = (
+            f"no {k}" if v == "" else f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}"
+            for k, v in fields.items()
+        )
+        return ", ".join(parts) or "any state"
+
+
+class Count(Filter):
+    """A filter, and the number of pods that must match."""
+
+    least: int = Field(0, ge=0)
+    most: int | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _check_range(self) -> Self:
+        if not self.model_fields_set & {"least", "most"}:
+            raise ValueError("give least, most or both")
+        if self.most is not None and self.most < self.least:
+            raise ValueError(f"most {self.most} is less than least {self.least}")
+        return self
+
+    def format_range(self) -> str:
+        """Format the number of pods."""
+        if self.most is None:
+            return f"at least {self.least}"
+        return f"at most {self.most}" if not self.least else f"{self.least} to {self.most}"
+
+
+def _mismatches(version: Version[Pod], end: Version[Pod] | None, pod_filter: Filter) -> Iterator[bool]:
+    """For each condition of the filter, whether the pod does not meet it."""
+    pod = version.object
+    status = pod.status
+    if pod_filter.phase is not None:
+        yield phase(pod) not in pod_filter.phase
+    if pod_filter.reason is not None:
+        yield ((status.reason if status else None) or "") != pod_filter.reason
+    if pod_filter.message is not None:
+        yield not matches(pod_filter.message, status.message if status else None)
+    if pod_filter.disruption is not None:
+        found = disruption((end or version).object)
+        yield not found if pod_filter.disruption == "any" else (found or "none") != pod_filter.disruption
+    if pod_filter.ready is not None:
+        yield pod_filter.ready is not (not version.is_deleted and is_ready(pod))
+    if pod_filter.deleting is not None:
+        yield pod_filter.deleting is not (version.is_deleted or pod.metadata.deletion_timestamp is not None)
+    if pod_filter.gone is not None:
+        yield pod_filter.gone is not version.is_deleted
+    if pod_filter.scheduled is not None:
+        yield pod_filter.scheduled is not bool(node_of(pod))
+    yield from _container_mismatches(container_statuses(pod), pod_filter)
+
+
+def _container_mismatches(statuses: Sequence[ContainerStatus], pod_filter: Filter) -> Iterator[bool]:
+    if pod_filter.waiting is not None:
+        yield all(not s.state or not s.state.waiting or s.state.waiting.reason != pod_filter.waiting for s in statuses)
+    if pod_filter.exit_code is not None:
+        ends = (s.state.terminated for s in statuses if s.state and s.state.terminated)
+        yield all(end.exit_code != pod_filter.exit_code for end in ends)
+    restarts = sum(s.restart_count or 0 for s in statuses)
+    if pod_filter.restarts_at_least is not None:
+        yield restarts < pod_filter.restarts_at_least
+    if pod_filter.restarts_at_most is not None:
+        yield restarts > pod_filter.restarts_at_most
+
+
+def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:
+    pod = version.object
+    reason = f" ({pod.status.reason})" if pod.status and pod.status.reason else ""
+    target = disruption((end or version).object)
+    parts = [
+        f"{phase(pod) or 'no phase'}{reason}",
+        f"DisruptionTarget {target}" if target else "no DisruptionTarget",
+        "deleted" if version.is_deleted else "being deleted" if pod.metadata.deletion_timestamp else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def pod_signal(history: Iterable[Version[Pod]], pod_filter: Filter, selection: Selection | None) -> Signal:
+    """Signal of whether the pod matches the filter and, with ``selection``, currently belongs to the set."""
+    ends = finished_versions(history)
+    only_deletion = pod_filter.model_fields_set == {"gone"}
+
+    def observe(version: Version[Pod]) -> Observation:
+        end = ends.get(version.seq)
+        if selection is not None and not selection.includes(version.object):
+            return False, f"not in the set; {_describe_pod(version, end)}"
+        return not any(_mismatches(version, end, pod_filter)), _describe_pod(version, end)
+
+    if only_deletion:  # certain even if the final state is unknown
+        samples = (version_sample(v, v.is_deleted is pod_filter.gone, _describe_pod(v, None)) for v in history)
+        return Signal(tuple(samples))
+    signal = from_history(history, observe)
+    return Signal((Sample(float("-inf"), False, None, "does not exist"), *signal.samples)) if selection else signal
+
+
+def unseen_pod(view: View) -> Signal:
+    """Signal of a pod that may exist, or have come and gone, without having been observed. Raises Undecidable."""
+    no_pod = Signal((Sample(float("-inf"), False, None, "no matching pod was observed"),))
+    return mask_unseen_pods(no_pod, view.timeline)

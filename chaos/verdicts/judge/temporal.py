@@ -6,15 +6,14 @@ An answer is held or violated only if it is so in every history that fits: unkno
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from msgspec import structs
 
-from chaos.core.signal import Sample, Signal, Span
+from chaos.core.signal import NO_OBSERVATION, Sample, Signal, Span, Start
 from chaos.core.verdict import Status
-from chaos.verdicts.judge.runs import Stretch, runs_of
 
 _UNPROVEN_END = 10.0  # seconds; other observers go on after the final proof, and the last entry may be one of theirs
 _EPSILON = 1e-6  # seconds; sums of floats
@@ -202,3 +201,73 @@ def _may_hold(group: list[Stretch], start: float, deadline: float, hold: float) 
 def _certain_length(run: Stretch, start: float, end: float) -> float:
     """The least length of a run within [start, end]."""
     return max(0.0, min(run.end_lo, end) - max(run.hi, start))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The value of ``sample`` from a moment in (``lo``, ``hi``], or at ``hi`` if they are equal; the end likewise."""
+
+    sample: Sample
+    lo: float
+    hi: float
+    end_lo: float
+    end_hi: float
+
+    @property
+    def value(self) -> bool | None:
+        return self.sample.value
+
+    def may_overlap(self, start: float, end: float) -> bool:
+        """Whether the run overlaps [start, end] in some history."""
+        begins = self.lo < end or self.hi <= end
+        return begins and self.end_hi > start
+
+    def overlaps(self, start: float, end: float) -> bool:
+        """Whether the run overlaps [start, end] in every history."""
+        lasts = self.end_lo > start or (self.end_lo == start and self.end_hi > start)
+        return self.hi <= end and lasts
+
+
+def runs_of(signal: Signal, horizon: float = math.inf) -> list[Stretch]:
+    """The runs of a signal, in order; nothing is known after ``horizon``."""
+    number, settled = signal.settled
+    if number and signal.samples[number - 1].t <= horizon:
+        starts = list(settled)
+    else:
+        number, starts = 0, first_starts()
+    for sample in signal.samples[number:]:
+        if sample.t > horizon:
+            if sample.lo < horizon:
+                unknown = Sample(sample.lo, None, None, f"it is not known when this changed: {sample.observation}")
+                add_start(starts, unknown, sample.lo, sample.lo)
+            break
+        add_start(starts, sample, sample.lo, sample.t)
+    if horizon < math.inf:
+        end = Sample(horizon, None, None, "the timeline ends here")
+        starts.append((end, horizon, horizon))
+    return _with_ends(starts)
+
+
+def first_starts() -> list[Start]:
+    """The start before all samples."""
+    return [(NO_OBSERVATION, -math.inf, -math.inf)]
+
+
+def add_start(starts: list[Start], sample: Sample, lo: float, hi: float) -> None:
+    """Add the start of a sample. Other evidence from inside its interval makes all of the interval unknown."""
+    if lo == hi == starts[-1][1] == starts[-1][2]:  # of two at one exact moment, the later counts
+        starts.pop()
+    elif starts[-1][1] > lo:
+        since = lo
+        while starts[-1][2] > since:
+            since = min(since, starts.pop()[1])
+        unknown = Sample(since, None, None, f"it is not known when this changed: {sample.observation}")
+        starts.append((unknown, since, since))
+        lo = hi
+    if not starts or starts[-1][0].value is not sample.value or sample.value is None:  # each unknown has its reason
+        starts.append((sample, lo, hi))
+
+
+def _with_ends(starts: Sequence[Start]) -> list[Stretch]:
+    ends = [(lo, hi) for _, lo, hi in starts[1:]] + [(math.inf, math.inf)]
+    return [Stretch(sample, lo, hi, *end) for (sample, lo, hi), end in zip(starts, ends, strict=True)]

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from chaos.core.history import History
 from chaos.core.kube import Pod, controller_of, is_finished, phase, pod_condition
 from chaos.core.timeline import Timeline
-from chaos.verdicts.outcome.measure import Kind, Measure
-from chaos.verdicts.outcome.names import Names, target_node
+from chaos.verdicts.outcome.measure import Kind, Measure, Names, target_node
 
 CREATED, SCHEDULED, READY, UNREADY = "created", "scheduled", "Ready", "not Ready"
 DELETING, REMOVED, UNSCHEDULABLE = "deleting", "removed", "no room"

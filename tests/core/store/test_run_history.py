@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos import __version__
 from chaos.core.action import FactCheck, Undo
 from chaos.core.result import UndoResult
 from chaos.core.store.journal import NAME, Journal
@@ -30,7 +31,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert (run.state, run.verdict, run.run, run.name) == ("finished", "held", f"e-{int(NOW)}", "e/20261121T033533Z")
     assert (run.started, run.duration, run.targets) == (NOW, 100.0, {"victim": ("worker-1",)})
     assert (run.inventory, run.cluster_uid, run.cluster, run.hosts) == ("staging", UID, "staging 6f0c1a2b", 2)
-    assert (run.pending, run.has_replica, run.problem, run.nodefall) == (False, False, "", "0.2.0")
+    assert (run.pending, run.has_replica, run.problem, run.nodefall) == (False, False, "", __version__)
     assert len(run.experiment_hash) == 64
 
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from chaos.api import load
-from chaos.cli.kind.command import down_command, up_command
+from chaos.cli.kind.commands import down_command, up_command
 from chaos.documents.inventory import load_inventory
 from tests.kit.processes import plugin_options
 

@@ -8,8 +8,8 @@ from chaos.reports.comparison.comparison import Comparison, compare, followed
 from chaos.reports.comparison.phrases import why_text
 from chaos.reports.comparison.side import Expected, Side, Stall, stalled_before
 from chaos.verdicts.outcome.acceptance import Terms, compare_outcome
-from chaos.verdicts.outcome.bands import Band
 from chaos.verdicts.outcome.measure import Kind, Measure, Outcome
+from chaos.verdicts.outcome.prediction import Band
 
 READY = Measure(Kind.REPLACEMENT, "1 of shop/web", "Ready")
 DELETING = Measure(Kind.POD, "1 of shop/web on a", "deleting")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from chaos import __version__
 from chaos.core.action import FactCheck, Undo
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal import Journal
@@ -15,7 +16,7 @@ from tests.kit.stored_runs import DAY, NOW, result_of, store, within
 
 
 def table(reports: Path) -> list[str]:
-    return [line.replace(f"{reports}/", "") for line in runs_table(read_runs(reports), "0.2.0")]
+    return [line.replace(f"{reports}/", "") for line in runs_table(read_runs(reports), __version__)]
 
 
 def test_every_kind_of_run(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.verdicts.assertions._pods import QuantifiedFilter, Quantity
-from chaos.verdicts.judge.rates import Order, Rate
-from chaos.verdicts.judge.replacements import Replacement
+from chaos.verdicts.judge.replacements import Order, Rate, Replacement
 from tests.kit.story import plugin_registry
 from tools import assertion_pages
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from chaos.core.verdict import Status
 from chaos.verdicts.assertions._pods import Params
-from chaos.verdicts.judge.rates import parse_rate
+from chaos.verdicts.judge.replacements import parse_rate
 from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
 DB: dict[str, Any] = {"owner": ("StatefulSet", "db")}

@@ -8,7 +8,7 @@ import pytest
 
 from chaos.core.kube import Pod, PodSpec
 from chaos.core.verdict import Status
-from chaos.verdicts.judge.shutdown import group_of, groups_of
+from chaos.verdicts.judge.facts import group_of, groups_of
 from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
 CRITICAL = 2_000_001_000

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.core.signal import Signal
 from chaos.core.timeline import Entry, Timeline
-from chaos.verdicts.judge.budget_ledger import BudgetLedger, NewVersions
+from chaos.verdicts.judge.budgets import BudgetLedger, NewVersions
 from tests.kit.story import Story
 
 KEY = ("demo", "web")

@@ -15,12 +15,11 @@ from chaos.core.signal import Sample, Signal, SubjectSet
 from chaos.core.store.recording import build_timeline
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.census import Census
-from chaos.verdicts.judge.context import Options, Scope, bind
+from chaos.verdicts.judge.context import LiveState, Options, Scope, bind
 from chaos.verdicts.judge.evaluate import evaluate
-from chaos.verdicts.judge.live_state import LiveState
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.runs import Stretch, runs_of
 from chaos.verdicts.judge.sequence import last_gap
+from chaos.verdicts.judge.temporal import Stretch, runs_of
 from tests.kit.story import T0, experiment, plugin_registry
 from tests.verdicts.judge.test_memo import CHANGES, World
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from chaos.core.signal import Sample, Signal
 from chaos.core.verdict import Status
-from chaos.verdicts.judge.baseline import slowest_start
 from chaos.verdicts.judge.context import Options
-from chaos.verdicts.judge.deadlines import Deadline, recorded_slack, within_deadline
+from chaos.verdicts.judge.deadlines import Deadline, recorded_slack, slowest_start, within_deadline
 from chaos.verdicts.judge.judge import judge
 from chaos.verdicts.judge.temporal import within
 from tests.kit.story import (

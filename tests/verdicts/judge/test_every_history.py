@@ -15,9 +15,8 @@ from chaos.core.recording import RecordingEntry
 from chaos.core.store.recording import build_timeline
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Verdict
-from chaos.verdicts.judge.context import Options, bind
+from chaos.verdicts.judge.context import LiveState, Options, bind
 from chaos.verdicts.judge.evaluate import evaluate
-from chaos.verdicts.judge.live_state import LiveState
 from tests.kit.every_history import Change, Proof, Question, Recorded, verdicts
 from tests.kit.story import HELD, T0, VIOLATED, Story, experiment, plugin_registry
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from chaos.core.verdict import Status
-from chaos.verdicts.judge.context import Options
+from chaos.verdicts.judge.context import LiveState, Options
 from chaos.verdicts.judge.judge import judge
-from chaos.verdicts.judge.live_state import LiveState
 from tests.kit.story import HELD, PENDING, T0, Story, experiment, plugin_registry
 
 MADE = experiment(

@@ -18,8 +18,7 @@ from chaos.core.recording import Currency, RecordingEntry
 from chaos.core.signal import Quantifier, SubjectSet
 from chaos.core.store.recording import build_timeline
 from chaos.core.timeline import History, Timeline, Version
-from chaos.verdicts.judge.context import Options, Scope, bind
-from chaos.verdicts.judge.live_state import LiveState
+from chaos.verdicts.judge.context import LiveState, Options, Scope, bind
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.roster import Member, Roster
 from tests.kit.story import T0, Story, experiment, plugin_registry

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaos.core.recording import BlindWindow
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.verdict import Status
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.runs import runs_of
-from chaos.verdicts.judge.temporal import Answer, always, never, settles, value_near, within
+from chaos.verdicts.judge.temporal import Answer, always, never, runs_of, settles, value_near, within
 
 HELD, VIOLATED, INCONCLUSIVE, PENDING = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
 VALUES = {"T": True, "F": False, "?": None}
@@ -237,3 +237,33 @@ def test_of_many_heartbeats_few_are_left() -> None:
     beats = [Sample(float(t), True, t, "Ready") for t in range(5)]
     changed = [*beats, Sample(5.0, True, 5, "Ready, cordoned"), *(Sample(float(t), False, t, "gone") for t in (6, 7))]
     assert Signal(tuple(changed)).without_repetitions().samples == (beats[0], *changed[4:])
+
+
+FIRST = Sample(-math.inf, True, None, "")
+
+
+def version(t: float, value: bool, earliest: float = math.inf) -> Sample:
+    return Sample(t, value, int(t), "", earliest)
+
+
+@pytest.mark.parametrize(
+    ("samples", "end", "expected"),
+    [
+        ([], 12, [(10, None), (12, True)]),
+        ([version(5, False)], 12, [(5, False), (10, None), (12, False)]),
+        ([version(11, False)], 12, [(10, None), (12, False)]),
+        ([version(11, False)], None, [(10, None)]),
+        ([version(11, False, 8)], 12, [(8, None), (12, False)]),
+        ([version(11, False, 8)], None, [(8, None)]),
+        ([version(15, False)], 12, [(10, None), (12, True), (15, False)]),
+        ([version(15, False, 13)], 12, [(10, None), (12, True), (15, False)]),
+        ([version(15, False, 11)], 12, [(10, None), (15, False)]),
+        ([version(15, False, 8)], 12, [(8, None), (15, False)]),
+        ([version(9, False, 5), version(15, True, 6)], 12, [(5, None), (15, True)]),
+    ],
+)
+def test_masked(samples: list[Sample], end: float | None, expected: list[tuple[float, bool | None]]) -> None:
+    masked = Signal((FIRST, *samples)).mask([BlindWindow(10, end, "cut", "nodes")])
+    assert [(sample.t, sample.value) for sample in masked.samples[1:]] == expected
+    if end is not None:
+        assert all(sample.lo >= end for sample in masked.samples if sample.t > end)

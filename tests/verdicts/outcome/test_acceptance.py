@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from chaos.verdicts.outcome.acceptance import Standing, Terms, compare_outcome, widening
-from chaos.verdicts.outcome.bands import Band, bands
+from chaos.verdicts.outcome.acceptance import Standing, Terms, compare_outcome, mechanism_of, widening
 from chaos.verdicts.outcome.measure import Kind, Measure, Outcome
-from chaos.verdicts.outcome.mechanisms import mechanism_of
+from chaos.verdicts.outcome.prediction import Band, bands
 
 UNKNOWN = Measure(Kind.NODE, "victim", "Ready=Unknown")
 AGAIN = Measure(Kind.NODE, "victim", "Ready again")

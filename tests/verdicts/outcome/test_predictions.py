@@ -7,9 +7,15 @@ import pytest
 
 from chaos.core.errors import BadInput
 from chaos.reports.comparison.side import NotComparableError, expected_of_prediction
-from chaos.verdicts.outcome.bands import Band, bands
 from chaos.verdicts.outcome.measure import Kind, Measure, Outcome
-from chaos.verdicts.outcome.prediction import ExpectationBand, Prediction, dump_prediction, parse_prediction
+from chaos.verdicts.outcome.prediction import (
+    Band,
+    ExpectationBand,
+    Prediction,
+    bands,
+    dump_prediction,
+    parse_prediction,
+)
 
 UNKNOWN = Measure(Kind.NODE, "victim", "Ready=Unknown")
 READY = Measure(Kind.NODE, "victim", "Ready again")

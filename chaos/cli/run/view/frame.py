@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from chaos.cli.run.view.columns import shorten
-from chaos.cli.run.view.sections import event_lines, expectation_lines, node_lines, workload_lines
-from chaos.cli.run.view.view_state import ViewState
+from chaos.cli.run.view.state import ViewState
+from chaos.cli.run.view.tables import event_lines, expectation_lines, node_lines, shorten, workload_lines
 from chaos.core.duration import format_duration, timestamp
 from chaos.core.text import escape_for_encoding
 

@@ -1,0 +1,173 @@
+"""Declarations of commands on a cluster and the run that is active or pending there."""
+
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chaos.cli.complete import complete_run
+from chaos.cli.lazy import command
+from chaos.cli.options import cluster_option, inventory_option, json_option, reports_option
+
+
+@command(
+    "nodefall undo last",
+    "nodefall undo reports/graceful-poweroff/20261121T033533Z",
+    "nodefall undo graceful-poweroff --inventory hosts/staging.yaml",
+    "nodefall undo --list",
+    "nodefall undo --list --inventory hosts/staging.yaml",
+    "nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml",
+    "nodefall undo graceful-poweroff-1f5458 --inventory hosts/staging.yaml --yes",
+    "nodefall undo last --accept-machine worker-1 --yes",
+)
+@click.argument("run", required=False, shell_complete=complete_run)
+@click.option("--list", "list_", is_flag=True, help="List the runs with a pending undo; exit code 3 if any.")
+@inventory_option("Instead of the inventory stored with the run.")
+@reports_option
+@click.option(
+    "--accept-machine",
+    "accept",
+    multiple=True,
+    metavar="NODE",
+    help="Undo on the machine that is now in the place of NODE, though it is not known as the run's. Repeatable.",
+)
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask before an undo that only the cluster's journal describes, or on an accepted machine.",
+)
+@json_option
+def undo_command(run: str | None, list_: bool, **options: Any) -> int:
+    """Finish the pending undo of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID.
+
+    With --inventory, RUN may be from another machine: the cluster has a copy of its journal. Anybody who may write
+    ConfigMaps can change that copy, so its commands are printed and confirmed unless it is signed (cluster.journalKey).
+    A damaged journal is rebuilt from that copy and the plan.
+
+    An undo sends nothing to a machine that is not the run's, as shown by what stays the same over a boot: host key,
+    container ID, machine ID, certificate or firmware. It ends after a minute or two and says what differs. Look at
+    the machine. If it is the right one, --accept-machine NODE shows what identifies it now, asks, records that in the
+    journal, and undoes there. It must be the machine of its Node, by what the Node reports now.
+
+    Exit code 0: nothing is pending; 3: an undo is still pending. Idempotent.
+    """
+    from chaos.cli.cluster.undo import UndoOptions, list_pending, undo
+    from chaos.core.errors import UsageError
+
+    if list_ == bool(run):
+        raise UsageError("give a RUN or --list", hint="list pending undos with nodefall undo --list")
+    if list_ and options["accept"]:
+        raise UsageError("--accept-machine needs a RUN")
+    if run is None:
+        return list_pending(options["reports"], options["inventory"], options["as_json"])
+    return undo(UndoOptions(run, **options))
+
+
+@command(
+    "nodefall status --inventory hosts/staging.yaml",
+    "nodefall status --inventory hosts/staging.yaml --json",
+)
+@cluster_option
+@json_option
+def status_command(**options: Any) -> int:
+    """Show the active run of a cluster, and runs with a pending undo. Changes nothing.
+
+    Exit code 0: no active run, nothing pending; 2: a run is active; 3: a finished run has a pending undo.
+    """
+    from chaos.cli.cluster.lock_status import status
+
+    return status(**options)
+
+
+@command(
+    'nodefall abort --inventory hosts/staging.yaml --reason "pager went off"',
+    'kubectl -n kube-system annotate lease nodefall nodefall.dev/abort="pager went off"',
+)
+@cluster_option
+@click.option("--reason", default="nodefall abort", show_default=True, help="Reason shown in the report of the run.")
+@click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for its undo.")
+@json_option
+def abort_command(**options: Any) -> int:
+    """Stop the active run of a cluster, and wait until it has undone its steps.
+
+    The second example requests the same with kubectl, without waiting.
+
+    Exit code 0: no active run, nothing pending; 2: the run is still active; 3: an undo is pending.
+    """
+    from chaos.cli.cluster.lock_status import abort
+
+    return abort(**options)
+
+
+@command(
+    "nodefall watch last",
+    "nodefall watch graceful-poweroff --serve 8080",
+    "nodefall watch --inventory hosts/staging.yaml",
+    "nodefall watch --inventory hosts/staging.yaml --serve 10.0.0.5:8080",
+)
+@click.argument("run", required=False, shell_complete=complete_run)
+@inventory_option("A cluster, instead of RUN. [env: NODEFALL_INVENTORY]")
+@reports_option
+@click.option(
+    "--serve",
+    default="127.0.0.1:0",
+    metavar="ADDR",
+    help="PORT or HOST:PORT to serve on, by default any port on loopback.",
+)
+def watch_command(**options: Any) -> int:
+    """Show RUN, which goes on in another process of this machine, in the browser until it ends.
+
+    RUN is a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run) or last. With --inventory: the active run of
+    the cluster if it was started here, else what its nodes and pods do, until Ctrl-C. Stop on the page asks first, and
+    is that of nodefall abort.
+
+    Exit code 0 when the run has ended, whatever its verdict is.
+    """
+    from chaos.cli.cluster.watch import watch
+
+    return watch(**options)
+
+
+@command(
+    "nodefall snapshot --inventory hosts/staging.yaml --out staging.snapshot.gz",
+    "nodefall snapshot -i hosts/staging.yaml --out shared.snapshot.gz --anonymize",
+    "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
+)
+@cluster_option
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write, readable by its owner only: JSON lines, compressed with gzip.",
+)
+@click.option(
+    "--anonymize",
+    is_flag=True,
+    help="Replace names, values of labels and annotations, images and hosts by a keyed hash, the same everywhere. "
+    "The key is random and is not stored.",
+)
+@click.option(
+    "--hosts",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Contact N hosts of each OS image and kernel over SSH, for their systemd.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the header of the snapshot as one JSON object on stdout.")
+def snapshot_command(**options: Any) -> int:
+    """Copy the structure of a cluster into a file, from which nodefall lab up makes a lab. Changes nothing.
+
+    It has nodes, kubelet configurations, workloads, pods, budgets, volumes, priority classes and services, with only
+    the fields that decide where pods run and how they end: no environment, arguments, Secrets or ConfigMaps. And how
+    long images, starts and terminations of pods really took. What could not be read is listed, in the file too.
+
+    Exit code 0: the snapshot is written; 2: it lacks objects, or nothing could be read; 4: refused (wrong cluster);
+    64: bad input or usage.
+    """
+    from chaos.cli.cluster import lock_status
+
+    return lock_status.snapshot(**options)

@@ -1,1 +1,0 @@
-"""``nodefall compare``."""

@@ -1,1 +1,0 @@
-"""``nodefall doctor`` and its output."""

@@ -1,0 +1,1 @@
+"""Commands on stored runs: ``runs``, ``show``, ``report``, ``judge`` and ``trend``."""

@@ -1,0 +1,206 @@
+"""Declarations of commands on stored runs."""
+
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from chaos.cli.complete import (
+    complete_experiment,
+    complete_format,
+    complete_run,
+    complete_target,
+)
+from chaos.cli.lazy import command, examples
+from chaos.cli.options import (
+    experiment_argument,
+    file_option,
+    json_option,
+    parse_time,
+    reports_option,
+    require_reports,
+    result_option,
+    stored_runs_option,
+)
+
+VERDICTS = ("held", "violated", "inconclusive", "aborted", "refused", "interrupted", "running", "no-result", "damaged")
+
+
+@command(
+    "nodefall judge recording.jsonl.gz experiments/graceful-poweroff.yaml",
+    "nodefall judge reports/graceful-poweroff/20261121T033533Z experiments/graceful-poweroff.yaml --json",
+    "nodefall judge power-cut.jsonl.gz experiments/graceful-poweroff.yaml --map power-off=power-cut",
+    "nodefall judge rec.jsonl.gz my.yaml --bind victim=worker-1 --bind workload=demo "
+    "--fact kubelet.shutdownGracePeriod=30s",
+)
+@click.argument("recording", type=click.Path(path_type=Path))
+@experiment_argument("experiment")
+@click.option(
+    "--bind",
+    multiple=True,
+    metavar="TARGET=NODE",
+    shell_complete=complete_target,
+    help="Bind a target to a node; workload=NAMESPACE, too.",
+)
+@click.option("--map", "steps", multiple=True, metavar="STEP=ACTION", help="Match a step with the recorded ACTION.")
+@click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value of a fact.")
+@result_option
+@click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Write all reports to this directory.")
+def judge_command(**options: Any) -> int:
+    """Judge an EXPERIMENT on a RECORDING (a file or a run directory).
+
+    Exit code: 0 every expectation held, 1 one was violated, 2 inconclusive.
+    """
+    from chaos.cli.history import stored_run
+
+    return stored_run.judge_recording(**options)
+
+
+@command(
+    "nodefall report last --open",
+    "nodefall report graceful-poweroff --format markdown > report.md",
+    "nodefall report reports/graceful-poweroff/20261121T033533Z --format junit --out junit.xml",
+)
+@click.argument("run", shell_complete=complete_run)
+@click.option(
+    "--format",
+    "format_",
+    metavar="NAME",
+    shell_complete=complete_format,
+    help="Only this format: html, markdown, junit, json, openmetrics or a plug-in.",
+)
+@file_option("--out", "Write to this file instead of stdout.")
+@reports_option
+@click.option("--open", "open_", is_flag=True, help="Open report.html in the browser.")
+def report_command(**options: Any) -> None:
+    """Render RUN again: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run) or last.
+
+    Without --format all formats are written to the run directory.
+    """
+    from chaos.cli.history import stored_run
+
+    stored_run.render_report(**options)
+
+
+@command(
+    "nodefall show last",
+    "nodefall show graceful-poweroff",
+    "nodefall show graceful-poweroff/20261121T033533Z --json",
+)
+@click.argument("run", shell_complete=complete_run)
+@stored_runs_option
+@click.option("--json", "as_json", is_flag=True, help="Print the stored result as one JSON object on stdout.")
+def show_command(**options: Any) -> None:
+    """Show the verdicts of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID.
+
+    Exit code 0 whatever the verdict is; 64 for a run without a result.
+    """
+    from chaos.cli.history import stored_run
+
+    stored_run.show_run(**options)
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "nodefall runs",
+        "nodefall runs --experiment graceful-poweroff --verdict violated --since 7d",
+        "nodefall runs --cluster staging --since 2026-11-01 --until 2026-12-01 --json",
+        "nodefall runs prune --keep 20 --older-than 30d --dry-run",
+    ),
+)
+@click.option("--experiment", metavar="NAME", shell_complete=complete_experiment, help="Only runs of this experiment.")
+@click.option("--verdict", type=click.Choice(VERDICTS), multiple=True, help="Only runs that ended so. Can be repeated.")
+@click.option("--cluster", metavar="NAME", help="Only runs on this cluster: the inventory's name, or its UID's begin.")
+@click.option(
+    "--since", callback=parse_time, metavar="TIME", help="Only runs that started then or later: 2026-11-21, or 7d."
+)
+@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before then.")
+@stored_runs_option
+@json_option
+@click.pass_context
+def runs_command(ctx: click.Context, /, verdict: tuple[str, ...], reports: Path, as_json: bool, **options: Any) -> None:
+    """List the runs in the reports directory, the newest first.
+
+    Runs that are going on, that were killed or whose files are damaged are listed as such. Times are those of the
+    cluster's clock; --since and --until leave out runs whose start is unknown.
+    """
+    if ctx.invoked_subcommand:
+        _refuse_options(ctx)
+        return
+    from chaos.cli.history.runs import RunFilter, list_runs
+
+    require_reports(reports)
+    list_runs(reports, RunFilter(verdicts=frozenset(verdict), **options), as_json)
+
+
+def _refuse_options(ctx: click.Context) -> None:
+    """Raises UsageError for an option of the list before a subcommand, which would not see it: --reports, say."""
+    for parameter in ctx.command.params:
+        if parameter.expose_value and ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+            message = f"{parameter.opts[0]} before {ctx.invoked_subcommand!r} has no effect; give options after it"
+            raise click.UsageError(message, ctx)
+
+
+@command(
+    "nodefall runs prune --keep 20",
+    "nodefall runs prune --older-than 30d --dry-run",
+    "nodefall runs prune --keep 5 --older-than 90d --yes --json",
+    of=runs_command,
+    name="prune",
+)
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N runs of each experiment.")
+@click.option("--older-than", metavar="DURATION", help="Delete only runs that started longer ago, as 30d.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@stored_runs_option
+@json_option
+def prune_command(**options: Any) -> int:
+    """Delete run directories. With --keep and --older-than, those that both allow to delete.
+
+    A run stays if it is going on, if an undo is or may be pending, if the cluster may have a copy of its journal, if it
+    is damaged, or if its directory contains what no run writes. The recording, and so `judge` and `report`, go with it.
+    """
+    from chaos.cli.history.runs import PruneOptions, prune_runs
+
+    require_reports(options["reports"])
+    return prune_runs(PruneOptions(**options))
+
+
+@command(
+    "nodefall trend graceful-poweroff",
+    "nodefall trend graceful-poweroff --since 90d --cluster staging",
+    "nodefall trend graceful-poweroff --format html --out trend.html",
+    "nodefall trend graceful-poweroff --mix experiments --format json",
+)
+@click.argument("experiment", shell_complete=complete_experiment)
+@click.option("--cluster", metavar="NAME", help="Only runs on this cluster: the inventory's name, or its UID's begin.")
+@click.option("--experiment-hash", metavar="SHA256", help="Only runs of the file whose hash begins so.")
+@click.option(
+    "--since", callback=parse_time, metavar="TIME", help="Only runs that started then or later: 2026-11-21, or 7d."
+)
+@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before then.")
+@click.option(
+    "--mix",
+    type=click.Choice(["clusters", "experiments"]),
+    multiple=True,
+    help="Also runs on other clusters, or of other versions of the experiment's file. Can be repeated.",
+)
+@click.option("--format", "format_", type=click.Choice(["text", "html", "json"]), default="text", show_default=True)
+@file_option("--out", "Write to this file instead of stdout.")
+@stored_runs_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout: --format json.")
+def trend_command(**options: Any) -> None:
+    """Show the durations that the runs of EXPERIMENT measured: median, middle half of the values, change points.
+
+    A duration is the time until an expectation came true (within) or failed (never, always). Runs count that are
+    comparable with the newest one: of the same file, on the same cluster, simulated or not; the others are named.
+    docs/history.md describes the method.
+    """
+    from chaos.cli.history import runs
+
+    runs.show_trend(**options)

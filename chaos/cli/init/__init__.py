@@ -1,1 +1,0 @@
-"""``nodefall init`` and its questions."""

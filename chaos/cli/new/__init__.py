@@ -1,1 +1,0 @@
-"""``nodefall new``: the skeleton of an experiment."""

@@ -1,0 +1,1 @@
+"""Commands that print what documents and plug-ins say, without a cluster."""

@@ -1,0 +1,159 @@
+"""Declarations of commands that print what documents and plug-ins say, without a cluster."""
+
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
+
+from chaos.cli.complete import complete_any_document, complete_explained
+from chaos.cli.lazy import command
+from chaos.cli.options import experiment_argument, inventory_option
+
+
+@command(
+    "nodefall validate experiments/graceful-poweroff.yaml",
+    "nodefall validate experiments/*.yaml hosts/*.yaml --json",
+)
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_any_document,
+    type=click.Path(path_type=Path),
+    metavar="FILE...",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def validate_command(**options: Any) -> int:
+    """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion."""
+    from chaos.cli.reference import validate
+
+    return validate.validate(**options)
+
+
+@command(
+    "nodefall list",
+    "nodefall list actions",
+    "nodefall list facts --json",
+)
+@click.argument("kind", required=False, type=click.Choice(["actions", "assertions", "facts", "host-facts"]))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def list_command(**options: Any) -> None:
+    """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
+    from chaos.cli.reference import explain
+
+    explain.list_names(**options)
+
+
+@command(
+    "nodefall explain poweroff",
+    "nodefall explain pods",
+    "nodefall explain unit-state",
+    "nodefall explain kubelet.shutdownGracePeriod",
+    "nodefall explain within",
+)
+@click.argument("name", shell_complete=complete_explained)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain_command(**options: Any) -> None:
+    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
+    from chaos.cli.reference import explain
+
+    explain.explain(**options)
+
+
+@command(
+    "nodefall schema > nodefall.schema.json",
+    "# first line of an experiment, for editors with the YAML language server:",
+    "# yaml-language-server: $schema=nodefall.schema.json",
+)
+def schema_command(**options: Any) -> None:
+    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
+    from chaos.cli.reference import validate
+
+    validate.print_schema(**options)
+
+
+@command(
+    "nodefall completion bash > ~/.local/share/bash-completion/completions/nodefall",
+    "nodefall completion zsh > ~/.zfunc/_nodefall",
+    "nodefall completion fish > ~/.config/fish/completions/nodefall.fish",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script of a shell."""
+    click.echo(script_of(shell))
+
+
+def script_of(shell: str) -> str:
+    """The script that makes a shell ask this program. Raises KeyError for an unknown shell."""
+    completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
+    instance = completer(click.Command("nodefall"), {}, "nodefall", "_NODEFALL_COMPLETE")
+    return ShellComplete.source(instance)  # BashComplete would run bash to check its version
+
+
+@command(
+    "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -",
+    "nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos",
+    "nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall",
+    "nodefall rbac fleet.yaml --subject user:ada",
+    "nodefall rbac my.yaml --json",
+    "nodefall rbac --snapshot --subject user:ada",
+)
+@experiment_argument("experiments", nargs=-1)
+@click.option(
+    "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
+)
+@click.option("--name", default="nodefall", show_default=True, help="Name of the roles and bindings.")
+@click.option("--snapshot", is_flag=True, help="Also what nodefall snapshot reads.")
+@inventory_option("For its cluster.namespace, allowNodeProxy and transport pod; no cluster is contacted.")
+@click.option("--json", "as_json", is_flag=True, help="Print the permissions as one JSON object instead of roles.")
+def rbac_command(**options: Any) -> None:
+    """Print roles with exactly the permissions that EXPERIMENTS, or game days, need together.
+
+    Those of a fleet are for the person who runs it, in each of its clusters: to apply and delete what the Jobs need,
+    which includes the permissions of the game day, as no one can grant others what they do not have.
+
+    A run without one of them is refused before any side effect. A separate role, commented out, has the optional
+    permissions of doctor, plan and run.
+    """
+    from chaos.cli.reference import rbac
+
+    rbac.rbac(**options)
+
+
+@command(
+    "nodefall sudoers experiments/*.yaml --inventory hosts/staging.yaml",
+    "nodefall sudoers my.yaml -i hosts/staging.yaml > nodefall && visudo -cf nodefall",
+)
+@experiment_argument("experiments", nargs=-1, required=True)
+@inventory_option("For the login users of its hosts; no cluster is contacted.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a sudoers file.")
+def sudoers_command(**options: Any) -> None:
+    """Print the sudo rules that EXPERIMENTS need on the hosts of an inventory, as a file for /etc/sudoers.d.
+
+    A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
+    """
+    from chaos.cli.reference import host_rights
+
+    host_rights.sudoers(**options)
+
+
+@command(
+    "nodefall windows-rights experiments/windows-*.yaml --inventory hosts/staging.yaml",
+    "nodefall windows-rights my.yaml -i hosts/staging.yaml > grant.ps1",
+)
+@experiment_argument("experiments", nargs=-1, required=True)
+@inventory_option("For its Windows hosts and their login users; no cluster is contacted.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of PowerShell.")
+def windows_rights_command(**options: Any) -> None:
+    """Print the rights that EXPERIMENTS need on the Windows hosts of an inventory, as PowerShell for an administrator.
+
+    They are always equivalent to administrator, as the text explains. Experiments that only use the API need none.
+    `nodefall sudoers` is the counterpart for Linux.
+    """
+    from chaos.cli.reference import host_rights
+
+    host_rights.windows_rights(**options)

@@ -1,0 +1,202 @@
+"""What actions, assertions, facts and time words do: a list, and an explanation of each."""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from typing import Any
+
+import click
+from pydantic import BaseModel
+
+from chaos.cli.reference.time_words import TIME_WORDS, describe, worked_lines
+from chaos.core.action import AnyAction
+from chaos.core.assertion import Assertion
+from chaos.core.duration import FACTS, POD_FACTS
+from chaos.core.errors import UsageError
+from chaos.core.fact import HostFact, current_fact
+from chaos.engine.registry import load_facts, load_registry, load_windows_facts
+
+# Key in JSON and title of each section.
+_TITLES = {
+    "actions": "actions",
+    "assertions": "assertions",
+    "facts": "facts in bounds, as within: kubelet.shutdownGracePeriod + 10s",
+    "host-facts": "facts of hosts, which actions read",
+}
+
+
+def list_names(kind: str | None, as_json: bool) -> None:
+    """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
+    kinds = ["facts", "host-facts"] if kind == "facts" else [kind] if kind else list(_TITLES)
+    names = {each: _summaries(each) for each in kinds}
+    if as_json:
+        click.echo(json.dumps(names, indent=2))
+        return
+    formatter = click.HelpFormatter(width=120, max_width=120)
+    for each, summaries in names.items():
+        with formatter.section(_TITLES[each]):
+            systems = _systems(each)
+            rows = [(name, summary + systems.get(name, "")) for name, summary in sorted(summaries.items())]
+            formatter.write_dl(rows, col_max=60)
+    click.echo(formatter.getvalue(), nl=False)
+
+
+def _summaries(kind: str) -> dict[str, str]:
+    if kind == "facts":
+        return {**FACTS, **POD_FACTS}
+    if kind == "host-facts":
+        return {name: fact.summary for name, fact in ({**load_windows_facts(), **load_facts()}).items()}
+    found = load_registry()
+    plugins = found.actions if kind == "actions" else found.assertions
+    return {name: plugin.summary for name, plugin in plugins.items()}
+
+
+def _systems(kind: str) -> dict[str, str]:
+    """`` (Linux, Windows)`` by name: operating systems of hosts that an action or fact of hosts has forms for."""
+    found = load_registry()
+    if kind == "actions":
+        systems = {name: found.systems_of(name) for name, action in found.actions.items() if action.on_host}
+    elif kind == "host-facts":
+        forms = {"linux": load_facts(), "windows": load_windows_facts()}
+        names = {name for facts in forms.values() for name in facts}
+        systems = {name: frozenset(system for system in forms if name in forms[system]) for name in names}
+    else:
+        return {}
+    return {name: f" ({', '.join(map(str.capitalize, sorted(each)))})" for name, each in systems.items()}
+
+
+def explain(name: str, as_json: bool) -> None:
+    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
+    first, *others = lookup_all(name)
+    if as_json:
+        click.echo(json.dumps(first | ({"also": others} if others else {}), indent=2))
+        return
+    _echo(first)
+    for entry in others:  # as clock-skew, an action and a fact
+        click.echo()
+        _echo(entry)
+
+
+def _echo(entry: dict[str, Any]) -> None:
+    click.echo(f"{entry['name']} ({entry['kind']}): {entry['summary']}")
+    for parameter in entry.get("with", ()):
+        click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
+    for label in ("alias of", "value", "reference", "needs", "systems", "undo", "proofs", "example"):
+        if value := entry.get(label):
+            click.echo(f"{label}: {value if isinstance(value, str) else '; '.join(value)}")
+    if worked := entry.get("worked"):
+        click.echo("worked out, in seconds of the example:")
+        click.echo("\n".join(worked_lines(worked)))
+
+
+def parameter_details(parameter: dict[str, Any]) -> str:
+    """``, required`` or the default of a parameter, and its description."""
+    default = ", required" if parameter["required"] else f", default {json.dumps(parameter['default'])}"
+    return default + (f" - {parameter['description']}" if parameter["description"] else "")
+
+
+def lookup(name: str) -> dict[str, Any]:
+    """The first of :func:`lookup_all`. Raises UsageError."""
+    return lookup_all(name)[0]
+
+
+def lookup_all(name: str) -> list[dict[str, Any]]:
+    """The documentation of what has this name, as JSON: an action, an assertion, a fact, a time word.
+
+    Raises UsageError.
+
+    Names are unique within their kind only. A fact of hosts is also found by a reference with parameters.
+    """
+    found, facts = load_registry(), {**FACTS, **POD_FACTS}
+    forms = {"linux": load_facts(), "windows": load_windows_facts()}
+    host_facts = {**forms["windows"], **forms["linux"]}
+    entries = []
+    if name in found.actions:
+        entries.append(_action(found.actions[name], found.systems_of(name)))
+    if name in found.assertions:
+        entries.append(_assertion(found.assertions[name]))
+    if name in facts:
+        entries.append({"kind": "fact", "name": name, "summary": facts[name]})
+    if host_fact := host_facts.get(current_fact(name).partition("?")[0]):
+        systems = [system for system, of_system in forms.items() if host_fact.name in of_system]
+        entries.append(_host_fact(host_fact) | {"systems": systems})
+    if name in TIME_WORDS:
+        entries.append(describe(name))
+    if entries:
+        return entries
+    near = get_close_matches(name, [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS], 1, 0.5)
+    raise UsageError(
+        f"unknown action, assertion, fact or time word {name!r}", hint=f"did you mean {near[0]!r}?" if near else ""
+    )
+
+
+def _action(action: AnyAction, systems: frozenset[str]) -> dict[str, Any]:
+    """``systems``: operating systems of hosts that it has a form for; none are named if it only uses the API."""
+    proofs = [proof.name + (" (weak)" if proof.weak else "") for proof in action.proofs]
+    on = {"systems": sorted(systems)} if action.on_host else {}
+    return {**_plugin("action", action), **on, "undo": str(action.undo_kind), "proofs": proofs}
+
+
+def _assertion(assertion: Assertion) -> dict[str, Any]:
+    alias = {"alias of": expands} if (expands := getattr(assertion, "expands_to", "")) else {}
+    return {**_plugin("assertion", assertion), **alias, "needs": assertion.needs}
+
+
+def _host_fact(fact: HostFact) -> dict[str, Any]:
+    parameters = _parameters(fact.params) if fact.params else []
+    query = "&".join(f"{parameter['key']}={parameter['key'].upper()}" for parameter in parameters)
+    return {
+        "kind": "host fact",
+        "name": fact.name,
+        "summary": fact.summary,
+        "with": parameters,
+        "value": fact.describe_value(),
+        "reference": f"{fact.name}?{query}" if query else fact.name,
+        "needs": list(fact.needs),
+    }
+
+
+def _plugin(kind: str, plugin: AnyAction | Assertion) -> dict[str, Any]:
+    parameters = _parameters(plugin.params)
+    return {
+        "kind": kind,
+        "name": plugin.name,
+        "summary": plugin.summary,
+        "with": parameters,
+        "example": plugin.example.strip(),
+    }
+
+
+def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
+    schema = model.model_json_schema(by_alias=True)
+    required, defs = schema.get("required", ()), schema.get("$defs", {})
+    return [
+        {
+            "key": key,
+            "type": _type(field, defs),
+            "required": key in required,
+            "default": field.get("default"),
+            "description": field.get("description", ""),
+        }
+        for key, field in schema.get("properties", {}).items()
+    ]
+
+
+def _type(field: dict[str, Any], defs: dict[str, Any]) -> str:
+    """The type of a JSON Schema in a few words; of a mapping with fixed keys, its keys."""
+    options = field.get("anyOf") or field.get("oneOf")
+    if options:
+        return " or ".join(dict.fromkeys(_type(option, defs) for option in options if option.get("type") != "null"))
+    if "enum" in field:
+        return " | ".join(str(value) for value in field["enum"])
+    if "const" in field:
+        return str(field["const"])
+    if "$ref" in field:
+        return f"{{{', '.join(defs[str(field['$ref']).rsplit('/', 1)[-1]].get('properties', ()))}}}"
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}), defs)}"
+    kind = str(field.get("type", "anything"))
+    return {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}.get(
+        kind, kind
+    )

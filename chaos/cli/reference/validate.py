@@ -1,0 +1,77 @@
+"""Checks of documents, and the schema of all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chaos.core.errors import BadInput, Exit, Problem
+
+if TYPE_CHECKING:
+    from chaos.core.experiment import Experiment
+    from chaos.core.inventory import Inventory
+    from chaos.gameday.document import GameDay
+    from chaos.gameday.fleet_document import Fleet
+
+
+def validate(files: tuple[Path, ...], as_json: bool) -> int:
+    """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion."""
+    results = [_check(path) for path in files]
+    valid = not any(result["problems"] for result in results)
+    if as_json:
+        click.echo(json.dumps({"valid": valid, "files": results}, indent=2))
+    for result in results:
+        for problem in result["problems"]:
+            click.echo(f"error: {Problem(**problem)}", err=True)
+        if not result["problems"] and not as_json:
+            click.echo(f"{result['file']}: {result['kind']} {result['name']} is valid")
+    return Exit.HELD if valid else Exit.USAGE
+
+
+def _check(path: Path) -> dict[str, Any]:
+    try:
+        document = _load(path)
+    except BadInput as error:
+        fields = ("file", "line", "column", "message", "hint")
+        problems = [{field: getattr(problem, field) for field in fields} for problem in error.problems]
+        return {"file": str(path), "kind": "", "name": "", "problems": problems}
+    return {"file": str(path), "kind": document.kind, "name": document.metadata.name, "problems": []}
+
+
+def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
+    from chaos.documents.document import kind_of_document, read_document  # noqa: PLC0415 - slow
+
+    kind = kind_of_document(path, read_document(path))
+    if kind == "Inventory":
+        from chaos.documents.inventory import load_inventory  # noqa: PLC0415
+
+        return load_inventory(path)
+    from chaos.engine.registry import load_registry  # noqa: PLC0415
+
+    if kind == "GameDay":
+        from chaos.app.day.document import load_game_day  # noqa: PLC0415
+
+        return load_game_day(path).document
+    if kind == "Fleet":
+        from chaos.app.fleet.loading import load_fleet  # noqa: PLC0415
+
+        return load_fleet(path).document
+    from chaos.documents.experiment import load_experiment  # noqa: PLC0415
+
+    return load_experiment(path, load_registry())
+
+
+def print_schema() -> None:
+    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
+    click.echo(schema_text(), nl=False)
+
+
+def schema_text() -> str:
+    """The text of docs/nodefall.schema.json."""
+    from chaos.documents.schema import json_schema  # noqa: PLC0415
+    from chaos.engine.registry import load_registry  # noqa: PLC0415 - slow
+
+    return json.dumps(json_schema(load_registry()), indent=2, ensure_ascii=False) + "\n"

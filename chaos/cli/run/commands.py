@@ -1,0 +1,228 @@
+"""Declarations of commands that run experiments, on clusters or copies of them."""
+
+# ruff: noqa: PLC0415 - slow imports are deferred until the command runs
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chaos.cli.complete import complete_change, complete_run
+from chaos.cli.lazy import command
+from chaos.cli.options import (
+    experiment_argument,
+    file_option,
+    first_seed_option,
+    inventory_option,
+    jobs_option,
+    out_option,
+    plain_option,
+    quiet_option,
+    reports_option,
+    require_reports,
+    result_option,
+    stored_runs_option,
+)
+
+
+@command(
+    "nodefall demo",
+    "nodefall demo --json",
+)
+@reports_option
+@plain_option
+@quiet_option
+@result_option
+def demo_command(reports: Path, **output: bool) -> int:
+    """Power off a node of a cluster simulated in this process, gracefully, and report what the cluster did."""
+    from chaos.cli.run.demo import run_demo
+    from chaos.cli.run.run import OutputOptions
+
+    return run_demo(reports, OutputOptions(**output))
+
+
+@command(
+    "nodefall plan experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml",
+    "nodefall plan my.yaml --inventory hosts/staging.yaml --seed 7 --out plan.json",
+)
+@experiment_argument("experiment")
+@inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@click.option("--seed", type=int, help="Select the same targets again.")
+@reports_option
+@file_option("--out", "Write the plan as JSON to this file.")
+@click.option("--anyway", is_flag=True, help="Override refusals of preflight, also in a run of this plan.")
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
+def plan_command(**options: Any) -> None:
+    """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
+    from chaos.cli.run import plan
+
+    plan.show_plan(**options)
+
+
+@command(
+    "nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml",
+    "nodefall run my.yaml --inventory hosts/staging.yaml --seed 7 --json",
+    "nodefall run my.yaml --inventory hosts/staging.yaml --repeat 20 --json",
+    "nodefall run my.yaml --inventory hosts/staging.yaml --serve",
+    "nodefall run --plan plan.json --inventory hosts/staging.yaml",
+    "NODEFALL_INVENTORY=hosts/lab.yaml nodefall run experiments/cancelled-shutdown.yaml",
+)
+@experiment_argument("experiment", required=False)
+@file_option("--plan", "Execute a saved plan; refuse if the cluster has changed.")
+@inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@reports_option
+@click.option("--seed", type=int, help="Select the same targets again.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Run a series of N; each seed derives from the first. Stops at an abort, a refusal or a pending undo.",
+)
+@click.option("--max-duration", metavar="DURATION", help="Instead of the experiment's maxDuration.")
+@file_option("--record", "Copy the recording to this file.")
+@click.option("--anyway", is_flag=True, help="Override refusals of preflight: the run is inconclusive at best.")
+@click.option("--yes", is_flag=True, help="Do not ask before taking real machines down.")
+@click.option(
+    "--serve",
+    is_flag=False,
+    flag_value="127.0.0.1:0",
+    metavar="[ADDR]",
+    help="Show the run in the browser while it goes on; ADDR is PORT or HOST:PORT, by default any port on loopback.",
+)
+@plain_option
+@quiet_option
+@result_option
+def run_command(repeat: int | None, plain: bool, quiet: bool, as_json: bool, **options: Any) -> int:
+    """Run an EXPERIMENT: plan, inject, observe, undo, judge, report.
+
+    EXPERIMENT is a file, or the name of a bundled experiment, such as graceful-poweroff.
+
+    Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: an undo is pending;
+    4: refused, without side effects. Of a series, the gravest one: 3, 130 or 143, 1, 4, 2, 0.
+    """
+    from chaos.cli.run.run import OutputOptions, RunOptions, run_and_report
+
+    given, output = RunOptions(**options), OutputOptions(plain, as_json, quiet)
+    if repeat is None:
+        return run_and_report(given, output)
+    from chaos.cli.run.series import run_series
+
+    return run_series(given, repeat, output)
+
+
+@command(
+    "nodefall rehearse my.yaml --snapshot staging.snapshot.gz",
+    "nodefall rehearse my.yaml --snapshot staging.snapshot.gz --each-node --out rehearsal",
+    "nodefall rehearse my.yaml --snapshot staging.snapshot.gz --what-if grace=shop/web:5 --what-if nodes=+1",
+    "nodefall rehearse experiments/graceful-poweroff.yaml --seeds 5",
+    "nodefall rehearse experiments",
+    "nodefall rehearse --help-what-if",
+)
+@experiment_argument("experiments", nargs=-1, metavar="EXPERIMENT...")
+@file_option(
+    "--snapshot",
+    "The cluster, as nodefall snapshot has copied it. Default: the simulated cluster that the experiment names.",
+    metavar="FILE",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Number of runs, each with other chance and other targets. [default: 20; 1 with --each-node, --each-zone or "
+    "several experiments]",
+)
+@first_seed_option
+@click.option(
+    "--what-if",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=complete_change,
+    help="Change the snapshot first, and show both side by side; see --help-what-if. Can be repeated.",
+)
+@click.option("--help-what-if", is_flag=True, help="List the keys of --what-if, and exit.")
+@click.option("--each-node", is_flag=True, help="Let every worker be the victim in turn, and rank them.")
+@click.option("--each-zone", is_flag=True, help="The same with every zone, whose workers are lost together.")
+@inventory_option("Whose limits and protected nodes apply; without one, every node may be a victim.")
+@out_option("Write rehearsal.html, rehearsal.md, rehearsal.json, and prediction.json for nodefall compare.")
+@jobs_option
+@quiet_option
+@result_option
+def rehearse_command(
+    *, help_what_if: bool, each_node: bool, each_zone: bool, quiet: bool, as_json: bool, **options: Any
+) -> int:
+    """Run an EXPERIMENT on simulated copies of a cluster, many times, and report what would be lost.
+
+    For each expectation: how often it held, and how long it took. What is lost: workloads without a serving pod, pods
+    without room, overdrawn budgets, stuck pods, waiting volumes. The same snapshot, seeds and options give the same
+    result. What the copy does not have is listed. docs/rehearse.md has an example.
+
+    Several experiments, or a directory, run each on the simulated cluster that it names; a table shows their verdicts.
+
+    Exit code, the gravest of all runs: 0 every run held; 1: one was violated; 2: inconclusive or aborted, or
+    some runs were refused; 4: refused; 64: bad input or usage. Of several experiments: 0 every run ended as its
+    annotation nodefall.dev/verdict says (default: held); 1: one held or was violated unlike that; 2: otherwise.
+    """
+    from chaos.cli.run.rehearse import RehearseOptions, list_changes, rehearse_and_report
+    from chaos.core.errors import UsageError
+
+    if help_what_if:
+        list_changes()
+        return 0
+    if each_node and each_zone:
+        raise UsageError("--each-node cannot be combined with --each-zone")
+    each = "node" if each_node else "zone" if each_zone else ""
+    return rehearse_and_report(RehearseOptions(each=each, **options), quiet=quiet, as_json=as_json)
+
+
+@command(
+    "nodefall compare last --snapshot staging.snapshot.gz",
+    "nodefall compare last --prediction rehearsal/prediction.json",
+    "nodefall compare graceful-poweroff --with graceful-poweroff/20261121T033533Z",
+    "nodefall compare before.jsonl.gz after.jsonl.gz --json",
+    "nodefall compare recording.jsonl.gz --out comparison",
+)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run)
+@file_option(
+    "--snapshot",
+    "Rehearse the experiment of RUN on copies of this cluster, with the victims that it had.",
+    metavar="FILE",
+)
+@click.option(
+    "--with",
+    "other",
+    metavar="RUN",
+    default="",
+    shell_complete=complete_run,
+    help="Compare with this run, or recording.",
+)
+@file_option("--prediction", "Compare with the prediction.json of nodefall rehearse --out.", metavar="FILE")
+@click.option(
+    "--seeds", type=click.IntRange(2, 10_000), default=20, show_default=True, metavar="N", help="Of rehearsals."
+)
+@first_seed_option
+@click.option("--other-victims", is_flag=True, help="Compare runs although their victims are other nodes.")
+@out_option("Write comparison.html, comparison.md and comparison.json.")
+@jobs_option
+@quiet_option
+@stored_runs_option
+@result_option
+def compare_command(
+    *, seeds: int, seed: int, out: Path | None, quiet: bool, reports: Path, as_json: bool, **options: Any
+) -> int:
+    """Compare a RUN with what was predicted, with another run, or a series of runs, each with those before it.
+
+    RUN is a run directory, EXPERIMENT/STAMP, EXPERIMENT or last for the newest, or a recording (*.jsonl.gz). A single
+    one without an option is compared with what the lab predicts from its own first lists. The first line is what
+    surprises most. docs/compare.md describes when a time counts as predicted.
+
+    Exit code 0: everything lies in its band; 1: something differs; 2: it cannot be compared; 64: bad input or usage.
+    """
+    from chaos.cli.run.compare import compare_and_report
+    from chaos.rehearsal.comparisons import CompareOptions
+
+    require_reports(reports)
+    numbers = tuple(range(seed, seed + seeds))
+    given = CompareOptions(reports=reports, seeds=numbers, **options)
+    return compare_and_report(given, out, quiet=quiet, as_json=as_json)

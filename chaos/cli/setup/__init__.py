@@ -1,0 +1,1 @@
+"""Commands before the first run: ``new``, ``init`` and ``doctor``."""

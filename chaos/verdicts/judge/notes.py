@@ -1,0 +1,98 @@
+"""Notes of a result: clocks that are off, addresses that changed, and what was not proven current."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import msgspec
+
+from chaos.core.api_fact import PseudoFact
+from chaos.core.assertion import WatchingAssertion
+from chaos.core.clock_offset import CLOCK_OFFSETS, ClockOffset
+from chaos.core.experiment import Experiment
+from chaos.core.timeline import Timeline
+
+MAX_OFFSET = 1.0  # seconds
+
+
+def address_changes(timeline: Timeline, nodes: Iterable[str]) -> tuple[str, ...]:
+    """One sentence for each change: ``worker-1 is now at 172.18.0.5 (was 172.18.0.3)``.
+
+    The addresses are those that the power control of a container reported, else the internal ones of the Node object.
+    """
+    found = (text for node in nodes for text in _changes(node, _reported(timeline, node) or _posted(timeline, node)))
+    return tuple(dict.fromkeys(found))
+
+
+def _changes(node: str, found: Iterable[frozenset[str]]) -> Iterator[str]:
+    for before, now in pairwise(addresses for addresses in found if addresses):
+        if new := now - before:
+            former = before - now
+            yield f"{node} is now at {_join(new)}" + (f" (was {_join(former)})" if former else "")
+
+
+def _reported(timeline: Timeline, node: str) -> list[frozenset[str]]:
+    readings = timeline.readings(node, PseudoFact.ADDRESSES)
+    return [frozenset(map(str, r.value)) for r in readings if isinstance(r.value, list)]
+
+
+def _posted(timeline: Timeline, node: str) -> list[frozenset[str]]:
+    history = timeline.nodes.get(node, ())
+    statuses = (version.object.status for version in history if not version.is_deleted)
+    return [
+        frozenset(each.address for each in (status.addresses if status else None) or () if each.type == "InternalIP")
+        for status in statuses
+    ]
+
+
+def _join(addresses: Iterable[str]) -> str:
+    return " and ".join(sorted(addresses))
+
+
+def clock_notes(timeline: Timeline) -> list[str]:
+    """One sentence for each clock whose offset certainly exceeds ``MAX_OFFSET``."""
+    notes = [
+        f"the clock of {source} is {_describe_offset(offset)} the clock of this run (± {offset.within:.1f} s)"
+        for source, offset in sorted(_recorded_offsets(timeline).items())
+        if abs(offset.seconds) - offset.within > MAX_OFFSET
+    ]
+    measured = set(_recorded_offsets(timeline))
+    for name, ahead in sorted(timeline.currency.seconds_ahead.items()):
+        if ahead > MAX_OFFSET and f"host {name}" not in measured:
+            notes.append(
+                f"the clock of node {name} is at least {ahead:.1f} s ahead of the clock of this run, by its Lease"
+            )
+    return [f"{note}: its timestamps are off by as much" for note in notes]
+
+
+def _recorded_offsets(timeline: Timeline) -> dict[str, ClockOffset]:
+    try:
+        return msgspec.convert(timeline.meta.get(CLOCK_OFFSETS, {}), dict[str, ClockOffset])
+    except msgspec.ValidationError:  # the format of another recorder
+        return {}
+
+
+def _describe_offset(offset: ClockOffset) -> str:
+    return f"{abs(offset.seconds):.1f} s {'ahead of' if offset.seconds > 0 else 'behind'}"
+
+
+def relevant_resources(experiment: Experiment) -> frozenset[str]:
+    """The resources that the assertions of an experiment ask about; Nodes and Pods also prove steps."""
+    assertions = [each.bound.assertion for each in experiment.spec.expectations if each.bound]
+    found = (each.sources for each in assertions if isinstance(each, WatchingAssertion))
+    return frozenset({"nodes", "pods"}.union(*found))
+
+
+def currency_notes(experiment: Experiment, timeline: Timeline) -> Iterator[str]:
+    """``pods were not proven current from 12:01:10 to 12:01:40 UTC``, one for each resource."""
+    for source in sorted(relevant_resources(experiment)):
+        windows = [(max(t, timeline.start), end) for t, end in timeline.currency.unproven(source, timeline.end)]
+        if windows:
+            spans = " and ".join(f"from {_clock_time(start)} to {_clock_time(end)}" for start, end in windows)
+            yield f"{source} were not proven current {spans} UTC: when they changed in between is uncertain"
+
+
+def _clock_time(t: float) -> str:
+    return datetime.fromtimestamp(t, UTC).strftime("%H:%M:%S")

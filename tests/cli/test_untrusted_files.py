@@ -1,0 +1,118 @@
+"""Runs, recordings and plans that others made or damaged are refused or reported."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaos.cli.app import main
+from chaos.core.plan import Plan
+from chaos.core.store.journal import Journal
+from chaos.core.store.run_directory import RUN, RunInfo, create, save
+from tests.kit.elsewhere import give_away
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "tests" / "recordings" / "12-partition-ipv4-only.jsonl.gz"
+EXPERIMENT = ROOT / "experiments" / "graceful-poweroff.yaml"
+DEPTH = 200_000
+START = b'{"t":9e9,"kind":"host","type":"x","object":'
+# the line, its column, what is wrong with it
+DEEP = "nested more than 64 levels deep"
+DAMAGED = [
+    (START + b"[" * DEPTH + b"]" * DEPTH + b',"node":"n"}', len(START) + 63 + 1, DEEP),
+    (START + b"[" * 64 + b"]" * 64 + b',"node":"n"}', len(START) + 63 + 1, DEEP),
+    (START + b'{"a":' * DEPTH + b"1" + b"}" * DEPTH + b"}", len(START) + 63 * 5 + 1, DEEP),
+    (START + b'"[[[\\"[[[ \xff"}', len(START) + 11, "it is not UTF-8"),
+    (START + b'"a"\x00}', len(START) + 4, "is not an entry of a recording"),
+]
+INVENTORY = Path(__file__).parents[2] / "hosts" / "lab.yaml"
+
+
+def a_run(reports: Path) -> Path:
+    directory = create(reports, "e", 1795232133.0)
+    save(directory, RUN, RunInfo("r", "e", 1795232133.0, {"kind": "Inventory"}))
+    Journal(directory).close()
+    return directory
+
+
+@pytest.mark.parametrize("reason", ["belongs to user", "any user may write", "is a symbolic link of user"])
+def test_undo_refuses_the_run_of_another_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    directory = a_run(tmp_path / "reports")
+    if "link" in reason:
+        directory = directory.rename(tmp_path / "elsewhere")
+        link = tmp_path / "reports" / "e" / "20990101T000000Z"
+        link.symlink_to(directory)
+        give_away(link, monkeypatch)
+    elif "belongs" in reason:
+        give_away(directory / "journal.jsonl", monkeypatch)
+    else:
+        (directory / RUN).chmod(0o602)
+    assert main(["undo", "last", "--reports", str(tmp_path / "reports")]) == 64
+    assert f"not trusted: {'it ' if reason[0] in 'bi' else ''}{reason}" in capsys.readouterr().err
+    assert sorted(path.name for path in directory.iterdir()) == ["journal.jsonl", RUN]
+
+
+def test_the_own_run_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_run(tmp_path / "reports")
+    main(["undo", "last", "--reports", str(tmp_path / "reports")])
+    assert "not trusted" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("newline", [b"\n", b""])
+@pytest.mark.parametrize("command", ["judge", "replay"])
+@pytest.mark.parametrize(("line", "column", "why"), DAMAGED)
+def test_position(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    line: bytes,
+    column: int,
+    why: str,
+    newline: bytes,
+) -> None:
+    if not newline and "nested" not in why:
+        pytest.skip("a last line without a newline is a truncated one")
+    path = tmp_path / "r.jsonl"
+    text = gzip.decompress(RECORDING.read_bytes())
+    path.write_bytes(text + line + newline)
+    arguments = ["judge", str(path), str(EXPERIMENT)] if command == "judge" else ["lab", "replay", "--count", str(path)]
+    assert main(arguments) == 64
+    error = capsys.readouterr().err
+    assert f"{path}:{len(text.splitlines()) + 1}:{column}: " in error
+    assert why in error
+
+
+def test_an_object_that_is_no_json_in_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(gzip.decompress(RECORDING.read_bytes()) + START + b'{"a":1e999}}\n')
+    assert main(["lab", "replay", "--count", str(path)]) == 64
+    assert f"{path}:" in capsys.readouterr().err
+
+
+def saved(folder: Path, run: str, mode: int = 0o600) -> Path:
+    path = folder / "plan.json"
+    path.write_bytes(msgspec.json.encode(Plan(run, "x", "hash", "cluster-1", 1000.0, 7, (), (), source="none.yaml")))
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("run", "mode", "message"),
+    [
+        ("../elsewhere", 0o600, "'../elsewhere' is not a valid run ID"),
+        ("a/b", 0o600, "'a/b' is not a valid run ID"),
+        ("", 0o600, "'' is not a valid run ID"),
+        ("r-1", 0o602, "not trusted: any user may write this file"),
+        ("r-1", 0o600, "none.yaml: file not found"),
+    ],
+)
+def test_a_saved_plan_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, mode: int, message: str
+) -> None:
+    assert main(["run", "--plan", str(saved(tmp_path, run, mode)), "-i", str(INVENTORY)]) == 64
+    assert message in capsys.readouterr().err
