@@ -23,7 +23,7 @@ from chaos.core.command import HostCommand
 from chaos.core.ports import Armed
 from chaos.engine.inject import START_LEAD
 from chaos.machines.concurrency import run_simultaneously
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings
 from chaos.machines.transports.ssh import SshSession, open_session
 from tests.kit.sshd import serving
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from chaos.cli.reference.time_words import TIME_WORDS, describe, worked_lines
+from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 
 PAGE = Path(__file__).parents[1] / "docs" / "time-words.md"
 _HEAD = """\
-<!-- Written by tools/time_word_page.py from chaos/cli/reference/time_words.py. -->
+<!-- Written by tools/time_word_page.py from chaos/cli/time_words.py. -->
 
 # Time words, worked out
 

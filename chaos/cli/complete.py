@@ -44,7 +44,7 @@ def complete_assertion(ctx: click.Context, param: click.Parameter, incomplete: s
 
 def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of all that ``explain`` explains."""
-    from chaos.cli.reference.time_words import TIME_WORDS
+    from chaos.cli.time_words import TIME_WORDS
     from chaos.core.duration import FACTS, POD_FACTS
     from chaos.engine.registry import load_facts, load_windows_facts
 
@@ -223,7 +223,7 @@ def _subjects(key: str, snapshot: Path) -> list[str]:
 
 def complete_lab(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """The names of the labs of this user, for shell completion."""
-    from chaos.cli.lab.state import lab_names
+    from chaos.cli.lab_state import lab_names
     from chaos.core.errors import NodefallError
 
     try:

@@ -14,7 +14,7 @@ from chaos.core.inventory import Host, Inventory
 from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, LOCK_NAMESPACE, RUN_LABEL
 from chaos.core.plan import PlannedStep
 from chaos.engine.connection import POD, ClusterConnection
-from chaos.engine.preflight.observations import HelperNamespace
+from chaos.engine.observations import HelperNamespace
 
 
 def uses_helper_pod(inventory: Inventory, host: Host) -> bool:

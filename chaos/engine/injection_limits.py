@@ -14,10 +14,10 @@ from chaos.core.plan import Plan, PlannedStep
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.inspection import list_objects
 from chaos.engine.load import LoadedExperiment
+from chaos.engine.observations import BUDGETS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 from chaos.engine.planning.targets import check_ready_nodes
 from chaos.engine.preflight.collect import CHECKS
 from chaos.engine.preflight.findings import Finding, blocking, run_checks
-from chaos.engine.preflight.observations import BUDGETS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 
 _CHECKS = ("quorum", "budgets")
 

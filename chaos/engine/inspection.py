@@ -18,7 +18,7 @@ from chaos.core.command import PowerCapability, PowerState
 from chaos.core.errors import NodefallError
 from chaos.core.kube import Node, operating_system
 from chaos.core.ports import Clock, KubeApi, Response
-from chaos.engine.preflight.observations import HostObservations
+from chaos.engine.observations import HostObservations
 from chaos.machines.concurrency import run_concurrently
 from chaos.machines.pool import Hosts
 

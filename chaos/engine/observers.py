@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chaos.core.api_fact import PseudoFact
 from chaos.core.probes import Query
 from chaos.engine.planning.permissions import uses_controller_manager
-from chaos.machines.power.local import resolve_secret
+from chaos.machines.local import resolve_secret
 
 if TYPE_CHECKING:
     from chaos.cluster.observers.plugin import (

@@ -19,10 +19,10 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Host, Inventory, OperatingSystem
 from chaos.core.ports import MachineAddresses, PowerControl, RestartPolicyControl, Session, SoftOffControl
+from chaos.machines.local import SecretContext
 from chaos.machines.pod.helpers import HelperPods
-from chaos.machines.power.local import SecretContext
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.settings import HostSettings, LocalUser
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.settings import HostSettings, LocalUser
 
 _T = TypeVar("_T")
 

@@ -32,7 +32,7 @@ from chaos.core.ports import (
 )
 from chaos.core.power_identity import PowerIdentity, PowerRisk, plain_address
 from chaos.machines.driver import run_power_command
-from chaos.machines.transports.host_keys import HostKeyPins
+from chaos.machines.sessions.host_keys import HostKeyPins
 
 _log = logging.getLogger(__name__)
 _NO_INPUTS: Mapping[str, Any] = {}

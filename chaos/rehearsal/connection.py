@@ -20,8 +20,8 @@ from chaos.machines.pod.manifest import PodOptions
 from chaos.machines.pod.session import HelperSlot
 from chaos.machines.pool import Hosts, WindowsFacts
 from chaos.machines.power.docker import DockerControl
-from chaos.machines.transports.host_keys import HostKeyPins
-from chaos.machines.transports.sessions import RetryingSession
+from chaos.machines.sessions.arming import RetryingSession
+from chaos.machines.sessions.host_keys import HostKeyPins
 from chaos.rehearsal.clock import RehearsalClock
 from chaos.rehearsal.hosts import DirectContainer, DirectContainerSession, DirectPodSession, DirectPower, DirectSession
 from chaos.rehearsal.kube import CONTROLLERS, DirectKube

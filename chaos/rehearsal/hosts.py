@@ -20,9 +20,9 @@ from chaos.machines.pod.helpers import Helper
 from chaos.machines.pod.manifest import ENTER
 from chaos.machines.pod.session import HelperSlot
 from chaos.machines.power.redfish import RedfishControl
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.script import command_line, sudo_refusal
 from chaos.machines.transports.docker import Container
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.script import command_line, sudo_refusal
 from chaos.machines.windows_command_line import WindowsShell, normalize_line_ends, shell_command_line
 from chaos.rehearsal.turns import Turns
 

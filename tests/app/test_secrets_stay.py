@@ -42,7 +42,7 @@ from chaos.core.store.recording_writer import RecordingWriter
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.recorder import Recorder
-from chaos.machines.power.local import SecretContext, read_secret
+from chaos.machines.local import SecretContext, read_secret
 from tests.kit.fakes import FakeKube
 
 MARK = "hunter2"  # unlike anything else, and left as it is by every escape

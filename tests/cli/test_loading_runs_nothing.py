@@ -11,7 +11,7 @@ from chaos.cli.app import main
 from chaos.cluster.client import connect
 from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
-from chaos.machines.power.local import SecretContext, read_secret
+from chaos.machines.local import SecretContext, read_secret
 from tests.kit.misbehaving import kubeconfig
 
 ROOT = Path(__file__).parents[2]

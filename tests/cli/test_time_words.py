@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from chaos.cli.app import main
-from chaos.cli.reference.time_words import TIME_WORDS, Case, worked_lines
+from chaos.cli.time_words import TIME_WORDS, Case, worked_lines
 from chaos.core.duration import Bound, parse_duration
 from chaos.core.experiment import Expectation, bound, parse_moment
 from chaos.core.signal import Sample, Signal

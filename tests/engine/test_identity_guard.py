@@ -20,7 +20,7 @@ from chaos.core.result import UndoResult
 from chaos.core.store.journal import Journal, read_pending
 from chaos.engine.rollback import MISMATCH_SECONDS, PROOF_SECONDS, roll_back
 from chaos.machines.pool import Hosts
-from chaos.machines.transports.host_keys import HostKeyPins
+from chaos.machines.sessions.host_keys import HostKeyPins
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeProgress, FakeSession, answered
 
 FACTS = discover(chaos.faults.readings, HostFact)

@@ -19,7 +19,7 @@ from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.injection_limits import InjectionLimits
 from chaos.engine.load import LoadedExperiment
-from chaos.engine.preflight.observations import BUDGETS
+from chaos.engine.observations import BUDGETS
 from tests.kit.fakes import FakeKube
 from tests.kit.preflightkit import inventory
 

@@ -14,8 +14,8 @@ import bcrypt
 
 from chaos.core.errors import NodefallError
 from chaos.core.ports import PowerControl
+from chaos.machines.local import SecretContext
 from chaos.machines.power.ipmi import IpmiPower, make_ipmi_control
-from chaos.machines.power.local import SecretContext
 from chaos.machines.power.redfish import RedfishPower, make_redfish_control
 from tests.kit.processes import free_port
 

@@ -18,8 +18,8 @@ from botocore.loaders import JSONFileLoader
 
 from chaos.core.inventory import Inventory
 from chaos.machines.driver import HostContext
-from chaos.machines.power.local import SecretContext
-from chaos.machines.transports.settings import LocalUser
+from chaos.machines.local import SecretContext
+from chaos.machines.sessions.settings import LocalUser
 from tests.kit.bmcs import within
 from tests.kit.processes import free_port
 

@@ -30,17 +30,17 @@ from chaos.core.verdict import Verdict
 from chaos.documents.experiment import load_experiment
 from chaos.engine.inspection import inspect_hosts
 from chaos.engine.load import api_reads
+from chaos.engine.observations import HostObservations
 from chaos.engine.observers import RunObservers
 from chaos.engine.planning.planner import PlanInputs, make_plan
-from chaos.engine.preflight.observations import HostObservations
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.engine.stop import StopRequest
 from chaos.machines.observer import HostObserver
 from chaos.machines.pool import Hosts
+from chaos.machines.sessions.arming import RetryingSession
+from chaos.machines.sessions.settings import HostSettings
 from chaos.machines.transports.docker import Container, DockerSession
-from chaos.machines.transports.sessions import RetryingSession
-from chaos.machines.transports.settings import HostSettings
 from chaos.machines.transports.ssh import open_session
 from chaos.verdicts.judge.context import Options, bind
 from chaos.verdicts.judge.judge import judge, steady_state

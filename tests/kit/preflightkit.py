@@ -12,8 +12,7 @@ from chaos.core.cluster_view import ClusterView
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Node, Pod
 from chaos.core.registry import discover
-from chaos.engine.preflight.check import Check, Diagnosis
-from chaos.engine.preflight.observations import (
+from chaos.engine.observations import (
     LISTS,
     ClusterObservations,
     ExperimentNeeds,
@@ -21,6 +20,7 @@ from chaos.engine.preflight.observations import (
     LocalIdentity,
     Need,
 )
+from chaos.engine.preflight.check import Check, Diagnosis
 
 CHECKS: dict[str, Check] = discover(chaos.engine.preflight.checks, Check)
 OWN = LocalIdentity("0123456789abcdef0123456789abcdef", frozenset({"10.0.0.99"}), "our-boot")

@@ -24,7 +24,7 @@ from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
 from chaos.lab.spec import LabSpec, NodeSpec, SharedIdentity
-from chaos.machines.transports.script import command_line
+from chaos.machines.sessions.script import command_line
 
 CONTROL_PLANE, WORKERS = "control-plane", ("worker-1", "worker-2", "worker-3")
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings
 from tests.kit.processes import free_port, until
 
 SSHD = Path("/usr/sbin/sshd")

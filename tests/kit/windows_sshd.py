@@ -15,7 +15,7 @@ from pathlib import Path
 
 import asyncssh
 
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings
 from chaos.machines.windows_command_line import WindowsShell
 
 

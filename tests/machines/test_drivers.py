@@ -26,10 +26,10 @@ from chaos.machines.driver import (
     power_control_of,
     transport_of,
 )
-from chaos.machines.power.local import SecretContext
+from chaos.machines.local import SecretContext
 from chaos.machines.power.wake_on_lan import WakeOnLanControl
+from chaos.machines.sessions.settings import LocalUser
 from chaos.machines.transports.docker import DockerSession
-from chaos.machines.transports.settings import LocalUser
 
 LOCAL = LocalUser("ops", Path("/home/ops"))
 HEAD = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "i"}}
@@ -85,7 +85,7 @@ SCRIPT = """
     from pathlib import Path
 
     from chaos.machines.driver import HostContext, power_control_of, transport_of
-    from chaos.machines.transports.settings import LocalUser
+    from chaos.machines.sessions.settings import LocalUser
     from chaos.documents.inventory import load_inventory
     from chaos.core.errors import BadInput
 

@@ -32,7 +32,7 @@ from chaos.gameday.notify.delivery import Delivery, QueueNotifier, Requester, Su
 from chaos.gameday.notify.receivers import Alertmanager, Chat, Grafana, Pushgateway, TextfileCollector, Webhook
 from chaos.gameday.state import DayRun, DayState, Halt, exit_code, verdict_of
 from chaos.gameday.transitions import record_undelivered
-from chaos.machines.power.local import resolve_secret
+from chaos.machines.local import resolve_secret
 from chaos.reports.run.openmetrics import run_metrics
 
 _STORE_PATIENCE = 5.0  # wall seconds

@@ -34,7 +34,7 @@ from chaos.gameday.document import ApprovalGate, Gate
 from chaos.gameday.gate_check import GateResult, check_gates
 from chaos.gameday.state import Approval, DayRun
 from chaos.gameday.transitions import approve, pass_gates, skip, skip_rest
-from chaos.machines.power.local import resolve_secret
+from chaos.machines.local import resolve_secret
 
 T = TypeVar("T")
 _MAX_BYTES = 10_000_000  # of one answer of Prometheus

@@ -15,9 +15,9 @@ from chaos.core.inventory import Inventory
 from chaos.core.text import printable
 from chaos.documents.yaml_text import inline
 from chaos.machines.concurrency import run_concurrently
+from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
+from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
 from chaos.machines.transports.connection import ScannedKey, scan
-from chaos.machines.transports.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
-from chaos.machines.transports.settings import HostSettings, LocalUser, host_settings
 
 _WIDTH = 140  # a longer line has its comment above
 KeyStatus = Literal["known", "new", "changed", "revoked", "unreachable"]

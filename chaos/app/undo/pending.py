@@ -23,7 +23,7 @@ from chaos.core.store.run_history import LocalRun, local_runs
 from chaos.core.stored_run import PendingUndoFinding, Source
 from chaos.core.text import on_node
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
-from chaos.engine.preflight.observations import ClusterObservations
+from chaos.engine.observations import ClusterObservations
 
 _SHOWN = 3  # findings in one error
 logger = logging.getLogger(__name__)

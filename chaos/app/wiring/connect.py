@@ -118,11 +118,11 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperP
     from chaos.app.wiring.nodes import host_address, node_provider_id, with_move
     from chaos.engine.registry import load_facts, load_windows_facts
     from chaos.machines.driver import HostContext, SharedObjects, machine_addresses_of, power_control_of, transport_of
+    from chaos.machines.local import SecretContext
     from chaos.machines.pool import Hosts, WindowsFacts
-    from chaos.machines.power.local import SecretContext
-    from chaos.machines.transports.host_keys import HostKeyPins
-    from chaos.machines.transports.sessions import RetryingSession
-    from chaos.machines.transports.settings import LocalUser
+    from chaos.machines.sessions.arming import RetryingSession
+    from chaos.machines.sessions.host_keys import HostKeyPins
+    from chaos.machines.sessions.settings import LocalUser
 
     user, secrets = LocalUser(login(), Path.home()), SecretContext(os.environ, Path.home())
     shared, pins = SharedObjects(), HostKeyPins()

@@ -17,7 +17,7 @@ from chaos.core.labels import LOCK_NAME, RUN_LABEL
 from chaos.core.ports import KubeApi
 from chaos.core.store.process_lock import MachineLock, current_identity, exclusive_lock
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace, login
-from chaos.machines.power.local import resolve_secret
+from chaos.machines.local import resolve_secret
 
 MIN_KEY_LENGTH = 16  # characters of a journal key
 

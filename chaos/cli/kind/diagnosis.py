@@ -16,7 +16,7 @@ from pathlib import Path
 
 from chaos.core.errors import NodefallError
 from chaos.core.text import printable
-from chaos.machines.power.local import run_program
+from chaos.machines.local import run_program
 
 INOTIFY_LIMITS = {"fs.inotify.max_user_watches": 524288, "fs.inotify.max_user_instances": 512}  # kind: known issues
 INOTIFY_COMMAND = "sudo sysctl " + " ".join(f"{name}={value}" for name, value in INOTIFY_LIMITS.items())

@@ -16,7 +16,7 @@ from typing import IO
 from chaos.cli.kind.diagnosis import failure_lines, last_lines
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.text import printable
-from chaos.machines.power.local import run_program
+from chaos.machines.local import run_program
 from chaos.machines.transports.docker import engine_error, find_engine
 
 PROVIDER = "KIND_EXPERIMENTAL_PROVIDER"  # read by kind, too

@@ -16,7 +16,7 @@ import msgspec
 
 from chaos.app.labs import LOG
 from chaos.cli.bundled import bundled_path
-from chaos.cli.lab.state import DEFAULT_NAME, LabDirectory, LabState, find, lab_names, remove_copy, terminate
+from chaos.cli.lab_state import DEFAULT_NAME, LabDirectory, LabState, find, lab_names, remove_copy, terminate
 from chaos.core.clock import SystemClock
 from chaos.core.duration import format_duration, timestamp
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError

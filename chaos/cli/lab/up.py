@@ -16,9 +16,9 @@ import click
 from pydantic import ValidationError
 
 from chaos.app.labs import LabServeOptions, RunningLab, start_lab
-from chaos.cli.lab.state import LabDirectory, LabState, lab_names, remove_copy, start_ticks
 from chaos.cli.lab.status import next_steps, to_dict
 from chaos.cli.lab.workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
+from chaos.cli.lab_state import LabDirectory, LabState, lab_names, remove_copy, start_ticks
 from chaos.cli.output import write
 from chaos.cli.process import is_closed_pipe
 from chaos.cluster.client import connect

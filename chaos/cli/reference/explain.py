@@ -9,7 +9,7 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
-from chaos.cli.reference.time_words import TIME_WORDS, describe, worked_lines
+from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 from chaos.core.action import AnyAction
 from chaos.core.assertion import Assertion
 from chaos.core.duration import FACTS, POD_FACTS

@@ -20,7 +20,7 @@ from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import login
 from chaos.machines.driver import HostContext, transport_of
-from chaos.machines.transports.settings import LocalUser
+from chaos.machines.sessions.settings import LocalUser
 
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (

@@ -19,8 +19,8 @@ from chaos.documents.document import kind_of_document, read_document
 from chaos.documents.inventory import load_inventory
 from chaos.documents.yaml_text import dump
 from chaos.engine.load import required_permissions
+from chaos.engine.observations import LISTS
 from chaos.engine.planning.permissions import describe_risk, permissions_to_list
-from chaos.engine.preflight.observations import LISTS
 
 _KINDS = {"user": "User", "group": "Group", "serviceaccount": "ServiceAccount"}
 _OPTIONAL = """\

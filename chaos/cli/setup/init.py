@@ -27,7 +27,7 @@ from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import login, refuse_before_side_effects
-from chaos.machines.transports.settings import LocalUser
+from chaos.machines.sessions.settings import LocalUser
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypedDict, Unpack
 
-from chaos.engine.preflight.observations import ClusterObservations, ExperimentNeeds, HostObservations, Need
+from chaos.engine.observations import ClusterObservations, ExperimentNeeds, HostObservations, Need
 
 LINUX, WINDOWS = frozenset({"linux"}), frozenset({"windows"})  # for ``systems`` of a check
 

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from chaos.core.errors import Exit, Refused, RequirementUnmet
+from chaos.engine.observations import ClusterObservations, ExperimentNeeds
 from chaos.engine.preflight.check import Check, Diagnosis, Severity
-from chaos.engine.preflight.observations import ClusterObservations, ExperimentNeeds
 
 CLUSTER = "cluster"
 FORMER_KEYS = {"message": "says", "hint": "mend", "incompatible": "unfit"}  # of JSON, written by 0.1.0

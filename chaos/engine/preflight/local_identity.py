@@ -13,9 +13,9 @@ from chaos.core.cluster_view import ClusterView
 from chaos.core.inventory import Inventory
 from chaos.core.labels import POD_UID_ENV
 from chaos.engine.connection import local_machine_id, login
-from chaos.engine.preflight.observations import LocalIdentity
+from chaos.engine.observations import LocalIdentity
 from chaos.machines.driver import HostContext, SharedObjects, transport_of
-from chaos.machines.transports.settings import HostSettings, LocalUser
+from chaos.machines.sessions.settings import HostSettings, LocalUser
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

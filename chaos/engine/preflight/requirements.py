@@ -8,7 +8,7 @@ from chaos.core.action import Scope
 from chaos.core.assertion import HostFactAssertion
 from chaos.core.duration import satisfies
 from chaos.core.experiment import Experiment
-from chaos.engine.preflight.observations import Need
+from chaos.engine.observations import Need
 
 _GRACE = "shutdownGracePeriod"
 

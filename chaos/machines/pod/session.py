@@ -23,10 +23,10 @@ from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.identity import REPORT, host_key
 from chaos.machines.pod.helpers import Helper, HelperPods
 from chaos.machines.pod.manifest import CONTAINER, ENTER, PodOptions
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.process import ExitReason, MarkedProcess
-from chaos.machines.transports.script import exit_code_argv, is_ready
-from chaos.machines.transports.sessions import ArmedCommand, ArmingSession
+from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.process import ExitReason, MarkedProcess
+from chaos.machines.sessions.script import exit_code_argv, is_ready
 
 # Seconds of cluster time: a failure that took longer is that of whoever asks again within them. Else each of three
 # tries of each of two commands waits a minute for a pod that cannot run.

@@ -15,7 +15,7 @@ from chaos.core.errors import NodefallError
 from chaos.core.field_types import DurationText, Model, Secret
 from chaos.core.ports import ON_OFF_STATE
 from chaos.machines.driver import PowerDriver
-from chaos.machines.power.local import ProgramResult, SecretContext, read_secret, run_program
+from chaos.machines.local import ProgramResult, SecretContext, read_secret, run_program
 
 _HINT = "see power in the inventory, and run the program by hand as this user"
 

@@ -18,7 +18,7 @@ from chaos.core.field_types import HostAddress, Secret
 from chaos.core.ports import ALL_CAPABILITIES
 from chaos.core.power_identity import PowerIdentity
 from chaos.machines.driver import PowerDriver
-from chaos.machines.power.local import ProgramResult, SecretContext, read_secret, run_program
+from chaos.machines.local import ProgramResult, SecretContext, read_secret, run_program
 
 TIMEOUT = 30.0  # seconds of wall time for one call
 _PACKET_TIMEOUT, _RETRIES = "2", "3"  # of ipmitool: seconds for a packet, and how often it is sent again

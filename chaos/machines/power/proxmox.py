@@ -17,8 +17,8 @@ from chaos.core.errors import Refused
 from chaos.core.field_types import HostAddress, Secret
 from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
+from chaos.machines.local import read_secret
 from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk
-from chaos.machines.power.local import read_secret
 
 _STATES = {"running": PowerState.ON, "stopped": PowerState.OFF}  # a paused one is running, with another qmpstatus
 

@@ -19,7 +19,7 @@ from chaos.core.ports import ALL_CAPABILITIES, ON_OFF_STATE
 from chaos.core.power_identity import PowerIdentity
 from chaos.core.redaction import register_secret
 from chaos.machines.driver import PowerDriver
-from chaos.machines.power.local import SecretContext, client_context, read_secret
+from chaos.machines.local import SecretContext, client_context, read_secret
 
 TIMEOUT = 15.0  # seconds of wall time to connect, and for each response
 _MAX_BODY = 1 << 20  # bytes of a response that are read

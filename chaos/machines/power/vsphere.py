@@ -24,8 +24,8 @@ from chaos.core.identity import is_uuid, swap_uuid
 from chaos.core.ports import ALL_CAPABILITIES
 from chaos.core.power_identity import PowerIdentity, PowerRisk, provider_parts
 from chaos.machines.driver import HostContext, PowerDriver
+from chaos.machines.local import client_context, read_secret
 from chaos.machines.power.cloud import machine_parts
-from chaos.machines.power.local import client_context, read_secret
 from chaos.machines.power.vsphere_session import Login, VsphereSession, load_vsphere
 
 # The rights that the control needs, besides System.View.

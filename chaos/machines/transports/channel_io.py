@@ -8,8 +8,8 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from chaos.machines.sessions.process import ExitReason, Output, Process
 from chaos.machines.transports.connection import close_quietly
-from chaos.machines.transports.process import ExitReason, Output, Process
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport

@@ -15,7 +15,7 @@ from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.transports.host_keys import (
+from chaos.machines.sessions.host_keys import (
     HostKeyPin,
     describe_key,
     known_hosts_name,
@@ -23,7 +23,7 @@ from chaos.machines.transports.host_keys import (
     load_known_hosts,
     verify,
 )
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings
 
 if TYPE_CHECKING:
     import paramiko

@@ -22,10 +22,10 @@ from msgspec import Struct
 from chaos.core.command import HostCommand, PowerState
 from chaos.core.errors import AnotherMachine, NodefallError, Refused, Unreachable
 from chaos.machines.driver import HostContext, SharedObjects, TransportDriver
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.process import ExitReason, MarkedProcess
-from chaos.machines.transports.script import exit_code_argv, is_ready
-from chaos.machines.transports.sessions import ArmedCommand, ArmingSession
+from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.process import ExitReason, MarkedProcess
+from chaos.machines.sessions.script import exit_code_argv, is_ready
 
 ENGINES = ("docker", "podman")
 TIMEOUT = 30.0  # seconds of wall time for one call

@@ -12,11 +12,10 @@ from msgspec import structs
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.machines.driver import HostContext, TransportDriver
-from chaos.machines.transports.channel_io import ChannelProcess, is_disconnected
-from chaos.machines.transports.connection import SshConnection, close_quietly, connect
-from chaos.machines.transports.host_keys import HostKeyPin, KnownKeys, known_hosts_name, load_known_hosts
-from chaos.machines.transports.process import ExitReason
-from chaos.machines.transports.script import (
+from chaos.machines.sessions.arming import ArmedCommand, DeferredCommand, outcome_of, with_hint
+from chaos.machines.sessions.host_keys import HostKeyPin, KnownKeys, known_hosts_name, load_known_hosts
+from chaos.machines.sessions.process import ExitReason
+from chaos.machines.sessions.script import (
     HostClock,
     armed_command_line,
     command_line,
@@ -24,8 +23,9 @@ from chaos.machines.transports.script import (
     is_ready,
     sudo_refusal,
 )
-from chaos.machines.transports.sessions import ArmedCommand, DeferredCommand, outcome_of, with_hint
-from chaos.machines.transports.settings import HostSettings, host_settings
+from chaos.machines.sessions.settings import HostSettings, host_settings
+from chaos.machines.transports.channel_io import ChannelProcess, is_disconnected
+from chaos.machines.transports.connection import SshConnection, close_quietly, connect
 from chaos.machines.windows_command_line import normalize_line_ends, shell_command_line
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import HostAddress, Model, Secret
 from chaos.core.redaction import register_secret
 from chaos.machines.driver import HostContext, TransportDriver
-from chaos.machines.power.local import read_secret
-from chaos.machines.transports.settings import host_settings
+from chaos.machines.local import read_secret
+from chaos.machines.sessions.settings import host_settings
 from chaos.machines.winrm.endpoint import ENCRYPTING, PORTS, Authentication, Endpoint, Scheme, certificate_key
 
 if TYPE_CHECKING:

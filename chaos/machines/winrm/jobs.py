@@ -9,8 +9,8 @@ from time import monotonic
 
 from chaos.core.command import Delivery, Outcome
 from chaos.core.errors import NodefallError
-from chaos.machines.transports.process import Output, truncation_note
-from chaos.machines.transports.sessions import with_hint
+from chaos.machines.sessions.arming import with_hint
+from chaos.machines.sessions.process import Output, truncation_note
 from chaos.machines.windows_command_line import CommandLine, normalize_line_ends
 from chaos.machines.winrm.client import WinRmClient
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.sessions import DeferredCommand
+from chaos.machines.sessions.arming import DeferredCommand
+from chaos.machines.sessions.host_keys import HostKeyPin
 from chaos.machines.windows_command_line import CommandLine, process_command_line
 from chaos.machines.winrm.client import WinRmClient
 from chaos.machines.winrm.endpoint import Endpoint, LoginPause

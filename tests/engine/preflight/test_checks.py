@@ -14,8 +14,7 @@ from chaos.core.node_mark import FoundMark, NodeMark
 from chaos.core.permission import Permission
 from chaos.core.power_identity import PowerRisk
 from chaos.core.stored_run import PendingUndoFinding, Source
-from chaos.engine.preflight.check import Severity
-from chaos.engine.preflight.observations import (
+from chaos.engine.observations import (
     BUDGETS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -29,6 +28,7 @@ from chaos.engine.preflight.observations import (
     Need,
     machines_of,
 )
+from chaos.engine.preflight.check import Severity
 from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, node, observed, pod
 
 SLOW_DISK = "/run/systemd/transient/kubepods.slice.d/50-IOReadIOPSMax.conf"

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from chaos.core.errors import Exit, Refused, RequirementUnmet
+from chaos.engine.observations import ClusterObservations, ExperimentNeeds, Need
 from chaos.engine.preflight.check import Check, Diagnosis, experiment_refusal, refusal, warning
 from chaos.engine.preflight.findings import Finding, overall_exit, refuse, run_checks, warnings
-from chaos.engine.preflight.observations import ClusterObservations, ExperimentNeeds, Need
 from tests.kit.preflightkit import CHECKS, USE, host, observed
 
 A = ExperimentNeeds("a", frozenset({Need.HOST}), ("n1", "n2"))

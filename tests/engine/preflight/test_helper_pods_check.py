@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.engine.preflight.observations import HelperNamespace
+from chaos.engine.observations import HelperNamespace
 from tests.kit.preflightkit import messages, observed
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"

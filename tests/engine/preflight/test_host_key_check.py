@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from chaos.core.kube import Node
+from chaos.engine.observations import ClusterObservations
 from chaos.engine.preflight.findings import refuse, run_checks
-from chaos.engine.preflight.observations import ClusterObservations
 from tests.kit.preflightkit import CHECKS, host, messages, observed
 
 KEY, OTHER = "ssh-ed25519 SHA256:a", "ssh-ed25519 SHA256:b"

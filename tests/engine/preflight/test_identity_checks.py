@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from chaos.core.kube import Node
 from chaos.core.power_identity import PowerIdentity
+from chaos.engine.observations import ClusterObservations, HostObservations
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import refuse, run_checks
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations
 from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, observed
 
 NAMES = ("n1", "n2", "n3")

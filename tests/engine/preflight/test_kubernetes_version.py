@@ -11,9 +11,9 @@ from chaos.core.errors import RequirementUnmet
 from chaos.core.experiment import Spec
 from chaos.core.field_types import in_range, parse_minor
 from chaos.core.inventory import Lab
+from chaos.engine.observations import ExperimentNeeds
 from chaos.engine.preflight.collect import CHECKS
 from chaos.engine.preflight.findings import refuse, run_checks
-from chaos.engine.preflight.observations import ExperimentNeeds
 from tests.kit.preflightkit import USE, diagnoses, host, node, observed
 
 NAME = "kubernetes-version"

@@ -11,7 +11,7 @@ import chaos.verdicts.assertions
 from chaos.core.action import Action
 from chaos.core.experiment import Experiment
 from chaos.core.registry import PluginRegistry, discover
-from chaos.engine.preflight.observations import Need
+from chaos.engine.observations import Need
 from chaos.engine.preflight.requirements import experiment_needs
 
 REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations, LocalIdentity
+from chaos.engine.observations import ClusterObservations, HostObservations, LocalIdentity
 from tests.kit.preflightkit import OWN, USE, host, messages, node, observed, pod
 
 ID, OTHER = OWN.machine_id, "fedcba9876543210fedcba9876543210"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from chaos.engine.observations import ClusterObservations, Need
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import blocking, run_checks
-from chaos.engine.preflight.observations import ClusterObservations, Need
 from tests.kit.preflightkit import CHECKS, USE, diagnoses, host, inventory, messages, node, observed, windows_host
 
 GRACE = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"}

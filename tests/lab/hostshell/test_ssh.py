@@ -15,7 +15,7 @@ from chaos.core.fact import HostFact
 from chaos.faults.readings.identity import boot_id, machine_id, pid1_start
 from chaos.faults.readings.logind import inhibitor_kubelet, inhibitor_locks, preparing_for_shutdown, scheduled_shutdown
 from chaos.faults.readings.units import failsafe_timers, kubelet_unit, systemd_version
-from chaos.machines.transports.script import armed_command_line
+from chaos.machines.sessions.script import armed_command_line
 
 pytestmark = pytest.mark.lab
 LOGIND = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"

@@ -21,7 +21,7 @@ from chaos.machines.pod import helpers, session
 from chaos.machines.pod.helpers import Helper, HelperPods
 from chaos.machines.pod.manifest import PodOptions, removal
 from chaos.machines.pod.session import HelperSlot, PodSession
-from chaos.machines.transports.host_keys import HostKeyPin
+from chaos.machines.sessions.host_keys import HostKeyPin
 from tests.kit.exec_server import Document, ExecServer, exec_server
 
 ECHO = HostCommand(("echo", "hello"))

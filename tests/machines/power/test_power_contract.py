@@ -24,9 +24,9 @@ from chaos.core.field_types import Secret
 from chaos.core.installed_drivers import power_drivers
 from chaos.core.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
 from chaos.machines.driver import power_control_of
+from chaos.machines.local import SecretContext, read_secret
 from chaos.machines.power.command import CommandPower, make_command_control
 from chaos.machines.power.docker import DockerControl
-from chaos.machines.power.local import SecretContext, read_secret
 from chaos.machines.transports.docker import Container
 from tests.kit.bmcs import PLACE, fake_bmc, sushy, within
 from tests.kit.clouds import aws, host_context

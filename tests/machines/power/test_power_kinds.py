@@ -14,9 +14,9 @@ import pytest
 
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.ports import ON, ON_OFF, ON_OFF_STATE
+from chaos.machines.local import SecretContext
 from chaos.machines.power.command import CommandControl, CommandPower, make_command_control
 from chaos.machines.power.ipmi import IpmiControl, make_ipmi_control
-from chaos.machines.power.local import SecretContext
 from chaos.machines.power.manual import ManualControl, ManualPower, make_manual_control
 from chaos.machines.power.redfish import make_redfish_control
 from chaos.machines.power.wake_on_lan import WakeOnLanPower, magic_packet, make_wake_on_lan_control

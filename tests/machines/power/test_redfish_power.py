@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.ports import ALL_CAPABILITIES, ON_OFF_STATE
-from chaos.machines.power.local import SecretContext
+from chaos.machines.local import SecretContext
 from chaos.machines.power.redfish import RedfishControl, RedfishPower, make_redfish_control
 
 PASSWORD = "hunter2-secret"

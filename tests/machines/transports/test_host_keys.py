@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.transports.docker import Container, DockerSession
-from chaos.machines.transports.host_keys import (
+from chaos.machines.sessions.host_keys import (
     HostKeyPin,
     KnownKeys,
     fingerprint,
@@ -29,7 +28,8 @@ from chaos.machines.transports.host_keys import (
     scan_command,
     verify,
 )
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings
+from chaos.machines.transports.docker import Container, DockerSession
 from chaos.machines.transports.ssh import SshSession, open_session
 from tests.kit.proxy import Proxy
 from tests.kit.sshd import SSHD, Server, keygen, public, serving

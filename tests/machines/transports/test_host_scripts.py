@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.machines.transports.script import (
+from chaos.machines.sessions.script import (
     CLOCK_REQUEST,
     GO,
     HostClock,

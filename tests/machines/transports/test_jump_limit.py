@@ -13,9 +13,9 @@ from threading import Condition, Thread
 import pytest
 
 from chaos.core.errors import Unreachable
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.settings import HostSettings
 from chaos.machines.transports.connection import MAX_LOGINS, JumpHostLimiter, connect
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.settings import HostSettings
 
 CONNECTIONS = 20
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chaos.core.command import Delivery, HostCommand, is_success
-from chaos.machines.transports.process import LIMIT
+from chaos.machines.sessions.process import LIMIT
 from tests.kit.connectionkit import HostLink
 from tests.kit.processes import until
 

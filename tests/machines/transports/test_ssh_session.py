@@ -14,7 +14,7 @@ import pytest
 
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused, Unreachable
-from chaos.engine.preflight.observations import LocalIdentity
+from chaos.engine.observations import LocalIdentity
 from chaos.machines.transports.channel_io import ChannelProcess
 from chaos.machines.transports.connection import close_quietly
 from chaos.machines.transports.ssh import SshSession, open_session

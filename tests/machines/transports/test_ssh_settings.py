@@ -13,8 +13,8 @@ from chaos.core.errors import Unreachable, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Armed
 from chaos.core.threads import SYSTEM_THREADS
-from chaos.machines.transports.sessions import RetryingSession
-from chaos.machines.transports.settings import HostSettings, LocalUser, host_settings
+from chaos.machines.sessions.arming import RetryingSession
+from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
 
 LOCAL = LocalUser("me", Path("/home/me"), Path("/inv"))
 TRUE = HostCommand(("true",))

@@ -18,8 +18,8 @@ import pytest
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.settings import HostSettings, LocalUser, host_settings
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
 from chaos.machines.transports.ssh import SshSession, open_session
 from chaos.machines.windows_command_line import WindowsShell
 from tests.kit.proxy import Proxy

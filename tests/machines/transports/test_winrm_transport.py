@@ -17,9 +17,9 @@ from chaos.core.inventory import Inventory
 from chaos.core.redaction import redact
 from chaos.documents.inventory import load_inventory
 from chaos.machines.driver import HostContext, transport_of
-from chaos.machines.power.local import SecretContext
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.settings import LocalUser
+from chaos.machines.local import SecretContext
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.settings import LocalUser
 from chaos.machines.transports.winrm import WinRmOptions, WinRmTransport
 from chaos.machines.winrm.endpoint import Endpoint
 from chaos.machines.winrm.session import WinRmSession

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from chaos.core.command import Delivery, HostCommand, Outcome
-from chaos.machines.transports.sessions import RetryingSession
+from chaos.machines.sessions.arming import RetryingSession
 from chaos.machines.winrm.client import WinRmClient
 from chaos.machines.winrm.endpoint import Endpoint, LoginPause, RejectedLogin
 from chaos.machines.winrm.faults import RequestFailure

@@ -15,7 +15,7 @@ from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.fact import HostFact
 from chaos.core.registry import discover
 from chaos.machines.pool import Hosts, WindowsFacts
-from chaos.machines.transports.sessions import RetryingSession
+from chaos.machines.sessions.arming import RetryingSession
 from chaos.machines.winrm.client import parse_quotas
 from chaos.machines.winrm.faults import UnexpectedAnswer
 from chaos.machines.winrm.session import WinRmSession

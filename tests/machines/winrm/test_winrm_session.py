@@ -17,8 +17,8 @@ import chaos.machines.winrm.client
 import chaos.machines.winrm.worker
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import Refused, Unreachable
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.process import LIMIT
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.process import LIMIT
 from chaos.machines.winrm.session import WinRmSession
 from tests.kit.processes import free_port
 from tests.kit.proxy import Proxy

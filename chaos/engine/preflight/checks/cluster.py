@@ -8,8 +8,7 @@ from typing import Any
 from chaos.core.api_fact import field
 from chaos.core.kube import is_ready
 from chaos.core.labels import HELPER_LABEL
-from chaos.engine.preflight.check import Diagnosis, Severity, check, list_error_notes, note, ok, refusal, warning
-from chaos.engine.preflight.observations import (
+from chaos.engine.observations import (
     MUTATING,
     SLICES,
     VALIDATING,
@@ -18,6 +17,7 @@ from chaos.engine.preflight.observations import (
     Need,
     fault_groups,
 )
+from chaos.engine.preflight.check import Diagnosis, Severity, check, list_error_notes, note, ok, refusal, warning
 
 
 @check("api-connection", "the API server's certificate is verified, and no proxy of the environment is used")

@@ -11,9 +11,9 @@ from chaos.core.cluster_view import normalize_addresses
 from chaos.core.identity import MACHINE, NodeIdentity, bind, shared_fields
 from chaos.core.inventory import Inventory
 from chaos.core.kube import operating_system
+from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.planning.identity import HOST_FACTS, host_identity, node_identity
 from chaos.engine.preflight.check import Check, Diagnosis, ok, refusal, warning
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
 
 _HOST = frozenset({Need.HOST})
 _PROVE = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.core.inventory import Inventory
+from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.preflight.check import LINUX, WINDOWS, Diagnosis, check, host_check, note, ok, refusal, warning
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
 
 
 @check(

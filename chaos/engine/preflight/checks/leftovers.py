@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.preflight.check import Diagnosis, check, host_check, ok, refusal
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
 from chaos.faults.readings.certificates import EXPIRED_FILE
 from chaos.faults.readings.clocks import MARK_FILE
 from chaos.faults.readings.etcd import MANIFEST

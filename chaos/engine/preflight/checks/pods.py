@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from chaos.core.kube import PodDisruptionBudget, controller_of, full_name
+from chaos.engine.observations import BUDGETS, ClusterObservations, Need, fault_groups
 from chaos.engine.preflight.check import Diagnosis, check, list_error_notes, note, ok, refusal, warning
-from chaos.engine.preflight.observations import BUDGETS, ClusterObservations, Need, fault_groups
 from chaos.verdicts.judge.budgets import is_healthy, selects
 
 

@@ -8,9 +8,9 @@ from chaos.core.driver import PowerSettings
 from chaos.core.identity import Binding, NodeIdentity, is_same_uuid
 from chaos.core.inventory import Inventory
 from chaos.core.power_identity import bind_power
+from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.planning.identity import host_identity, node_identity
 from chaos.engine.preflight.check import Diagnosis, check, host_check, ok, refusal, warning
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
 
 
 @host_check("power-recovery", "the host has a power control that answers and can power it on")

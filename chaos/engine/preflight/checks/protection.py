@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from chaos.core.cluster_view import node_addresses, normalize_addresses
 from chaos.core.kube import Node, full_name
+from chaos.engine.observations import ClusterObservations, HostObservations
 from chaos.engine.preflight.check import Diagnosis, check, note, ok, refusal
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations
 
 _RUN_ELSEWHERE = "run nodefall elsewhere, or choose another target"
 

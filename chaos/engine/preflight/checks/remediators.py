@@ -9,6 +9,15 @@ import msgspec
 
 from chaos.core.api_fact import field
 from chaos.core.kube import LabelSelector
+from chaos.engine.observations import (
+    DAEMONSETS,
+    DEPLOYMENTS,
+    HEALTH_CHECKS,
+    NODE_HEALTH_CHECKS,
+    ClusterObservations,
+    Need,
+    machines_of,
+)
 from chaos.engine.preflight.check import (
     Diagnosis,
     check,
@@ -17,15 +26,6 @@ from chaos.engine.preflight.check import (
     ok,
     refusal,
     warning,
-)
-from chaos.engine.preflight.observations import (
-    DAEMONSETS,
-    DEPLOYMENTS,
-    HEALTH_CHECKS,
-    NODE_HEALTH_CHECKS,
-    ClusterObservations,
-    Need,
-    machines_of,
 )
 from chaos.verdicts.judge.budgets import matches
 

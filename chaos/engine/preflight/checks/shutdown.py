@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.core.duration import format_duration
+from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.preflight.check import LINUX, Diagnosis, check, host_check, note, ok, refusal, warning
-from chaos.engine.preflight.observations import ClusterObservations, HostObservations, Need
 from chaos.verdicts.judge.facts import kubelet_fact
 
 # images/base/Dockerfile of kind installs no dbus and removes logind from multi-user.target.

@@ -14,9 +14,9 @@ from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.ports import Armed, Clock, RelayedSession, ServiceSession, Session
 from chaos.core.threads import ContextThread
-from chaos.machines.transports.host_keys import HostKeyPin
-from chaos.machines.transports.process import ExitReason, MarkedProcess, Process
-from chaos.machines.transports.script import CALIBRATION_TIMEOUT, HostClock, has_host_clock
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.process import ExitReason, MarkedProcess, Process
+from chaos.machines.sessions.script import CALIBRATION_TIMEOUT, HostClock, has_host_clock
 
 _NO_LONGER_READY = "the command is no longer waiting on the host"
 

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Protocol
 
 from chaos.core.errors import AnotherMachine, NodefallError, Refused
-from chaos.machines.transports.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings
 
 _PATTERN_SIGNS = frozenset("*?!|")
 
