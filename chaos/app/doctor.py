@@ -18,13 +18,13 @@ from chaos.core.labels import RUN_LABEL
 from chaos.core.permission import Permission
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.load import LoadedExperiment, load, required_permissions
+from chaos.engine.local_identity import own_node
 from chaos.engine.observations import ClusterObservations, ExperimentNeeds
 from chaos.engine.observers import source_checks
 from chaos.engine.planning.targets import candidates, planned_targets, select_nodes
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
-from chaos.engine.preflight.local_identity import own_node
 
 VERSION = 1
 LOAD = "load"  # the check of findings about files

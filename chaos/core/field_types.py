@@ -142,6 +142,9 @@ DiskUnit = Annotated[
 MOUNT_OPTIONS = r"rw(?:,(?:nosuid|nodev|noexec|nosymfollow|noatime|nodiratime|relatime))*"  # of a mount, with rw
 
 
+SimulatedVersion = Annotated[
+    str, full_match(r"v1\.3[1-6](\.\d{1,3})?", "is not simulated; give v1.31 to v1.36, or a patch such as v1.36.2")
+]
 ContainerEngine = Literal["docker", "podman"]
 
 

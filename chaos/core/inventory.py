@@ -17,15 +17,13 @@ from chaos.core.field_types import (
     Metadata,
     Model,
     Secret,
+    SimulatedVersion,
     Url,
     full_match,
 )
 from chaos.core.labels import LOCK_NAMESPACE
 
 NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]
-SimulatedVersion = Annotated[
-    str, full_match(r"v1\.3[1-6](\.\d{1,3})?", "is not simulated; give v1.31 to v1.36, or a patch such as v1.36.2")
-]
 Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a number of bytes; write it like 2Gi")]
 OperatingSystem = Literal["linux", "windows"]
 _LATE = ConfigDict(defer_build=True)  # the schema depends on the installed drivers: it is built when first needed

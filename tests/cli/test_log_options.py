@@ -37,8 +37,8 @@ def test_adding_the_options_twice_is_harmless() -> None:
 
 def test_without_the_options_nothing_is_logged() -> None:
     code = (
-        "import logging, sys; from chaos.cli.app import main; import chaos.cli.reference.explain as command;"
-        "command.command.callback = lambda **_: logging.getLogger('chaos.test').error('a record');"
+        "import logging, sys; from chaos.cli.app import main; from chaos.cli.reference import commands;"
+        "commands.list_command.callback = lambda **_: logging.getLogger('chaos.test').error('a record');"
         "sys.exit(main(['list', *sys.argv[1:]]))"
     )
     for options, expected in ([], False), (["-v"], True):

@@ -80,7 +80,7 @@ def test_facts_and_checks_are_named_as_their_functions(package: ModuleType, kind
     for info in pkgutil.iter_modules(package.__path__):
         for name, value in vars(importlib.import_module(f"{package.__name__}.{info.name}")).items():
             if isinstance(value, kind) and name not in ("FACT", "CHECK"):
-                assert getattr(value, "name", "") == name.replace("_", "-")
+                assert getattr(value, "name", "") == name.lower().replace("_", "-")
 
 
 def test_another_group_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

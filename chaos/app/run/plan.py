@@ -17,12 +17,12 @@ from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.load import LoadedExperiment, required_permissions
+from chaos.engine.local_identity import own_node
 from chaos.engine.observers import source_checks
 from chaos.engine.planning.planner import make_plan
 from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import describe, refuse, run_checks, warnings
-from chaos.engine.preflight.local_identity import own_node
 
 
 def new_run_id(loaded: LoadedExperiment) -> str:

@@ -18,10 +18,10 @@ from chaos.engine.connection import ClusterConnection
 from chaos.engine.helper_pods import read_helper_namespaces, refuse_unreachable_undo
 from chaos.engine.inspection import inspect_hosts, list_objects
 from chaos.engine.load import LoadedExperiment, api_reads, host_facts
+from chaos.engine.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.engine.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations
 from chaos.engine.planning.planner import PlanInputs, plan_step
 from chaos.engine.preflight.check import Check
-from chaos.engine.preflight.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.engine.preflight.requirements import experiment_needs
 
 CHECKS: Mapping[str, Check] = discover(chaos.engine.preflight.checks, Check, Group.CHECKS)

@@ -16,7 +16,7 @@ from chaos.cluster.snapshot.measure import Measurements, owner_of, spread
 from chaos.cluster.snapshot.projection import DROP, Projector, Tree, plain_conversions
 
 ROOT = Path(__file__).parents[3]
-SCHEMAS: dict[str, Any] = json.loads((ROOT / "chaos/lab/apiserver/http/schemas.json").read_text(encoding="utf-8"))
+SCHEMAS: dict[str, Any] = json.loads((ROOT / "chaos/lab/http/schemas.json").read_text(encoding="utf-8"))
 PREFIX = "#/components/schemas/"
 NAMES = {plural: plural for plural in KINDS} | {
     "persistentvolumes": "PersistentVolume", "priorityclasses": "PriorityClass", "storageclasses": "StorageClass",

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.core.inventory import Inventory
 from chaos.engine.connection import local_machine_id
-from chaos.engine.preflight.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
+from chaos.engine.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
 from chaos.machines.sessions.host_keys import fingerprint
 
 BASTION = {"address": "192.0.2.7"}
