@@ -126,7 +126,7 @@ def test_periods_and_jitter_of_leases_and_status() -> None:
     run(cluster, 400.0)
     renewals = [when for when, _, obj in history.since(begin, "leases") if obj["metadata"]["name"] == VICTIM]
     gaps = [later - earlier for earlier, later in pairwise(renewals)]
-    assert len(gaps) > 35
+    assert len(gaps) > 35, "a kubelet renews its Lease every 10 s, and up to 4 % later"
     assert 10.0 <= min(gaps) < max(gaps) <= 10.42
     beats = {
         ready(obj)["lastHeartbeatTime"]

@@ -125,7 +125,7 @@ def test_a_new_column_is_one_entry(recorded: tuple[RunResult, Timeline]) -> None
     page, text = html.render(result, timeline), markdown.render(result, timeline)
     assert page.count('<th scope="col">Margin</th>') == 1
     assert [f"<td>margin of &lt;{key}&gt;</td>" in page for key in keys] == [True] * len(keys)
-    assert text.count("| evidence | margin |") == 3, "a table for each part of the experiment"
+    assert text.count("| evidence | margin |") == 3, "evidence is the last column of the table of each part"
     assert [f"| margin of \\<{key}\\> |" in text for key in keys] == [True] * len(keys)
     data = unpack(page.split('id="data">')[1].split("</script>")[0])
     live = LivePage()
@@ -141,7 +141,8 @@ def test_a_new_column_is_described_to_the_script() -> None:
     assert re.findall(r'<th scope="col">(.*?)</th>', page) == ["Verdict", "Expectation", "Why", "Margin"]
     described = json.loads(page.split('id="columns">')[1].split("</script>")[0])
     assert described["table"][-1] == ["Margin", [["text", "margin"]]]
-    assert described["facts"] == [["Expected", "expected"], ["Observed", "observed"], ["Margin", "margin"]]
+    facts = [["Expected", "expected"], ["Observed", "observed"], ["Margin", "margin"]]
+    assert described["facts"] == facts, "the panel shows columns with View.PANEL"
 
 
 def test_columns_of_the_script_have_keys_that_nothing_else_has() -> None:
