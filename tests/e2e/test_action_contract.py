@@ -1,6 +1,6 @@
 """Every action on the lab: proven, undone, harmless when undone twice, and the cluster recovers.
 
-Each fourth in every run, over the network; in process all of them run with the shipped experiments.
+Each eighth in every slow run, over the network; all of them at night; in process all of them run with the shipped experiments.
 """
 
 from __future__ import annotations
