@@ -1,6 +1,7 @@
 """Every action on the lab: proven, undone, harmless when undone twice, and the cluster recovers.
 
-Each eighth in every slow run, over the network; all of them at night; in process all of them run with the shipped experiments.
+Each eighth in every slow run, over the network, and all of them at night. In process those of the bundled experiments
+run with these.
 """
 
 from __future__ import annotations
