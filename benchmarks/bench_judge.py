@@ -14,12 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-import chaos.faults.actions
-import chaos.verdicts.assertions
 from chaos.core.recording import RecordingEntry
-from chaos.core.registry import PluginRegistry, discover
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.documents.experiment import load_experiment
+from chaos.engine.registry import load_registry
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 
@@ -45,9 +43,7 @@ def multiply(path: Path) -> int:
 
 def main() -> int:
     """Print one line a phase; exit code 1 if the whole is slower than 20,000 lines a second."""
-    plugin_registry = PluginRegistry(
-        discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION")
-    )
+    plugin_registry = load_registry()
     experiment = load_experiment(ROOT / "experiments" / "graceful-poweroff.yaml", plugin_registry)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.jsonl.gz"

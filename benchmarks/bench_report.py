@@ -13,11 +13,9 @@ from pathlib import Path
 
 from bench_judge import ROOT, multiply
 
-import chaos.faults.actions
-import chaos.verdicts.assertions
-from chaos.core.registry import PluginRegistry, discover
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.documents.experiment import load_experiment
+from chaos.engine.registry import load_registry
 from chaos.reports.run.html import render
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
@@ -27,9 +25,7 @@ GOAL = 1.0  # CPU seconds
 
 def main() -> int:
     """Print one line; exit code 1 if the goal is missed."""
-    plugin_registry = PluginRegistry(
-        discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION")
-    )
+    plugin_registry = load_registry()
     experiment = load_experiment(ROOT / "experiments" / "graceful-poweroff.yaml", plugin_registry)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "big.jsonl.gz"

@@ -24,6 +24,7 @@ from judge_load import BEGIN, T0, VICTIM, Cluster
 import chaos.faults.actions
 import chaos.verdicts.assertions
 from chaos.cli.process import tune_gc
+from chaos.core.action import Action
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import PluginRegistry, discover
@@ -115,7 +116,7 @@ def peak() -> int:
 
 
 def registry() -> PluginRegistry:
-    return PluginRegistry(discover(chaos.faults.actions, "ACTION"), discover(chaos.verdicts.assertions, "ASSERTION"))
+    return PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 
 
 def percentile(values: list[float], share: float) -> float:
