@@ -210,7 +210,7 @@ class Part:
 
 
 def rehearse_suite(parts: Sequence[Part], seeds: Sequence[int], jobs: int, report: ReportSample) -> Suite:
-    """Run each experiment with each seed, at most ``jobs`` at a time; ``report`` is called with each run as it ends."""
+    """Run each experiment with each seed, at most ``jobs`` at once. ``report`` is called with each run when it ends."""
     load_facts()  # imported once, and not in each process
     tasks = [(index, seed) for index in range(len(parts)) for seed in seeds]
 

@@ -187,7 +187,7 @@ def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_accepted(timeline: Timeline, step: StepRun) -> ProofResult:
-    """For a machine that goes down before its processes can be read again, as inside a shutdown."""
+    """For steps during a shutdown: the machine may be off before its processes can be read again."""
     before = last_reading_before(timeline, step, "kubelet-process")
     for reading in readings_after(timeline, step, "kubelet-process"):
         same = before is not None and reading.value == before.value and reading.t > (step.returned or step.begin)

@@ -47,7 +47,7 @@ _BY_PERMISSION = {
 
 
 def node_changes(bound: BoundStep | None) -> frozenset[NodeChange]:
-    """The changes that a step makes; everything if its action, or a parameter, is not known."""
+    """The changes that a step can make: all kinds if its action or one of its parameters is unknown."""
     if bound is None or bound.action.allowance:
         return EVERYTHING
     action, needs = bound.action, bound.needs_on("linux")

@@ -78,7 +78,7 @@ class Selection:
         return [history for history in self.candidates() if self._is_in_set(history, moment)]
 
     def candidates(self) -> list[History[Pod]]:
-        """All pods that may ever belong to the set."""
+        """All pods that can be in the set at some time."""
         pods = self.view.timeline.pods
         if self.nodes is not None:
             return pods.maybe_on_nodes(self.nodes)
