@@ -7,12 +7,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from chaos.core.packing import Block, Packer
 
 T = TypeVar("T")
 Key = tuple[str, str]  # namespace, name
+_PARTED = 1e-6  # seconds between versions of one object that were received at one time
 _MANY = 2  # versions of an object that exists, from which on all but the last are packed
 _NONE: list[Any] = []  # what is not packed, if all is: one for all histories of objects that are gone
 
@@ -106,10 +107,23 @@ class History(Generic[T]):
             self._recent = []
         self._recent.append(version)
         self.is_deleted = version.is_deleted
+        if len(self._recent) > 1 and self._recent[-2].t >= version.t:
+            self._part()
         self._count += 1
         self.revision += 1
         if version.is_deleted or len(self._recent) >= _MANY:
             self._pack_later()
+
+    def _part(self) -> None:
+        """Put what was received at one time as its last version, and is not packed, a little before it.
+
+        It happened before it: without a proof of when, its time of receipt is all that is known.
+        """
+        for index in range(len(self._recent) - 2, -1, -1):
+            before, after = self._recent[index], self._recent[index + 1]
+            if before.t < after.t:
+                break
+            self._recent[index] = structs.replace(before, t=after.t - _PARTED)
 
     def replace(self, index: int, version: Version[T]) -> None:
         """Replace a version by one of the same state and receipt, of whose time more is known."""

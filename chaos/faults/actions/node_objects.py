@@ -186,6 +186,7 @@ DELETE_NODE = Action(
     params=DeleteParams,
     state=DeleteNodeState,
     undo_kind=UndoKind.RESTORES,
+    through_api=True,
     stops_exec=True,
     proofs=(Proof("deleted", _check_deleted),),
     needs=Needs(("kubelet-unit",), objects=READ_NODE, permissions=(*PATCH_NODES, *permissions_on("nodes", "delete"))),

@@ -209,6 +209,7 @@ OUT_OF_SERVICE = Action(
     params=OutOfServiceParams,
     state=OutOfServiceState,
     undo_kind=UndoKind.RESTORES,
+    through_api=True,
     requires_later_step=("power-on", "untaint"),
     proofs=(Proof("tainted", _check_out_of_service),),
     needs=Needs(proof_facts=(PseudoFact.MACHINE,), objects=READ_NODE, permissions=PATCH_NODES),

@@ -77,13 +77,19 @@ class Scope:
     """View of a timeline for one expectation (implements View)."""
 
     def __init__(
-        self, context: JudgeContext, anchor: float, lookback: float = 0.0, question: Hashable | None = None
+        self,
+        context: JudgeContext,
+        anchor: float,
+        lookback: float = 0.0,
+        question: Hashable | None = None,
+        since: tuple[float, float] | None = None,
     ) -> None:
         """``question``: the assertion and its parameters, to find what was made for it before."""
         self.context = context
         self.question = question
         self.timeline = context.timeline
         self.anchor = anchor
+        self.since = (anchor, anchor) if since is None else since
         self.lookback = lookback
 
     def nodes(self, reference: str) -> tuple[str, ...]:
@@ -136,7 +142,7 @@ class Scope:
         """What was made of objects for this question, from the same ``inputs``."""
         if self.question is None:
             return Memo()
-        return self.context.memos.of((self.question, self.anchor, *inputs))
+        return self.context.memos.of((self.question, self.anchor, self.since, *inputs))
 
 
 def bind(

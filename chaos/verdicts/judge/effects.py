@@ -24,7 +24,6 @@ from chaos.verdicts.judge.context import JudgeContext
 from chaos.verdicts.judge.proof import proof_result
 from chaos.verdicts.judge.step_matching import StepMatch
 
-EXACT = 0.5  # seconds within which an answer leaves the moment of its effect certain
 _DECIDED = (Status.HELD, Status.VIOLATED)
 
 
@@ -37,10 +36,19 @@ class Reading(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A step took effect at a moment in [``earliest``, ``latest``]."""
+    """A step took effect at a moment in [``earliest``, ``latest``]: that of the version ``order``, unless that is 0."""
 
     earliest: float
     latest: float
+    order: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        return self.earliest == self.latest
+
+    def moved(self, offset: float) -> Effect:
+        """The effect, or with an offset a time after it."""
+        return replace(self, earliest=self.earliest + offset, latest=self.latest + offset, order=0) if offset else self
 
 
 def effect_of(context: JudgeContext, reference: str) -> Effect:
@@ -54,10 +62,9 @@ def effect_of(context: JudgeContext, reference: str) -> Effect:
     latest = min(effect.latest for effect in effects)
     if math.isinf(latest):
         raise NotYetDecidable(f"the API server has not answered step {step.step.name!r}", "its answer, or its effect")
-    earliest = min(effect.earliest for effect in effects)
-    if latest + moment.offset - exact <= EXACT:
-        return Effect(exact, exact)
-    return Effect(earliest + moment.offset, latest + moment.offset)
+    first = min(effects, key=lambda effect: effect.earliest)
+    is_first = all(first.latest <= other.earliest for other in effects if other is not first)
+    return Effect(first.earliest, latest, first.order if is_first else 0).moved(moment.offset)
 
 
 def effect_of_all(context: JudgeContext, step: StepMatch, pause: float) -> Effect:
@@ -84,24 +91,54 @@ def longest_pause(context: JudgeContext, step: StepMatch) -> float:
     return max((after[1] - before[0] for before, after in pairwise(sorted(each))), default=0.0)
 
 
-def begin_after(context: JudgeContext, reference: str, reading: Reading | None) -> tuple[float, float, float]:
-    """When a step began, from when on what follows it is judged, and from when on durations count.
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """From when on an expectation is judged, in one reading.
 
-    Raises NotYetDecidable.
+    ``begin``: that of the step, at which sets are formed; ``since``: its effect. What follows is judged from ``start``
+    on, and durations count from ``origin``. ``pin``: see :class:`Pin`.
     """
+
+    begin: float
+    since: Effect
+    start: float
+    origin: float
+    pin: Pin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The version ``order`` is taken to have happened exactly ``at``: it is the moment that an expectation names."""
+
+    order: int
+    at: float
+
+
+def exact_anchor(t: float) -> Anchor:
+    """The same moment for everything."""
+    return Anchor(t, Effect(t, t), t, t)
+
+
+def anchor_after(context: JudgeContext, reference: str, reading: Reading | None) -> Anchor:
+    """The anchor of what follows a moment; without a reading, of what counts from its begin. Raises NotYetDecidable."""
     begin = context.moment(reference)
     if reading is None:
-        return begin, begin, begin
-    effect = effect_of(context, reference)
+        return exact_anchor(begin)
+    since = effect_of(context, reference)
+    start, origin = since.latest, since.earliest
     if reading is Reading.LONGEST:
-        return begin, effect.earliest, effect.latest
-    return begin, effect.latest, effect.earliest
+        start, origin = origin, start
+    return Anchor(begin, since, start, origin, _pin(since, start))
 
 
-def end_before(context: JudgeContext, reference: str, reading: Reading | None) -> float:
+def end_before(context: JudgeContext, reference: str, reading: Reading | None) -> tuple[float, Pin | None]:
     """Until when what precedes a step is judged. Raises NotYetDecidable."""
-    *_, end = begin_after(context, reference, reading)
-    return end
+    anchor = anchor_after(context, reference, reading)
+    return anchor.origin, _pin(anchor.since, anchor.origin)
+
+
+def _pin(effect: Effect, at: float) -> Pin | None:
+    return Pin(effect.order, at) if effect.order and not effect.is_exact else None
 
 
 def over_effects(
@@ -130,7 +167,7 @@ def _uncertain_steps(expectation: Expectation, context: JudgeContext) -> Iterato
             effect = effect_of(context, reference)
         except Undecidable:
             continue
-        if effect.earliest < effect.latest:
+        if not effect.is_exact:
             begin = context.moment(reference)  # with the offset, as the effect
             times = f"{effect.earliest - begin:.1f} to {effect.latest - begin:.1f} s"
             yield f"{parse_moment(reference).step or first} took effect {times} after it was sent"
@@ -139,16 +176,16 @@ def _uncertain_steps(expectation: Expectation, context: JudgeContext) -> Iterato
 def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effect:
     """The effect on one node. A command of the host, or of its power, counts from when it was fired."""
     action = context.registry.actions.get(run.action) or context.registry.actions.get(step.step.action)
-    if action is None or (run.returned is not None and run.returned - run.begin <= EXACT):
+    if action is None:
         return Effect(run.begin, run.begin)
-    if action.on_host:
+    if not action.is_request:
         return Effect(_fired(run), _fired(run))
     earliest, latest = _between_requests(run)
     for version in _evidence(context, step, run):
         since = min(version.earliest, version.t)
         if version.t > run.begin and since <= latest:  # else it shows a later request, as of the next step
             lo = max(earliest, since)
-            return Effect(lo, max(lo, min(latest, version.t, version.latest)))
+            return Effect(lo, max(lo, min(latest, version.t, version.latest)), version.order)
     return Effect(earliest, latest)
 
 

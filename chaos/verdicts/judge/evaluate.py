@@ -22,12 +22,12 @@ from chaos.verdicts.judge.decisive import (
     guard,
     violating_subjects,
 )
-from chaos.verdicts.judge.effects import Reading, begin_after, end_before, over_effects
+from chaos.verdicts.judge.effects import Anchor, Reading, anchor_after, end_before, exact_anchor, over_effects
 from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.ordering import judge_order
 from chaos.verdicts.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
 from chaos.verdicts.judge.sentences import format_since, phrase_throughout, phrase_within
-from chaos.verdicts.judge.temporal import Answer, always, negate, never, proven_end, settles, value_near, was_false
+from chaos.verdicts.judge.temporal import Answer, always, negate, never, pinned, proven_end, settles, value_near, was_false
 
 _MAX_EVIDENCE = 50
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
@@ -102,15 +102,15 @@ class _Evaluation:
             return self._throughout(self.expectation.always, "always")
         raise Undecidable("the expectation has no deadline", "within, never or always")
 
-    def order_inputs(self, expectation: Expectation) -> tuple[Signal, float, float]:
-        """Signal, anchor and deadline of a hypothesis in an ``order``. Raises Undecidable."""
-        other = _Evaluation(expectation, self.context, self.horizon)
+    def order_inputs(self, expectation: Expectation, reading: Reading) -> tuple[Signal, float, float]:
+        """Signal, begin and deadline of a hypothesis in an ``order``, in one reading. Raises Undecidable."""
+        other = _Evaluation(expectation, self.context, self.horizon, reading=reading)
         if expectation.within is None:
             raise Undecidable(f"{expectation.title!r} has no deadline", f"within for {expectation.title!r}")
         other._prepare()
         time = bound(expectation.within)
-        deadline = other.anchor if time.per_pod else other._deadline(time).at
-        return combine(other.subjects), other.anchor, deadline
+        deadline = math.inf if time.per_pod else other._deadline(time).at
+        return other._signal(other.subjects), other.anchor, deadline
 
     def at_moment(self) -> Verdict:
         """Evaluate at the anchor, without time words. Raises Undecidable."""
@@ -145,18 +145,28 @@ class _Evaluation:
         question = expectation.bound
         if question is None:
             raise Undecidable(f"unknown assertion {expectation.assert_!r}")
-        if self.anchor_at is not None:
-            begin = self.anchor = self.origin = self.anchor_at
-        else:
-            after = expectation.after or context.experiment.spec.method[0].name
-            begin, self.anchor, self.origin = begin_after(context, after, self.reading)
+        anchor = self._find_anchor()
+        self.anchor, self.origin, self.pins = anchor.start, anchor.origin, [anchor.pin] if anchor.pin else []
         assertion, params = question.assertion, question.params
-        scope = Scope(context, begin, self.lookback, (assertion.name, repr(params)))
-        self.facts = Facts(context, scope.nodes_of(assertion, params), begin)
+        since = (anchor.since.earliest, anchor.since.latest)
+        scope = Scope(context, anchor.begin, self.lookback, (assertion.name, repr(params)), since)
+        self.facts = Facts(context, scope.nodes_of(assertion, params), anchor.begin)
         self.extension = extension_of(expectation, context)
         self.subjects: SubjectSet = assertion.subjects(params, scope)
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
             raise NothingToJudge(self.subjects.empty_reason)
+
+    def _find_anchor(self) -> Anchor:
+        if self.anchor_at is not None:
+            return exact_anchor(self.anchor_at)
+        return anchor_after(self.context, self.label, self.reading)
+
+    def _signal(self, subjects: SubjectSet) -> Signal:
+        """The combination of all subjects, with the moments that the expectation names where this reading has them."""
+        signal = combine(subjects)
+        for pin in self.pins:
+            signal = pinned(signal, pin.order, pin.at)
+        return signal
 
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
@@ -166,7 +176,7 @@ class _Evaluation:
             )
         deadline = self._deadline(time)
         self.context.deadlines.add(deadline.at)
-        answer = within_deadline(combine(self.subjects), self.anchor, deadline, hold, self.horizon)
+        answer = within_deadline(self._signal(self.subjects), self.anchor, deadline, hold, self.horizon)
         because = phrase_within(answer, self.anchor, self.label, deadline.at, hold)
         stays = f", for {format_duration(hold)}" if hold else ""
         seconds = format_duration(deadline.at - self.origin)
@@ -183,7 +193,7 @@ class _Evaluation:
         if end < min(self.anchor, self.origin):
             why = f"the end is {self.anchor - end:.1f} s before the beginning"
             raise Undecidable(why, "an end after the beginning")
-        signal = combine(any_of_each(self.subjects) if word == "never" else self.subjects)
+        signal = self._signal(any_of_each(self.subjects) if word == "never" else self.subjects)
         end = end if isinstance(until, Until) else proven_end(signal, end)
         answer = judge(signal, self.anchor, end, self.horizon)
         because = phrase_throughout(answer, self.anchor, self.label, end)
@@ -204,7 +214,9 @@ class _Evaluation:
             seconds = self._seconds(bound(until.for_ or "0s"))
             return self.origin + seconds, f"for {format_duration(seconds)}"
         try:
-            return end_before(self.context, until.until, self.reading), f"until {until.until}"
+            end, pin = end_before(self.context, until.until, self.reading)
+            self.pins += [pin] if pin else []
+            return end, f"until {until.until}"
         except NotYetDecidable:
             if not self.context.live:
                 raise

@@ -13,29 +13,33 @@ from chaos.core.recording import LAG_BOUND
 from chaos.core.signal import Signal
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext
+from chaos.verdicts.judge.effects import Reading
 from chaos.verdicts.judge.temporal import Stretch, first_runs
 
-# Signal, anchor and deadline of a hypothesis.
-Prepare = Callable[[Expectation], tuple[Signal, float, float]]
+# Signal, begin and deadline of a hypothesis, in one reading of when its step took effect.
+Prepare = Callable[[Expectation, Reading], tuple[Signal, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class _FirstTruth:
-    """First truth of a hypothesis: not before that of ``possible``, certainly by that of ``sure`` (None: never)."""
+    """First truth of a hypothesis by its deadline: not before that of ``possible``, certainly by that of ``sure``.
+
+    None: never. ``begin``: the moments between which judging starts.
+    """
 
     name: str
     possible: Stretch | None
     sure: Stretch | None
-    anchor: float
+    begin: tuple[float, float]
     is_past_horizon: bool  # the deadline is after the end of the timeline
 
     @property
     def earliest(self) -> float | None:
-        return None if self.possible is None else max(self.possible.lo, self.anchor)
+        return None if self.possible is None else max(self.possible.lo, self.begin[0])
 
     @property
     def certain(self) -> float | None:
-        return None if self.sure is None else max(self.sure.hi, self.anchor)
+        return None if self.sure is None else max(self.sure.hi, self.begin[1])
 
     @property
     def seq(self) -> int | None:
@@ -44,7 +48,7 @@ class _FirstTruth:
     @property
     def order(self) -> int:
         """Position among all changes of the cluster, 0 if that is not known."""
-        is_known = self.sure is not None and self.sure is self.possible and self.sure.hi > self.anchor
+        is_known = self.sure is not None and self.sure == self.possible and self.sure.hi > self.begin[1]
         return self.sure.sample.order if is_known and self.sure else 0
 
 
@@ -55,9 +59,9 @@ def judge_order(expectation: Expectation, context: JudgeContext, horizon: float,
     for name in expectation.order or ():
         if name not in by_name:
             raise Undecidable(f"unknown hypothesis {name!r}")
-        signal, anchor, deadline = prepare(by_name[name])
-        firsts.append(_first_truth(name, signal, anchor, deadline, horizon))
-        last = max(last, deadline if deadline > anchor else math.inf)  # each pod may have its own
+        first, deadline = _first_truth(by_name[name], prepare, horizon)
+        firsts.append(first)
+        last = max(last, deadline)
     status, because = _compare(firsts, context.live and horizon < last + LAG_BOUND)
     evidence = tuple(f.seq for f in firsts if f.seq is not None)
     expected = ", then ".join(f.name for f in firsts)
@@ -72,8 +76,13 @@ def judge_order(expectation: Expectation, context: JudgeContext, horizon: float,
     )
 
 
-def _first_truth(name: str, signal: Signal, anchor: float, deadline: float, horizon: float) -> _FirstTruth:
-    return _FirstTruth(name, *first_runs(signal, anchor, horizon), anchor, horizon < deadline)
+def _first_truth(expectation: Expectation, prepare: Prepare, horizon: float) -> tuple[_FirstTruth, float]:
+    """The first truth, and the latest deadline."""
+    signal, earliest, deadline = prepare(expectation, Reading.LONGEST)
+    possible, _ = first_runs(signal, earliest, min(horizon, deadline))
+    signal, latest, safe_deadline = prepare(expectation, Reading.SHORTEST)
+    _, sure = first_runs(signal, latest, min(horizon, safe_deadline))
+    return _FirstTruth(expectation.title, possible, sure, (earliest, latest), horizon < deadline), deadline
 
 
 def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
@@ -81,7 +90,7 @@ def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
         if one.certain is None and one.earliest is None:
             if one.is_past_horizon:
                 return Status.PENDING, f"the recording ends before the deadline of {one.name!r}"
-            return Status.VIOLATED, f"{one.name!r} never came true"
+            return Status.VIOLATED, f"{one.name!r} did not come true in its time"
     doubts = []
     for one, two in itertools.pairwise(firsts):
         status, because = _compare_two(one, two)

@@ -100,16 +100,33 @@ def settles(signal: Signal, start: float, deadline: float, horizon: float) -> An
     return replace(_undecided([run for run in last if run.value is not True], start, deadline, horizon), at=deadline)
 
 
+def pinned(signal: Signal, order: int, at: float) -> Signal:
+    """The signal, if the change with that resourceVersion happened exactly ``at``: others in its store follow it."""
+    samples = []
+    for sample in signal.samples:
+        moved = sample
+        if sample.order == order:
+            moved = sample.moved(at, math.inf)
+        elif 0 < sample.order < order and sample.t > at:
+            moved = sample.moved(at, min(sample.lo, at) if sample.lo < at else math.inf)
+        elif sample.order > order and sample.lo < at < sample.t:
+            moved = sample.moved(sample.t, at)
+        samples.append(moved)
+    return Signal(tuple(sorted(samples, key=lambda sample: sample.t)))
+
+
 def value_near(signal: Signal, t: float, lookback: float) -> Sample:
     """The sample in force at ``t``, or if that is uncertain, at the last moment at which it is not.
 
-    Unknown if that is more than ``lookback`` seconds before.
+    Unknown if that is more than ``lookback`` seconds before, or if what was received since contradicts it.
     """
     runs, moment = runs_of(signal), t
+    newer = [sample for sample in signal.samples if sample.value is not None and sample.lo <= t]
     while True:
         found = candidates(runs, moment)
         if len({run.value for run in found}) == 1 and found[-1].value is not None:
-            return found[-1].sample
+            other = next((s for s in newer if s.t > moment and s.value is not found[-1].value), None)
+            return found[-1].sample if other is None else _uncertain(other)
         since = min((_before(run) for run in found if run.hi > moment or run.sample.is_lag), default=moment)
         if since >= moment or t - since > lookback:
             return next((run.sample for run in found if run.value is None), _uncertain(found[-1].sample))

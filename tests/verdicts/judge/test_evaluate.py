@@ -185,7 +185,7 @@ ORDER = """[
         ("one after the other", changes((0, "True"), (12, "False")).node(15, "n2", "False"), 60, HELD, "in this order"),
         ("a tie", changes((0, "True"), (12, "False")).node(12, "n2", "False"), 60, HELD, "in this order"),
         ("reversed", changes((0, "True"), (15, "False")).node(12, "n2", "False"), 60, VIOLATED, "3.0 s before 'a'"),
-        ("one never", changes((0, "True"), (15, "False")), 60, VIOLATED, "'b' never came true"),
+        ("one never", changes((0, "True"), (15, "False")), 60, VIOLATED, "'b' did not come true in its time"),
         ("one not yet", changes((0, "True"), (15, "False")), 20, INCONCLUSIVE, "ends before the deadline of 'b'"),
         (
             "blind over both",

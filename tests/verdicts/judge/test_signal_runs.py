@@ -105,12 +105,12 @@ def test_before_the_deadline_what_is_known_settles() -> None:
     ("text", "lookback", "value"),
     [
         ("F T8-12", 0, None),
-        ("F T8-12", 2, False),
+        ("F T8-12", 2, None),
         ("F T8-12", 1.9, None),
         ("F T4-6 L9", 2, True),
         ("F T4-6 L9", 0.5, None),
         ("F ?9", 5, None),
-        ("T F8-12 T9-11", 2, True),
+        ("T F8-12 T9-11", 2, None),
     ],
 )
 def test_the_state_shortly_before_will_do(text: str, lookback: float, value: bool | None) -> None:
