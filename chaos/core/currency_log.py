@@ -26,8 +26,9 @@ _NOTABLE_PAUSE = 25.0  # seconds without any proof, more than between two of an 
 class _Source:
     """A resource: current up to ``until``, except the objects ``behind`` (by uid), current up to an earlier moment.
 
-    ``complete``: the moment up to which nothing is missing, not even of objects that came and went. ``listed``: the
-    resourceVersion of the list that proved ``until``, infinite if unknown. ``shared``: bounds of all changes in its
+    ``complete``: the moment up to which nothing is missing, not even of objects that came and went, if no list
+    contradicts it: ``contradicted`` has the first list that knew more of an object (by uid), by its resourceVersion.
+    ``listed``: that of the list that proved ``until``, infinite if unknown. ``shared``: bounds of all changes in its
     store; ``own``: only of itself. ``unproven``: long lags and pauses.
     """
 
@@ -37,6 +38,7 @@ class _Source:
     shared: OrderBounds
     own: OrderBounds = field(default_factory=OrderBounds)
     behind: dict[str, float] = field(default_factory=dict)
+    contradicted: dict[str, float] = field(default_factory=dict)
     unproven: list[tuple[float, float]] = field(default_factory=list)
 
     def interval(self, uid: str, order: int) -> tuple[float, float]:
@@ -56,6 +58,17 @@ class _Source:
         is_newer = order > self.listed and self.own.is_consistent
         if not is_newer and uid not in self.behind and self.complete < self.until:
             self.behind[uid] = self.complete
+
+    @property
+    def proven_complete(self) -> float:
+        """``complete``, but not past an object of which a list knows more than the watch has delivered."""
+        return min((self.behind[uid] for uid in self.contradicted if uid in self.behind), default=self.complete)
+
+    def note_behind(self, proof: Currency) -> None:
+        """Take the objects that are behind by a proof, and the first list that knew more of each."""
+        listed = float(proof.version) if proof.version.isdecimal() else math.inf
+        self.behind = {uid: self.behind.get(uid, self.until) for uid in proof.behind}
+        self.contradicted = {uid: self.contradicted.get(uid, listed) for uid in proof.behind}
 
     @property
     def bounds(self) -> OrderBounds:
@@ -83,6 +96,7 @@ class CurrencyLog:
         self._sources: dict[str, _Source] = {}
         self._late: dict[str, list[BlindWindow]] = {}
         self._unsettled: dict[str, deque[tuple[int, float, float]]] = {}  # late versions: order, earliest, receipt
+        self.losses: list[BlindWindow] = []  # times in which a version of an object was lost, not taken yet
         self._event_seqs, self._event_earliest = array("q"), array("d")  # of each Event
         self._shared = OrderBounds()  # of all resources but Events
         self.slowest = 0.0  # seconds that an answer has taken at most
@@ -100,11 +114,12 @@ class CurrencyLog:
         if known is None:
             shared = OrderBounds() if source == _EVENTS else self._shared
             known = self._sources[source] = _Source(proof.until, proof.complete, _listed(proof), shared)
+            known.note_behind(proof)
             known.behind = dict.fromkeys(proof.behind, -math.inf)
         elif proof.until >= known.until:
             if proof.until - known.current_until > _NOTABLE_PAUSE:
                 known.note_lag(known.current_until, proof.until)
-            known.behind = {uid: known.behind.get(uid, known.until) for uid in proof.behind}
+            known.note_behind(proof)
             known.listed = _listed(proof) if proof.until > known.until else known.listed
             known.until = proof.until
             known.complete = max(known.complete, proof.complete)
@@ -135,11 +150,19 @@ class CurrencyLog:
             self._clock_ahead = max(self._clock_ahead, 0.0 if created is None else created - t)
         earliest, latest = known.interval(obj.metadata.uid, order)
         latest = min(latest, t)
+        if order > known.contradicted.get(obj.metadata.uid, math.inf):
+            self._note_loss(known, source, obj.metadata.uid, latest)
         if latest - earliest > _CLOCK_SLACK:
             earliest = max(earliest, newest_time(obj, latest) - _CLOCK_SLACK - self._clock_ahead)
         if t - earliest > USUAL_LAG:
             self._add_late(source, order, earliest, t)
         return min(earliest, latest), latest
+
+    def _note_loss(self, known: _Source, source: str, uid: str, end: float) -> None:
+        """A list had a version that the watch has not delivered before one that is newer than the list."""
+        since, reason = known.behind[uid], "the watch has lost a version that a list had"
+        self.losses.append(BlindWindow(since, max(since, end), reason, source, [uid]))
+        del known.contradicted[uid]
 
     def narrowed(
         self, versions: Iterable[tuple[Any, int]], t: float, note: Callable[[object], None] = lambda _: None
@@ -196,12 +219,13 @@ class CurrencyLog:
         known = self._sources.get(source)
         if known is None:
             return math.inf
-        return max(known.complete, known.behind.get(uid, known.until)) if uid else known.complete
+        complete = known.proven_complete
+        return max(complete, known.behind.get(uid, known.until)) if uid else complete
 
     def usual_until(self, source: str) -> float:
         """The moment up to which everything is known about each known object that is not behind the others."""
         known = self._sources.get(source)
-        return math.inf if known is None else max(known.complete, known.until)
+        return math.inf if known is None else max(known.proven_complete, known.until)
 
     def behind(self, source: str) -> Collection[str]:
         """The uids of the objects of which less is known than of others."""
@@ -211,7 +235,7 @@ class CurrencyLog:
     def listed_until(self, source: str) -> float:
         """The moment up to which everything about all objects that a list had is known."""
         known = self._sources.get(source)
-        return math.inf if known is None else max(known.complete, known.current_until)
+        return math.inf if known is None else max(known.proven_complete, known.current_until)
 
     def unproven(self, source: str, end: float) -> list[tuple[float, float]]:
         """Long times, up to ``end``, at which the resource was not proven current. None without any proof."""

@@ -156,6 +156,9 @@ def _append(timeline: Timeline, histories: dict[Any, History[Any]], key: object,
     is_stale = is_deleted and entry.note  # its resourceVersion is that of a state before the deletion
     order = int(metadata.resource_version) if metadata.resource_version.isdecimal() and not is_stale else 0
     earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t, is_new=is_new)
+    if timeline.currency.losses:
+        timeline.blind_windows = [*timeline.blind_windows, *timeline.currency.losses]
+        timeline.currency.losses.clear()
     order = order if timeline.currency.is_one_store else 0
     history.append(Version(entry.t, entry.seq, entry.object, is_deleted, bool(entry.note), earliest, order, latest))
     if order and earliest < latest:

@@ -116,6 +116,7 @@ class CurrencyProof:
         self._reads: deque[tuple[int, float]] = deque(maxlen=_MAX_READS)  # resourceVersion and begin
         self._replay: EventReplay | None = None  # not yet emitted
         self._old_reads = 0  # in a row
+        self._reached = float("-inf")  # until when bookmarks and replays state that everything was emitted
         self.until, self.complete_until = float("-inf"), 0.0
         self.behind: dict[str, float] = {}
         self.complete_version = ""
@@ -212,8 +213,9 @@ class CurrencyProof:
             self.complete_version, self._replay = self._replay.version, None
         if self.complete_version.isdecimal():
             version = int(self.complete_version)
-            reached = max((begin for order, begin in self._reads if order <= version), default=self.complete_until)
-            self.complete_until = max(self.complete_until, reached)
+            self._reached = max([self._reached, *(begin for order, begin in self._reads if order <= version)])
+            known_until = min(self.behind.values(), default=self._reached)  # a list knows better than a bookmark
+            self.complete_until = max(self.complete_until, min(self._reached, known_until))
             self._reads = deque((read for read in self._reads if read[0] > version), _MAX_READS)
 
 

@@ -73,12 +73,25 @@ def test_a_bookmark_completes_the_reads_before_it() -> None:
 
 def test_a_version_that_was_noted_between_two_reads_is_complete_with_a_bookmark() -> None:
     watch = Watch()
+    watch.read(20, 200)
+    watch.proof.note_version("300", 30)
+    watch.proof.reach("300")
+    watch.proof.note_version("310", 31)
+    noted = msgspec.json.decode(watch.lines.all[-1].object, type=Currency)
+    assert noted == Currency(20, [], "310", 30, 31), "it proves nothing of the objects"
+
+
+def test_a_bookmark_that_a_list_contradicts_completes_nothing() -> None:
+    """As from a proxy that delays the events of one object: the list has its version 190."""
+    watch = Watch()
     watch.read(20, 200, late="190")
     watch.proof.note_version("300", 30)
     watch.proof.reach("300")
     watch.proof.note_version("310", 31)
     noted = msgspec.json.decode(watch.lines.all[-1].object, type=Currency)
-    assert noted == Currency(20, ["late"], "310", 30, 31), "it proves nothing of the objects"
+    assert noted == Currency(20, ["late"], "310", 10, 31)
+    watch.known.update("late", "190")
+    assert watch.read(40, 320, late="190").complete == 30, "it has come"
 
 
 def test_an_older_bookmark_takes_nothing_back() -> None:
