@@ -170,11 +170,15 @@ class Quantifier(StrEnum):
 
 
 class Subject(Struct, frozen=True, gc=False):
-    """A subject of the statement; ``facts`` are its bounds (seconds by fact name, None for unknown)."""
+    """A subject of the statement; ``facts`` are its bounds (seconds by fact name, None for unknown).
+
+    ``is_certain``: whether it certainly belongs to the set; else it decides only what is so without it, too.
+    """
 
     name: str
     signal: Signal
     facts: Mapping[str, float | None] = _NO_FACTS
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

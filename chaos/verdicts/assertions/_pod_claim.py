@@ -7,8 +7,9 @@ from typing import Any
 
 from chaos.core.assertion import Claim, Names, Noun, namespace_text
 from chaos.core.signal import Quantifier
-from chaos.verdicts.judge.replacements import Order, Rate, Replacement
+from chaos.verdicts.judge.replacements import Replacement
 from chaos.verdicts.judge.selection import Count, Filter, PodSetParams
+from chaos.verdicts.judge.series import Order, Rate
 
 _MAX_WORDS = 6  # of the state, so that the whole sentence has at most 15
 _DISRUPTIONS = {

@@ -18,16 +18,9 @@ from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim
 from chaos.verdicts.judge.census import Census
 from chaos.verdicts.judge.pods import pod_facts
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.replacements import (
-    Order,
-    Rate,
-    Replacement,
-    Replacements,
-    first_matches,
-    order_signal,
-    rate_signal,
-)
+from chaos.verdicts.judge.replacements import Replacement, Replacements
 from chaos.verdicts.judge.selection import Count, Filter, PodSetParams, Selection, pod_signal, unseen_pod
+from chaos.verdicts.judge.series import Order, Rate, first_matches, order_signal, rate_signal
 from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods
 
 _NOTHING = Signal(())
@@ -72,6 +65,8 @@ class Params(PodSetParams):
             raise ValueError(f"give exactly one of {', '.join(_QUESTIONS)}")
         if self.count is not None and self.count.replaced is not None and self.at is None:
             raise ValueError("replaced needs a frozen set: with count, give the step at which it is frozen (at)")
+        if self.count is not None and self.count.gone and self.at is None:
+            raise ValueError("count without at counts pods that exist: give the step at which the set is formed (at)")
         return self
 
     def quantifier_and_filter(self) -> tuple[Quantifier, QuantifiedFilter]:
@@ -123,8 +118,12 @@ class Pods:
             raise NothingToJudge(selection.empty_reason)
         replacements = Replacements(view, frozen, selection.moment)
         subjects = [
-            structs.replace(_named(view, h), signal=_match_and_replacement_signal(view, h, pod_filter, replacements))
-            for h in frozen
+            structs.replace(
+                _named(view, history),
+                signal=_match_and_replacement_signal(view, history, pod_filter, replacements),
+                is_certain=is_certain,
+            )
+            for history, is_certain in frozen.items()
         ]
         if isinstance(pod_filter, Quantity):
             return replace(pod_filter.range(), subjects=tuple(subjects))
@@ -149,7 +148,7 @@ def _counted(view: View, quantity: Quantity, selection: Selection) -> SubjectSet
 
     def make(history: History[Pod]) -> Subject:
         versions = history.peek()  # of each of many pods once, and again after a change
-        signal = pod_signal(versions, quantity, selection)
+        signal = pod_signal(versions, quantity, selection, leaves=True)
         latest = next((version for version in reversed(versions) if version.t <= view.anchor), versions[0])
         metadata = versions[-1].object.metadata
         return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
@@ -190,12 +189,12 @@ def _subject(latest: Version[Pod], signal: Signal) -> Subject:
 
 def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     """Subject set with a single subject: all pods together."""
-    timeline, anchor, frozen = selection.view.timeline, selection.view.anchor, selection.params.at is not None
-    pods = selection.freeze() if frozen else selection.candidates()
-    if not (pods if frozen else timeline.pods):
+    timeline, since, frozen = selection.view.timeline, selection.view.since, selection.params.at is not None
+    pods = selection.freeze() if frozen else dict.fromkeys(selection.candidates(), True)
+    if frozen and not pods:
         raise NothingToJudge(selection.empty_reason)
-    matches = first_matches(pods, pod_filter, anchor, None if frozen else selection)
-    blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
+    matches = first_matches(pods, pod_filter, since, None if frozen else selection)
+    blinds = timeline.blind_windows_in(["pods"], since[0], timeline.end)
     if isinstance(pod_filter, Order):
         # Changes observed after a blind window may have happened in any order during it.
         signal = order_signal(matches, pod_filter).mask(structs.replace(b, end=None) for b in blinds)

@@ -148,7 +148,7 @@ class GraceRespected:
         selection = Selection(params, view)
         stopped: dict[str, dict[str, Interval]] = {}
         subjects = []
-        for history in selection.freeze():
+        for history, is_certain in selection.freeze().items():
             pod = pod_at(history, selection.moment) or history.last.object
             node = node_of(pod)
             if node not in stopped:
@@ -157,7 +157,7 @@ class GraceRespected:
             before = False if end and end.value is False else None  # a later violation was not held before
             running = Sample(float("-inf"), before, None, "its end was not observed")
             signal = Signal((running, end) if end else (running,))
-            subjects.append(Subject(full_name(pod.metadata), mask_pods(signal, view.timeline), pod_facts(pod)))
+            subjects.append(Subject(full_name(pod.metadata), mask_pods(signal, view.timeline), pod_facts(pod), is_certain))
         expected = "each pod gets its grace period, or the part of it that a shutdown allows"
         return SubjectSet(expected, tuple(subjects), Quantifier.EACH, empty_reason=selection.empty_reason)
 

@@ -164,7 +164,9 @@ def _groups(node: str, view: View) -> list[_Group]:
     stopped = stop_times(view.timeline, node, view.anchor)
     pods: dict[int, list[_Pod]] = {priority: [] for priority in seconds}
     params = PodSetParams.model_validate({"node": node, "except": ["finished", "static", "terminating"]})
-    for history in Selection(params, view).freeze():
+    for history, is_certain in Selection(params, view).freeze().items():
+        if not is_certain:
+            raise Undecidable(f"it is not known whether {full_name(history.last.object.metadata)} was on {node} then")
         pod = pod_at(history, view.anchor) or history.last.object
         end = finished_version(history)
         by_kubelet = end is not None and disruption(end.object) == "TerminationByKubelet"

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from chaos.core.assertion import NothingToJudge, NotYetDecidable, Undecidable
 from chaos.core.duration import Bound, format_duration
 from chaos.core.experiment import OPERATORS, Expectation, Until, bound
@@ -226,7 +228,7 @@ class _Evaluation:
         """Evaluate each subject with a separate deadline; the reason is about the decisive subject."""
         subjects = self.subjects.one_by_one()
         if subjects.quantifier is Quantifier.NONE:
-            negated = tuple(Subject(s.name, negate(s.signal), s.facts) for s in subjects.subjects)
+            negated = tuple(structs.replace(s, signal=negate(s.signal)) for s in subjects.subjects)
             subjects = replace(subjects, subjects=negated, quantifier=Quantifier.EACH)
         evaluated = [(s, *self._evaluate_subject(s, time, judge)) for s in subjects.subjects]
         if subjects.quantifier is Quantifier.COUNT and self.anchor != self.origin:

@@ -8,10 +8,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from chaos.core.assertion import NotYetDecidable, Undecidable, View
 from chaos.core.kube import full_name
-from chaos.core.recording import USUAL_LAG
 from chaos.core.timeline import History, Version
 
 Includes = Callable[[Version[Any]], bool]
+_PROMPT = 0.5  # seconds before a moment at which an object that was received after it has hardly come or gone
 
 
 def require_complete(view: View, source: str, moment: float, where: str = "the beginning") -> None:
@@ -25,20 +25,32 @@ def require_complete(view: View, source: str, moment: float, where: str = "the b
         raise NotYetDecidable(why, _remedy(source))
 
 
-def is_member(
-    history: History[Any], moment: float, source: str, includes: Includes, where: str = "the beginning"
-) -> bool:
-    """Whether the object belongs to the set at the moment. Raises Undecidable if it may have joined or left late."""
+def membership(history: History[Any], moment: float, includes: Includes, prompt: float = 0.0) -> bool | None:
+    """Whether the object exists at the moment and belongs to the set; None if versions on either side may be in force.
+
+    What does not change the answer leaves it certain, however late it was received. ``prompt``: seconds before the
+    moment from when on what was received after it counts as after it.
+    """
     version = history.at(moment)
-    result = version is not None and not version.is_deleted and includes(version)
+    found = {version is not None and not version.is_deleted and includes(version)}
     for late in history.after(moment):
-        if late.earliest < moment and late.t - late.earliest > USUAL_LAG:
-            later = not late.is_deleted and includes(late)
-            if later is not result:
-                name = full_name(late.object.metadata)
-                why = f"a change of {name} was received {late.t - moment:.1f} s later, and may be from before"
-                raise Undecidable(f"the {source} at {where} are unknown: {why}", _remedy(source))
-    return result
+        member = not late.is_deleted and includes(late)
+        if late.latest <= moment:
+            found = {member}
+        elif late.earliest < moment - prompt:
+            found.add(member)
+        else:
+            break
+    return found.pop() if len(found) == 1 else None
+
+
+def exists(history: History[Any], moment: float, source: str) -> bool:
+    """Whether the object exists at the moment. Raises Undecidable if it may have come or gone then."""
+    found = membership(history, moment, lambda _: True, _PROMPT)
+    if found is None:
+        name = full_name(history.last.object.metadata)
+        raise Undecidable(f"the {source} at the beginning are unknown: {name} may have come or gone", _remedy(source))
+    return found
 
 
 def may_be_gone(history: History[Any], moment: float) -> bool:
@@ -111,7 +123,7 @@ class Present(Generic[K]):
         changed = self._revisions.changed(map(histories.__getitem__, self._candidates))
         for key in (self._candidates[index] for index in changed):
             history, source = histories[key], self._source(key)
-            exist = [is_member(history, t, source, lambda _: True) for t in self._moments(history)]
+            exist = [exists(history, t, source) for t in self._moments(history)]
             (self._present.add if any(exist) else self._present.discard)(key)
         self._revisions.note()
         if len(changed) and self._present != {*self._keys}:

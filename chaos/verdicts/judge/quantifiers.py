@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+
+from msgspec import structs
 
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.verdict import Status
@@ -18,6 +20,7 @@ def combine(subjects: SubjectSet) -> Signal:
     """Combine the signals of all subjects by the quantifier."""
     if subjects.counted is not None:
         return subjects.counted
+    subjects = _without_doubtful(subjects)
     tally = _Tally(subjects, _representatives(subjects))
     changes = in_sequence([subject.signal for subject in tally.representatives])
     samples: list[Sample] = [tally.sample(Sample(-math.inf, None, None, ""))]
@@ -29,6 +32,28 @@ def combine(subjects: SubjectSet) -> Signal:
         if not is_moment:  # what changes at one exact moment changes together
             samples.append(tally.sample(sample))
     return Signal(tuple(samples))
+
+
+def _without_doubtful(subjects: SubjectSet) -> SubjectSet:
+    """The set; what subjects that may not belong to it would decide is unknown."""
+    found = subjects.subjects
+    if isinstance(found, AlikeSubjects) or all(subject.is_certain for subject in found):
+        return subjects
+    decisive = {subjects.quantifier is not Quantifier.EACH}
+    if subjects.quantifier is not Quantifier.COUNT and not any(subject.is_certain for subject in found):
+        decisive = {True, False}  # else the set would be empty, which decides nothing
+    blurred = (subject if subject.is_certain else _doubtful(subject, decisive) for subject in found)
+    return replace(subjects, subjects=tuple(blurred))
+
+
+def _doubtful(subject: Subject, decisive: Collection[bool | None]) -> Subject:
+    samples = (
+        structs.replace(s, value=None, observation=f"perhaps not in the set: {s.observation}")
+        if s.value in decisive
+        else s
+        for s in subject.signal.samples
+    )
+    return structs.replace(subject, signal=Signal(tuple(samples)))
 
 
 def _representatives(subjects: SubjectSet) -> list[tuple[Subject, int]]:
@@ -132,10 +157,15 @@ def is_behind(subjects: SubjectSet, deadline: float | None) -> bool:
     return any(sample.is_lag and sample.lo < until for sample in last)
 
 
-def decide_statuses(subjects: SubjectSet, statuses: list[Status]) -> Status:
+def decide_statuses(subjects: SubjectSet, statuses: Sequence[Status]) -> Status:
     """Status of a set of subjects that were judged separately, each with its own deadline."""
-    held, violated = statuses.count(Status.HELD), statuses.count(Status.VIOLATED)
-    value = decide(subjects, held, violated, len(statuses) - held - violated)
+    doubtful = Status.VIOLATED if subjects.quantifier is Quantifier.EACH else Status.HELD
+    pairs = zip(subjects.subjects, statuses, strict=True)
+    found = [Status.INCONCLUSIVE if status is doubtful and not s.is_certain else status for s, status in pairs]
+    held, violated = found.count(Status.HELD), found.count(Status.VIOLATED)
+    value = decide(subjects, held, violated, len(found) - held - violated)
+    if subjects.quantifier is not Quantifier.COUNT and not any(s.is_certain for s in subjects.subjects):
+        value = None
     if value is None:
         return Status.PENDING if Status.PENDING in statuses else Status.INCONCLUSIVE
     return Status.HELD if value else Status.VIOLATED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, Self
@@ -19,7 +19,6 @@ from chaos.core.field_types import DurationText, Model
 from chaos.core.indexes import controller_key
 from chaos.core.kube import Pod, controller_of, full_name, is_finished, pod_condition
 from chaos.core.labels import ZONE_LABEL
-from chaos.core.recording import USUAL_LAG
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.pods import node_of
@@ -29,9 +28,6 @@ from chaos.verdicts.judge.sequence import changes
 from chaos.verdicts.judge.signals import Observation, from_history, mask_unseen_pods
 
 _NOT_REPLACED = "not replaced"
-_RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|m|h)")
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_JITTER = 0.5  # seconds by which two observations may be closer than the changes they report
 
 
 class Replacement(Model):
@@ -43,37 +39,67 @@ class Replacement(Model):
 
 
 class Replacements:
-    """Pods created after the set was frozen, each of which replaces one pod of the set.
+    """Pods created after the set was formed, each of which replaces one pod of the set that has ended.
 
-    A pod of a StatefulSet is replaced by one of the same name, any other pod by one of the same controller.
+    A pod has ended once it is being deleted, is finished or gone. A pod of a StatefulSet is replaced by one of the same
+    name, any other pod by one of the same controller: the first that ended needs one, the second another.
     """
 
-    def __init__(self, view: View, frozen: Iterable[History[Pod]], moment: float) -> None:
+    def __init__(self, view: View, frozen: Mapping[History[Pod], bool], moment: float) -> None:
         self.view, self.timeline = view, view.timeline
         self.moment = moment
-        self.frozen = set(frozen)
-        self.ranks: dict[tuple[str, str], int] = {}
+        self.frozen = frozen
+        self._ends: dict[tuple[str, str] | None, list[tuple[History[Pod], Sample]]] = {}
+        for history in frozen:
+            end = self._ended(history).samples[-1]
+            if end.value is not False:
+                self._ends.setdefault(_controller_key(history.last.object), []).append((history, end))
 
     def signal(self, history: History[Pod], replacement: Replacement) -> Signal:
-        """Signal of whether the pod is replaced; the n-th pod of a controller needs the n-th replacement.
-
-        It takes everything as received.
-        """
+        """Signal of whether the pod has ended and is replaced. It takes everything as received."""
         key = _controller_key(history.last.object)
         if key is None:
             alone = Signal((Sample(float("-inf"), False, None, "no controller replaces the pod"),))
             return mask_unseen_pods(alone, self.timeline)
-        rank = self.ranks[key] = self.ranks.get(key, 0) + 1
+        least, most = self._rank(history, key)
         new = list(self._candidates(key, node_of(history.last.object), replacement))
         memo = self.view.memo("replaced", self.moment)
-        make = partial(_count, new, rank)
-        return memo.recall(self.timeline, history, lambda: mask_unseen_pods(make(), self.timeline), rank, new)
+        ended = Subject("", self._ended(history))
+
+        def make() -> Signal:
+            count = _count(new, most) if least == most else _unless(False, _count(new, most))
+            both = combine(SubjectSet("", (ended, Subject("", count))))
+            described = (
+                structs.replace(s, observation=count.at(s.t).observation) if s.value else s for s in both.samples
+            )
+            return mask_unseen_pods(Signal(tuple(described)).without_repetitions(), self.timeline)
+
+        return memo.recall(self.timeline, history, make, least, most, new)
+
+    def _ended(self, history: History[Pod]) -> Signal:
+        """Signal that is true from the end of the pod on."""
+        made = self.view.memo("ended").recall(self.timeline, history, lambda: from_history(history.peek(), _observe_end))
+        return Signal(tuple(changes((Sample(float("-inf"), False, None, "it has not ended"), *made.samples))))
+
+    def _rank(self, history: History[Pod], key: tuple[str, str]) -> tuple[int, int]:
+        """The least and the greatest number of pods of its controller that ended up to the end of the pod, with it."""
+        ends = self._ends.get(key, [])
+        own = next((end for other, end in ends if other is history), None)
+        if own is None:
+            return 1, 1
+        least = most = 1
+        for other, end in ends:
+            if other is not history:
+                is_before = _is_before(end, own)
+                certain = is_before and self.frozen[other] and end.value is True
+                least, most = least + bool(certain), most + (is_before is not False)
+        return least, most
 
     def _candidates(self, key: tuple[str, str], before: str, replacement: Replacement) -> Iterator[Subject]:
         """The pods that may replace one that was on the node ``before``."""
         memo = Memo() if replacement.zone else self.view.memo("replaces", before, self.moment)  # zones are of nodes
         for history in self.timeline.pods.of_controller(key[0]):
-            if history not in self.frozen and history.first_time > self.moment:
+            if not self.frozen.get(history) and history.first_time > self.moment:
                 make = partial(self._candidate, history, before, replacement)
                 its_key, subject = memo.recall(self.timeline, history, make)
                 if its_key == key:
@@ -102,12 +128,7 @@ class Replacements:
 
         first = Sample(float("-inf"), False, None, _NOT_REPLACED)
         signal = Signal(tuple(changes((first, *from_history(history.peek(), observe).samples))))
-        created = history.first
-        if created.earliest < self.moment and created.t - created.earliest > USUAL_LAG:  # it may be from before
-            text = "a pod that may be its replacement was received late"
-            unsure = (structs.replace(s, value=None, observation=text) if s.value else s for s in signal.samples)
-            return Signal(tuple(unsure))
-        return signal
+        return _unless(True, signal) if history.first.earliest < self.moment else signal  # it may be from before
 
     def _in_zone(self, node: str, before: str, zone: str) -> bool:
         new, old = self._zone(node), self._zone(before)
@@ -118,6 +139,29 @@ class Replacements:
     def _zone(self, node: str) -> str:
         history = self.timeline.nodes.get(node)
         return (history.last.object.metadata.labels or {}).get(ZONE_LABEL, "") if history else ""
+
+
+def _observe_end(version: Version[Pod]) -> Observation:
+    pod = version.object
+    has_ended = version.is_deleted or pod.metadata.deletion_timestamp is not None or is_finished(pod)
+    return has_ended, "it has ended" if has_ended else "it has not ended"
+
+
+def _is_before(one: Sample, two: Sample) -> bool | None:
+    """Whether one change was before another; None if that is unknown."""
+    if one.order and two.order:
+        return one.order < two.order
+    exact = one.lo == one.t and two.lo == two.t
+    if one.t <= two.lo or exact:
+        return (one.t, one.seq or 0) < (two.t, two.seq or 0)
+    return False if two.t <= one.lo else None
+
+
+def _unless(value: bool, signal: Signal) -> Signal:
+    """The signal, unknown where it has the value: a pod may be older than the set, or another may need it."""
+    text = "it is not known whether a pod replaces it"
+    samples = (structs.replace(s, value=None, observation=text) if s.value is value else s for s in signal.samples)
+    return Signal(tuple(samples))
 
 
 def _count(new: Iterable[Subject], rank: int) -> Signal:
@@ -136,126 +180,3 @@ def _controller_key(pod: Pod) -> tuple[str, str] | None:
     if owner is None:
         return None
     return controller_key(pod), pod.metadata.name if owner.kind == "StatefulSet" else ""
-
-
-def parse_rate(text: str) -> float:
-    """Parse a rate like ``0.1/s`` or ``6/m``, per second. Raises ValueError."""
-    match = _RATE.fullmatch(text)
-    if not match:
-        raise ValueError(f"invalid rate {text!r}: write it like 0.1/s or 6/m")
-    return float(match[1]) / _UNITS[match[2]]
-
-
-def _check_rate(text: str) -> str:
-    parse_rate(text)
-    return text
-
-
-RateText = Annotated[str, AfterValidator(_check_rate), Field(examples=["0.1/s"])]
-
-
-class Rate(Filter):
-    """Number of pods, or of their nodes, that begin to match the filter in any window of length ``over``."""
-
-    at_most: RateText | None = Field(None, alias="at-most")
-    at_least: RateText | None = Field(None, alias="at-least")
-    over: DurationText = "30s"
-    per: Literal["pod", "node"] = "pod"
-
-    @model_validator(mode="after")
-    def _check_bounds(self) -> Self:
-        if self.at_most is None and self.at_least is None:
-            raise ValueError("give at-most, at-least or both")
-        return self
-
-    @property
-    def most(self) -> float:
-        """Greatest number in one window; at least 1."""
-        return math.inf if self.at_most is None else max(1, math.floor(self._number(self.at_most)))
-
-    @property
-    def least(self) -> int:
-        """Least number in one window."""
-        return 0 if self.at_least is None else math.ceil(self._number(self.at_least))
-
-    def format_bounds(self) -> str:
-        """Format the bounds."""
-        bounds = (("at most", self.at_most), ("at least", self.at_least))
-        return " and ".join(f"{word} {rate}" for word, rate in bounds if rate)
-
-    def _number(self, rate: str) -> float:
-        return round(parse_rate(rate) * parse_duration(self.over), 6)
-
-
-class Order(Filter):
-    """Order in which pods begin to match the filter; true once ``least`` of them match."""
-
-    by: Literal["ordinal", "priority"]
-    descending: bool = False
-    least: int = Field(2, ge=2)
-
-
-@dataclass(frozen=True, slots=True)
-class _FirstMatch:
-    """The first match of a pod after the beginning."""
-
-    pod: Pod
-    sample: Sample
-
-
-def first_matches(
-    pods: Iterable[History[Pod]], pod_filter: Filter, anchor: float, selection: Selection | None
-) -> list[_FirstMatch]:
-    """First match of each pod, in order of time; pods that match from the beginning do not count."""
-    found = []
-    for history in pods:
-        signal = pod_signal(history, pod_filter, selection)
-        if signal.at(anchor).value is True:
-            continue
-        first = next((s for s in signal.samples if s.t > anchor and s.value is True), None)
-        version = history.at(first.t) if first else None
-        if first and version:
-            found.append(_FirstMatch(version.object, first))
-    return sorted(found, key=lambda f: f.sample.t)
-
-
-def rate_signal(matches: list[_FirstMatch], rate: Rate) -> Signal:
-    """Signal of whether the number of matches in the window that ends at the moment is within the bounds."""
-    over = parse_duration(rate.over) - _JITTER
-    if rate.per == "node":
-        nodes: dict[str, _FirstMatch] = {}
-        for first in matches:
-            nodes.setdefault(node_of(first.pod), first)
-        matches = list(nodes.values())
-    times = [first.sample.t for first in matches]
-    samples = [Sample(float("-inf"), rate.least == 0, None, f"no {rate.per} yet")]
-    for t in sorted({*times, *(t + over for t in times)}):
-        newest = bisect_right(times, t)
-        count = newest - bisect_right(times, t - over)
-        observation = f"{count} {rate.per}s in {rate.over}"
-        samples.append(Sample(t, rate.least <= count <= rate.most, matches[newest - 1].sample.seq, observation))
-    return Signal(tuple(samples))
-
-
-def order_signal(matches: list[_FirstMatch], order: Order) -> Signal:
-    """Signal that is true once enough pods matched in order, and false from the first match out of order."""
-    samples = [Sample(float("-inf"), None, None, "too few pods matched yet")]
-    last: _FirstMatch | None = None
-    for count, first in enumerate(matches, 1):
-        if last is not None and _rank(first.pod, order) < _rank(last.pod, order):
-            observation = f"{full_name(first.pod.metadata)} matched after {full_name(last.pod.metadata)}"
-            never = Sample(float("-inf"), False, None, "too few pods matched yet")
-            return Signal((never, Sample(first.sample.t, False, first.sample.seq, observation)))
-        last = first
-        if count == order.least:
-            samples.append(Sample(first.sample.t, True, first.sample.seq, f"{count} pods matched in order"))
-    return Signal(tuple(samples))
-
-
-def _rank(pod: Pod, order: Order) -> int:
-    if order.by == "priority":
-        rank = (pod.spec.priority if pod.spec else None) or 0
-    else:
-        ordinal = pod.metadata.name.rpartition("-")[2]
-        rank = int(ordinal) if ordinal.isdigit() else 0
-    return -rank if order.descending else rank

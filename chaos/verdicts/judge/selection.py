@@ -12,7 +12,7 @@ from chaos.core.field_types import Model
 from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_static, phase
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History, Version
-from chaos.verdicts.judge.membership import is_member, require_complete
+from chaos.verdicts.judge.membership import membership, require_complete
 from chaos.verdicts.judge.pods import container_statuses, disruption, finished_versions, is_owned_by, is_ready, node_of
 from chaos.verdicts.judge.signals import Observation, Pattern, from_history, mask_unseen_pods, matches, version_sample
 
@@ -69,13 +69,17 @@ class Selection:
         """Moment at which the set is frozen. Raises Undecidable."""
         return self.view.moment(self.params.at) if self.params.at else self.view.anchor
 
-    def freeze(self) -> list[History[Pod]]:
-        """Return the pods that belong to the set at the moment. Raises Undecidable if that was not observed."""
+    def freeze(self) -> dict[History[Pod], bool]:
+        """The pods that belong to the set at the moment, and whether that is certain: some may be in it.
+
+        Raises Undecidable if that was not observed.
+        """
         moment, timeline = self.moment, self.view.timeline
         for blind in timeline.blind_windows_in(["pods"], moment, moment):
             raise Undecidable(f"the pods at {self._moment_text} are unknown: {blind.reason}")
         require_complete(self.view, "pods", moment, self._moment_text)
-        return [history for history in self.candidates() if self._is_in_set(history, moment)]
+        found = ((h, membership(h, moment, lambda version: self.includes(version.object))) for h in self.candidates())
+        return {history: member is True for history, member in found if member is not False}
 
     def candidates(self) -> list[History[Pod]]:
         """All pods that can be in the set at some time."""
@@ -94,9 +98,6 @@ class Selection:
     @property
     def _moment_text(self) -> str:
         return self.params.at or "the beginning"
-
-    def _is_in_set(self, history: History[Pod], moment: float) -> bool:
-        return is_member(history, moment, "pods", lambda version: self.includes(version.object), self._moment_text)
 
 
 def _is_excepted(pod: Pod, kind: str) -> bool:
@@ -212,18 +213,25 @@ def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def pod_signal(history: Iterable[Version[Pod]], pod_filter: Filter, selection: Selection | None) -> Signal:
-    """Signal of whether the pod matches the filter and, with ``selection``, currently belongs to the set."""
+def pod_signal(
+    history: Iterable[Version[Pod]], pod_filter: Filter, selection: Selection | None, *, leaves: bool = False
+) -> Signal:
+    """Signal of whether the pod matches the filter and, with ``selection``, currently belongs to the set.
+
+    ``leaves``: a deleted pod belongs to it no longer.
+    """
     ends = finished_versions(history)
     only_deletion = pod_filter.model_fields_set == {"gone"}
 
     def observe(version: Version[Pod]) -> Observation:
         end = ends.get(version.seq)
+        if leaves and version.is_deleted:
+            return False, f"gone; {_describe_pod(version, end)}"
         if selection is not None and not selection.includes(version.object):
             return False, f"not in the set; {_describe_pod(version, end)}"
         return not any(_mismatches(version, end, pod_filter)), _describe_pod(version, end)
 
-    if only_deletion:  # certain even if the final state is unknown
+    if only_deletion and not leaves:  # certain even if the final state is unknown
         samples = (version_sample(v, v.is_deleted is pod_filter.gone, _describe_pod(v, None)) for v in history)
         return Signal(tuple(samples))
     signal = from_history(history, observe)

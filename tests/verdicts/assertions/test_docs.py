@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.verdicts.assertions._pods import QuantifiedFilter, Quantity
-from chaos.verdicts.judge.replacements import Order, Rate, Replacement
+from chaos.verdicts.judge.replacements import Replacement
+from chaos.verdicts.judge.series import Order, Rate
 from tests.kit.story import plugin_registry
 from tools import assertion_pages
 
