@@ -29,13 +29,14 @@ class _Source:
     ``complete``: the moment up to which nothing is missing, not even of objects that came and went, if no list
     contradicts it: ``contradicted`` has the first list that knew more of an object (by uid), by its resourceVersion.
     ``listed``: that of the list that proved ``until``, infinite if unknown. ``shared``: bounds of all changes in its
-    store; ``own``: only of itself. ``unproven``: long lags and pauses.
+    store; ``own``: only of itself. ``since``: the first ``until``. ``unproven``: long lags and pauses.
     """
 
     until: float
     complete: float
     listed: float
     shared: OrderBounds
+    since: float = math.inf
     own: OrderBounds = field(default_factory=OrderBounds)
     behind: dict[str, float] = field(default_factory=dict)
     contradicted: dict[str, float] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class CurrencyLog:
         known = self._sources.get(source)
         if known is None:
             shared = OrderBounds() if source == _EVENTS else self._shared
-            known = self._sources[source] = _Source(proof.until, proof.complete, _listed(proof), shared)
+            known = self._sources[source] = _Source(proof.until, proof.complete, _listed(proof), shared, proof.until)
             known.note_behind(proof)
             known.behind = dict.fromkeys(proof.behind, -math.inf)
         elif proof.until >= known.until:
@@ -221,6 +222,11 @@ class CurrencyLog:
             return math.inf
         complete = known.proven_complete
         return max(complete, known.behind.get(uid, known.until)) if uid else complete
+
+    def since(self, source: str) -> float:
+        """The first moment for which a list proves what there was; infinite without any."""
+        known = self._sources.get(source)
+        return math.inf if known is None else known.since
 
     def usual_until(self, source: str) -> float:
         """The moment up to which everything is known about each known object that is not behind the others."""

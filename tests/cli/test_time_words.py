@@ -17,6 +17,7 @@ from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import Timeline
 from chaos.documents.yaml_text import parse_flow
 from chaos.verdicts.judge.deadlines import Extension, Start
+from chaos.verdicts.judge.effects import Reading
 from chaos.verdicts.judge.ordering import _compare, _first_truth
 from chaos.verdicts.judge.temporal import Answer, always, never, within
 from tools.time_word_page import PAGE, page
@@ -101,9 +102,13 @@ def test_deadlines(word: str, case: Case) -> None:
 def test_orders(case: Case, first: str, second: str) -> None:
     names = expectation("order").order
     assert names is not None
+    signals = dict(zip(names, (signal(f"F {change}".strip()) for change in (first, second)), strict=True))
+
+    def prepare(expectation: Expectation, _: Reading) -> tuple[Signal, float, float]:
+        return signals[expectation.title], 0.0, 600.0
+
     firsts = [
-        _first_truth(name, signal(f"F {change}".strip()), 0.0, 600.0, FAR)
-        for name, change in zip(names, (first, second), strict=True)
+        _first_truth(Expectation.model_validate({"name": name, "assert": "x"}), prepare, FAR)[0] for name in names
     ]
     assert _compare(firsts, live=False)[0].value == case.status
 

@@ -7,15 +7,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
+from chaos.core.assertion import Claim, Names, Noun, View
 from chaos.core.field_types import Model
 from chaos.core.kube import Event, ObjectReference
-from chaos.core.signal import Sample, Signal, Subject, SubjectSet
-from chaos.core.time_bounds import source_time
+from chaos.core.signal import Subject, SubjectSet
 from chaos.core.timeline import Entry, Timeline
-from chaos.verdicts.judge.signals import Pattern, mask_before, matches
-
-_RESOLUTION = 1.0  # seconds: most Events have times in whole seconds
+from chaos.verdicts.judge.happenings import Happening, count_signal
+from chaos.verdicts.judge.signals import Pattern, mask_unwatched, matches
 
 
 class Params(Model):
@@ -80,42 +78,25 @@ def _component(event: Event) -> str | None:
     return (event.source.component if event.source else None) or event.reporting_component
 
 
-def _event_time(event: Event) -> float | None:
-    return source_time(event.last_timestamp) or source_time(event.event_time) or source_time(event.first_timestamp)
-
-
-def _occurrences(timeline: Timeline, matcher: _EventMatcher, anchor: float) -> Iterator[tuple[Entry, Event, int]]:
-    """Events that were observed and happened after the anchor, with their number of new occurrences.
-
-    A repeated Event only increments its count.
-    """
+def _happenings(timeline: Timeline, matcher: _EventMatcher) -> Iterator[Happening]:
+    """Events, each when the API server stored it: a repeated one only increments its count."""
     known: dict[str, int] = {}
     for entry, event in matcher.candidates(timeline):
         before, count = known.get(event.metadata.uid, 0), max(event.count or 1, 1)
         known[event.metadata.uid] = max(before, count)
-        time = _event_time(event)
-        is_old = entry.t <= anchor or (time is not None and time + _RESOLUTION <= anchor)
-        if entry.type == "DELETED" or is_old or entry.note or not matcher.matches(event):
-            continue
-        # An Event first observed with a count has an unknown number of occurrences after the anchor: at least one.
-        yield entry, event, count - before if before else 1
-
-
-def _signal(timeline: Timeline, matcher: _EventMatcher, anchor: float) -> Signal:
-    params, number = matcher.params, 0
-    samples = [Sample(float("-inf"), params.least == 0, None, "no such Event was observed")]
-    for entry, event, times in _occurrences(timeline, matcher, anchor):
-        number += max(times, 0)
-        value = params.least <= number and (params.most is None or number <= params.most)
-        involved = event.involved_object.name if event.involved_object else "?"
-        text = f"{number} observed, the last about {involved}: {event.reason}: {event.message}"
-        samples.append(Sample(entry.t, value, entry.seq, text, timeline.currency.event_earliest(entry.seq)))
-    return Signal(tuple(samples))
+        # An Event that is first observed with a count has occurred an unknown number of times since then: at least one.
+        number = count - before if before else 1
+        if number > 0 and entry.type != "DELETED" and not entry.note and matcher.matches(event):
+            involved = event.involved_object.name if event.involved_object else "?"
+            text = f"about {involved}: {event.reason}: {event.message}"
+            earliest = min(timeline.currency.event_earliest(entry.seq), entry.t)
+            yield Happening(earliest, entry.t, entry.seq, text, number)
 
 
 class EventCount:
-    """A number of matching Events were observed since judging starts; a repeated Event counts with its count.
+    """A number of matching Events were stored since judging starts; a repeated Event counts by how much its count grew.
 
+    The times in an Event are those of its writer's clock, and decide nothing.
     Events are best effort: writers merge and drop them, and those of a node that goes down are often lost (facts 15).
     So use another assertion besides.
     """
@@ -154,15 +135,13 @@ class EventCount:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
-        if not timeline.events:
-            raise Undecidable("no Events were observed")
         namespace = view.namespace(params.namespace) if params.namespace else None
         names = view.nodes(params.node) if params.node else ("",)
-        since = timeline.events[0][0].t
         subjects = []
         for name in names:
-            signal = _signal(timeline, _EventMatcher(params, name, namespace), view.anchor)
-            subjects.append(Subject(name, mask_before(since, signal, timeline, "events")))
+            found = _happenings(timeline, _EventMatcher(params, name, namespace))
+            signal = count_signal(found, view.since, params.least, params.most, "no such Event was observed")
+            subjects.append(Subject(name, mask_unwatched(signal, timeline, "events")))
         return SubjectSet(params.describe(), tuple(subjects), empty_reason="no node was observed")
 
 

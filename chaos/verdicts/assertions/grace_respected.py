@@ -157,7 +157,9 @@ class GraceRespected:
             before = False if end and end.value is False else None  # a later violation was not held before
             running = Sample(float("-inf"), before, None, "its end was not observed")
             signal = Signal((running, end) if end else (running,))
-            subjects.append(Subject(full_name(pod.metadata), mask_pods(signal, view.timeline), pod_facts(pod), is_certain))
+            subjects.append(
+                Subject(full_name(pod.metadata), mask_pods(signal, view.timeline), pod_facts(pod), is_certain)
+            )
         expected = "each pod gets its grace period, or the part of it that a shutdown allows"
         return SubjectSet(expected, tuple(subjects), Quantifier.EACH, empty_reason=selection.empty_reason)
 

@@ -10,11 +10,12 @@ from chaos.core.assertion import Claim, Names, Noun, View, format_seconds
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.field_types import DurationText, Model
 from chaos.core.kube import Lease, LeaseSpec
-from chaos.core.recording import USUAL_LAG, BlindWindow
+from chaos.core.recording import BlindWindow
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
-from chaos.core.time_bounds import source_time
-from chaos.core.timeline import History, Version
-from chaos.verdicts.judge.signals import mask, uid_of
+from chaos.core.timeline import History
+from chaos.verdicts.judge.clocks import UNKNOWN, Bounds, moment_of, seconds_ahead
+from chaos.verdicts.judge.signals import mask, uid_of, version_moments
+from chaos.verdicts.judge.temporal import negate
 
 _NEVER = float("inf"), float("inf")
 
@@ -29,52 +30,58 @@ class Params(Model):
     fresh: bool = True
 
 
-def _moments(version: Version[Lease]) -> tuple[float, float]:
-    """The moments between which the version happened: one, if they are as close as usual."""
-    latest = min(version.t, version.latest)
-    earliest = min(version.earliest, latest)
-    return (latest if latest - earliest <= USUAL_LAG else earliest), latest
+def _samples(
+    history: History[Lease], at_most: float | None, ahead: Bounds, blinds: list[BlindWindow]
+) -> Iterator[Sample]:
+    """Samples of whether the Lease is fresh: from each renewal on, until the bound is over unless renewed before.
 
-
-def _samples(history: History[Lease], params: Params, blinds: list[BlindWindow]) -> Iterator[Sample]:
-    """Samples: fresh from each renewal on, stale after the bound unless renewed before."""
-    longest = parse_duration(params.at_most) if params.at_most else None
-    renewed, before = "", float("-inf")
-    since = 0.0, 0.0  # the moments between which it was renewed
-    may_be_fresh = False  # when the next version happens
-    moments = [_moments(version) for version in history]
-    for version, (earliest, at), following in zip(history, moments, (*moments[1:], _NEVER), strict=True):
-        may_have_been_fresh, may_be_fresh = may_be_fresh, False
+    ``ahead``: of the clock of the node.
+    """
+    renewed, before, since = "", float("-inf"), UNKNOWN
+    expiry = float("-inf")  # until when it was perhaps fresh
+    moments = [version_moments(version) for version in history]
+    for version, (lo, hi), following in zip(history, moments, (*moments[1:], _NEVER), strict=True):
+        earliest = lo if lo < hi else float("inf")
         if version.is_deleted:
-            yield Sample(at, not params.fresh, version.seq, "its Lease was deleted", earliest, version.order)
+            yield Sample(hi, False, version.seq, "its Lease was deleted", earliest, version.order)
             continue
         spec = version.object.spec or LeaseSpec()
-        renew_time = source_time(spec.renew_time)
-        bound = longest if longest is not None else spec.lease_duration_seconds
-        if version.final_state_unknown or renew_time is None or bound is None:
-            yield Sample(at, None, version.seq, "its Lease has no known renewTime", earliest, version.order)
+        bound = at_most if at_most is not None else spec.lease_duration_seconds
+        if version.final_state_unknown or not spec.renew_time or bound is None:
+            yield Sample(hi, None, version.seq, "its Lease has no known renewTime", earliest, version.order)
             continue
         if spec.renew_time != renewed:
             hidden = not renewed or any(b.start <= version.t and (b.end or version.t) > before for b in blinds)
-            since = (min(at, renew_time),) * 2 if hidden else (earliest, at)
-        renewed, before = spec.renew_time or "", version.t
-        known, expiry = (moment + bound for moment in since)  # until when it was certainly fresh, and perhaps
-        text = f"its Lease was renewed {max(at - since[1], 0.0):.0f} s before"
-        value = None if known <= at < expiry else (expiry > at) is params.fresh
-        yield Sample(at, value, version.seq, text, at if may_have_been_fresh else earliest, version.order)
-        may_be_fresh = at < expiry and expiry > following[0]
-        if at < known < following[1] and (known < expiry or may_be_fresh):
-            yield Sample(known, None, version.seq, "it is not known when its Lease was renewed")
-        if at < expiry < following[1] and not may_be_fresh:
-            yield Sample(expiry, not params.fresh, version.seq, "its Lease is no longer renewed")
+            measured = moment_of(spec.renew_time, ahead)
+            since = (measured[0], min(hi, measured[1])) if hidden else (lo, hi)
+        renewed, before = spec.renew_time, version.t
+        was_perhaps_fresh = expiry > lo
+        known, expiry = since[0] + bound, since[1] + bound  # until when it was certainly fresh, and perhaps
+        value = True if known >= hi else False if expiry <= lo else None
+        text = f"its Lease was renewed {max(hi - since[1], 0.0):.0f} s before"
+        if value is None and not was_perhaps_fresh:
+            yield Sample(lo, None, version.seq, text)
+        yield Sample(hi, value, version.seq, text, float("inf") if was_perhaps_fresh else earliest, version.order)
+        yield from _expiry(version.seq, value, max(known, hi), expiry, following)
+
+
+def _expiry(seq: int, value: bool | None, known: float, expiry: float, following: Bounds) -> Iterator[Sample]:
+    """The end of freshness between ``known`` and ``expiry``, unless the version that follows comes before."""
+    text = "its Lease is no longer renewed"
+    if value is False or known >= following[1]:
+        return
+    if expiry <= following[0]:
+        yield Sample(expiry, False, seq, text, known if known < expiry and value else float("inf"))
+    elif value:
+        yield Sample(known, None, seq, "it is not known when its Lease was renewed")
 
 
 class LeaseFresh:
     """The age of the Lease in ``kube-node-lease`` is within the bound.
 
-    The age counts from the observation of a renewal, as in the node lifecycle controller (facts 5.2), so that the clock
-    of the node does not matter; for the first one, and one after a blind window, from its renewTime if that is earlier.
-    A renewal that was received late counts from any moment at which it may have happened.
+    The age counts from when the API server stored a renewal, as in the node lifecycle controller (facts 5.2), so that
+    the clock of the node does not matter. For the first one, and one after a blind window, its renewTime counts if that
+    clock was measured; else it is unknown how old it is.
     """
 
     name = "lease-fresh"
@@ -98,10 +105,12 @@ class LeaseFresh:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
         blinds = [window for window in timeline.blind_windows if window.covers("leases")]
+        at_most = parse_duration(params.at_most) if params.at_most else None
         subjects = []
         for node in view.nodes(params.node):
             history = timeline.leases.get(node)
-            signal = Signal(tuple(_samples(history, params, blinds) if history else ()))
+            samples = _samples(history, at_most, seconds_ahead(timeline, node), blinds) if history else ()
+            signal = Signal(tuple(samples)) if params.fresh else negate(Signal(tuple(samples)))
             subjects.append(Subject(node, mask(signal, timeline, "leases", uid=uid_of(history))))
         age = f"{format_duration(parse_duration(params.at_most))}" if params.at_most else "its duration"
         expected = f"the Lease was {'' if params.fresh else 'not '}renewed within {age}"

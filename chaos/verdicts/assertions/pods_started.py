@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import Field
@@ -10,10 +12,11 @@ from chaos.core.assertion import Claim, Names, View
 from chaos.core.field_types import Model
 from chaos.core.kube import ContainerStatus, Pod, full_name
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
-from chaos.core.time_bounds import source_time
-from chaos.core.timeline import History, Timeline, Version
+from chaos.core.timeline import History
+from chaos.verdicts.judge.clocks import Bounds, Lists, moment_of, narrowed, seconds_ahead
+from chaos.verdicts.judge.happenings import Happening, count_signal
 from chaos.verdicts.judge.pods import node_of
-from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods, version_sample
+from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods, version_moments, watched_since
 
 _STATUS_SYNC = 15.0  # seconds: in the worst case, a kubelet reports the start of a container after 10 s
 
@@ -32,62 +35,40 @@ def _started_containers(pod: Pod) -> list[ContainerStatus]:
     return [c for c in statuses if c.container_id and _started_at(c) is not None]
 
 
-def _started_at(container: ContainerStatus) -> float | None:
+def _started_at(container: ContainerStatus) -> str | None:
     """Start of a container by the clock of its node, in whole seconds; None before its start."""
     state = container.state
     current = (state.running or state.terminated) if state else None
-    return source_time(current.started_at) if current else None
+    return current.started_at if current else None
 
 
-def _identity(container: ContainerStatus) -> tuple[str, int]:
-    return container.container_id or "", container.restart_count or 0
-
-
+@dataclass(frozen=True, slots=True)
 class _Starts:
-    """Starts of containers after the anchor."""
+    """Starts of containers on nodes. ``ahead``: of their clocks; ``since``: from when on pods were watched."""
 
-    def __init__(self, timeline: Timeline, anchor: float) -> None:
-        self.anchor = anchor
-        self.blinds = [b for b in timeline.uncertain_windows("pods") if b.end is None or b.end > anchor]
+    ahead: Mapping[str, Bounds]
+    since: float
+    lists: Lists
 
-    def signal(self, history: History[Pod], nodes: set[str]) -> Signal:
-        """Signal that is false until the start of a container of the pod is observed, and true from then on."""
-        before = history.at(self.anchor)
-        known = {_identity(c) for c in _started_containers(before.object)} if before else set()
-        new_pod = before is None and self._is_new(history.first)
-        samples = [Sample(float("-inf"), False, before.seq if before else None, "no container started")]
-        value: bool | None = False
+    def of(self, history: History[Pod]) -> Iterator[Happening]:
+        """The first version that has a container shows that it started: one is known by its ID and restart count."""
+        known: set[tuple[str, int]] = set()
+        created, before = float("-inf"), float("-inf")
         for version in history:
-            if version.t <= self.anchor or node_of(version.object) not in nodes:
-                continue
-            begun = [c for c in _started_containers(version.object) if _identity(c) not in known]
-            found = [new_pod or self._is_new_start(version, c) for c in begun]
-            new: bool | None = (
-                True if True in found else None if None in found or version.final_state_unknown else False
-            )
-            if new is not False and value is not True:
-                value = new
-                text = "a container started" if new else "a container may have started"
-                samples.append(version_sample(version, new, text))
-        return Signal(tuple(samples))
-
-    def _is_new(self, first: Version[Pod]) -> bool:
-        """Whether the pod was created after the anchor, by its first observation and its creationTimestamp."""
-        created = source_time(first.object.metadata.creation_timestamp)
-        hidden = any(b.start <= first.t for b in self.blinds)
-        return not hidden and created is not None and created + 1.0 > self.anchor
-
-    def _is_new_start(self, version: Version[Pod], container: ContainerStatus) -> bool | None:
-        """Whether a container that was not known at the anchor started after it; None if unknown.
-
-        A status may be late (by the sync period of the kubelet, or after a blind window). Only then its start time
-        decides, which is in whole seconds, so that a start in the second of the anchor is unknown.
-        """
-        is_late = version.t - self.anchor <= _STATUS_SYNC or any(b.start <= version.t for b in self.blinds)
-        started = _started_at(container)
-        if not is_late or started is None or started >= self.anchor:
-            return True
-        return False if started + 1.0 <= self.anchor else None
+            since, until = version_moments(version)
+            if version.seq == history.first_seq and version.t > self.since and version.t not in self.lists:
+                created = since
+            ahead = self.ahead.get(node_of(version.object))
+            for container in _started_containers(version.object):
+                identity = container.container_id or "", container.restart_count or 0
+                if identity not in known and ahead is not None:
+                    observed = max(created, before - _STATUS_SYNC), until
+                    lo, hi = narrowed(observed, moment_of(_started_at(container), ahead))
+                    yield Happening(lo, hi, version.seq, "a container started")
+                known.add(identity)
+            if version.final_state_unknown and ahead is not None:
+                yield Happening(before, until, version.seq, "a container may have started", is_certain=False)
+            before = float("-inf") if version.t in self.lists else since
 
 
 class PodsStarted:
@@ -112,14 +93,16 @@ class PodsStarted:
     def subjects(self, params: Params, view: View) -> SubjectSet:
         nodes = set(view.nodes(params.node))
         timeline, memo = view.timeline, view.memo(*sorted(nodes))
-        starts = _Starts(timeline, view.anchor)
+        ahead = {node: seconds_ahead(timeline, node) for node in nodes}
+        starts = _Starts(ahead, watched_since(timeline, "pods"), Lists(timeline, "pods"))
 
         def signal(history: History[Pod]) -> Signal:
-            return mask_unseen_pods(starts.signal(history, nodes), timeline)
+            found = count_signal(starts.of(history), view.since, 1, None, "no container started")
+            return mask_unseen_pods(found, timeline)
 
         subjects = []
         for history in timeline.pods.on_nodes(nodes):
-            found = memo.recall(timeline, history, partial(signal, history), starts.blinds)
+            found = memo.recall(timeline, history, partial(signal, history), ahead)
             subjects.append(Subject(full_name(history.last.object.metadata), mask_unproven(found, timeline, "pods")))
         no_other = Signal((Sample(float("-inf"), False, None, "no container of another pod started"),))
         subjects.append(Subject("", mask_pods(no_other, timeline)))

@@ -9,7 +9,8 @@ from chaos.core.field_types import Model
 from chaos.core.kube import AttachmentSpec, VolumeAttachment
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
-from chaos.verdicts.judge.signals import Observation, from_history, mask_before
+from chaos.verdicts.judge.membership import membership
+from chaos.verdicts.judge.signals import Observation, from_history, mask_unwatched, watched_since
 
 
 class Params(Model):
@@ -67,26 +68,24 @@ class VolumeAttached:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
-        if not timeline.volumeattachments:
-            raise Undecidable("no VolumeAttachments were observed")
-        first = min(history.first_time for history in timeline.volumeattachments.values())
+        watched_since(timeline, "volumeattachments")
         subjects = []
         for name, history in timeline.volumeattachments.items():
             if not _matches(history, params, view):
                 continue
-            then = history.at(view.anchor)
-            if not params.attached and (then is None or not _state(then)[0]):
+            then = None if params.attached else membership(history, view.anchor, lambda version: _state(version)[0])
+            if then is False:
                 continue
             before = Sample(float("-inf"), not params.attached, None, "no VolumeAttachment yet")
             observed = from_history(history, lambda version: _evaluate(version, params.attached))
             spec = history.last.object.spec
             label = f"{_volume_of(spec) or name} on {spec.node_name if spec else '?'}"
-            signal = mask_before(first, Signal((before, *observed.samples)), timeline, "volumeattachments")
-            subjects.append(Subject(label, signal))
+            signal = mask_unwatched(Signal((before, *observed.samples)), timeline, "volumeattachments")
+            subjects.append(Subject(label, signal, is_certain=params.attached or then is True))
         where = f" to {params.node}" if params.node else ""
         if params.attached:
             none = Signal((Sample(float("-inf"), False, None, "no matching VolumeAttachment was observed"),))
-            subjects.append(Subject("", mask_before(first, none, timeline, "volumeattachments")))
+            subjects.append(Subject("", mask_unwatched(none, timeline, "volumeattachments")))
             return SubjectSet(f"a volume is attached{where}", tuple(subjects), Quantifier.ANY)
         empty = f"no volume was attached{where} at the beginning"
         return SubjectSet(f"no volume is attached{where} any longer", tuple(subjects), empty_reason=empty)

@@ -29,7 +29,17 @@ from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.ordering import judge_order
 from chaos.verdicts.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
 from chaos.verdicts.judge.sentences import format_since, phrase_throughout, phrase_within
-from chaos.verdicts.judge.temporal import Answer, always, negate, never, pinned, proven_end, settles, value_near, was_false
+from chaos.verdicts.judge.temporal import (
+    Answer,
+    always,
+    negate,
+    never,
+    pinned,
+    proven_end,
+    settles,
+    value_near,
+    was_false,
+)
 
 _MAX_EVIDENCE = 50
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
@@ -217,12 +227,12 @@ class _Evaluation:
             return self.origin + seconds, f"for {format_duration(seconds)}"
         try:
             end, pin = end_before(self.context, until.until, self.reading)
-            self.pins += [pin] if pin else []
-            return end, f"until {until.until}"
         except NotYetDecidable:
             if not self.context.live:
                 raise
-            return math.inf, f"until {until.until}"
+            end, pin = math.inf, None
+        self.pins += [pin] if pin else []
+        return end, f"until {until.until}"
 
     def _per_subject(self, time: Bound, judge: Any, hold: float = 0.0) -> Verdict:
         """Evaluate each subject with a separate deadline; the reason is about the decisive subject."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, Self
+from typing import Literal
 
 from msgspec import structs
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 
 from chaos.core.assertion import Memo, View
-from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import Model
 from chaos.core.indexes import controller_key
 from chaos.core.kube import Pod, controller_of, full_name, is_finished, pod_condition
 from chaos.core.labels import ZONE_LABEL
@@ -23,7 +18,6 @@ from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.pods import node_of
 from chaos.verdicts.judge.quantifiers import combine
-from chaos.verdicts.judge.selection import Filter, Selection, pod_signal
 from chaos.verdicts.judge.sequence import changes
 from chaos.verdicts.judge.signals import Observation, from_history, mask_unseen_pods
 
@@ -78,7 +72,9 @@ class Replacements:
 
     def _ended(self, history: History[Pod]) -> Signal:
         """Signal that is true from the end of the pod on."""
-        made = self.view.memo("ended").recall(self.timeline, history, lambda: from_history(history.peek(), _observe_end))
+        made = self.view.memo("ended").recall(
+            self.timeline, history, lambda: from_history(history.peek(), _observe_end)
+        )
         return Signal(tuple(changes((Sample(float("-inf"), False, None, "it has not ended"), *made.samples))))
 
     def _rank(self, history: History[Pod], key: tuple[str, str]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import DurationText
 from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History
@@ -120,13 +120,13 @@ def first_matches(
     ``pods``: with whether they certainly belong to the set.
     """
     found = []
-    for history, is_certain in pods.items():
+    for history, is_member in pods.items():
         runs = runs_of(pod_signal(history, pod_filter, selection))
         first = _first_run(runs, since)
         version = history.at(first.hi) if first else None
         if first and version:
             others = [run.value for t in since for run in candidates(runs, t)]
-            is_certain = is_certain and True not in others and first.lo >= since[1]
+            is_certain = is_member and True not in others and first.lo >= since[1]
             found.append(FirstMatch(version.object, max(first.lo, since[0]), first.hi, first.sample, is_certain))
     return sorted(found, key=lambda match: match.hi)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -35,6 +35,12 @@ def matches(pattern: str, text: str | None) -> bool:
     if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
         return re.search(pattern[1:-1], text or "") is not None
     return pattern in (text or "")
+
+
+def version_moments(version: Version[Any]) -> tuple[float, float]:
+    """The moments between which the version happened."""
+    latest = min(version.t, version.latest)
+    return min(version.earliest, latest), latest
 
 
 def version_sample(version: Version[Any], value: bool | None, text: str) -> Sample:
@@ -79,22 +85,41 @@ def mask_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
 
 
 def mask_unseen_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signal:
-    """Make the signal unknown in blind windows of pods, and before the first observation of any pod.
+    """Make the signal unknown in blind windows of pods, and before pods were watched.
 
     Raises Undecidable without any observation.
     """
-    if not timeline.pods:
-        raise Undecidable("no pods were observed")
-    first = next(iter(timeline.pods.values()))  # entries are in order of time
-    return mask_blind(_mask_unwatched(first.first_time, signal, "pods"), timeline, "pods", uid=uid)
+    return mask_blind(_mask_until(watched_since(timeline, "pods"), signal, "pods"), timeline, "pods", uid=uid)
 
 
-def mask_before(first: float, signal: Signal, timeline: Timeline, source: str) -> Signal:
-    """Make the signal unknown as ``mask`` does, and before ``first``, the first observation of the source."""
-    return mask(_mask_unwatched(first, signal, source), timeline, source)
+def mask_unwatched(signal: Signal, timeline: Timeline, source: str) -> Signal:
+    """Make the signal unknown as ``mask`` does, and before the source was watched. Raises Undecidable if never."""
+    return mask(_mask_until(watched_since(timeline, source), signal, source), timeline, source)
 
 
-def _mask_unwatched(first: float, signal: Signal, source: str) -> Signal:
+def watched_since(timeline: Timeline, source: str) -> float:
+    """The first observation of the source, or the first proof that there is nothing to observe.
+
+    Raises Undecidable without either: then the absence of objects is unknown, too.
+    """
+    observed = _FIRST_TIMES[source](timeline)
+    first = min(observed, timeline.currency.since(source))
+    if math.isinf(first):
+        raise Undecidable(f"no {_NOUNS.get(source, source)} were observed")
+    return first
+
+
+_FIRST_TIMES: Mapping[str, Callable[[Timeline], float]] = {
+    "pods": lambda timeline: next((pod.first_time for pod in timeline.pods.values()), math.inf),
+    "events": lambda timeline: timeline.events[0][0].t if timeline.events else math.inf,
+    "volumeattachments": lambda timeline: min(
+        (attachment.first_time for attachment in timeline.volumeattachments.values()), default=math.inf
+    ),
+}  # entries are in order of time
+_NOUNS = {"events": "Events", "volumeattachments": "VolumeAttachments"}
+
+
+def _mask_until(first: float, signal: Signal, source: str) -> Signal:
     return signal.mask([BlindWindow(float("-inf"), first, "not watched yet", source)])
 
 

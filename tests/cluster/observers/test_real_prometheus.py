@@ -165,6 +165,7 @@ class FakeContext:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline, self.anchor = timeline, timeline.start
+        self.since = (self.anchor, self.anchor)
 
     def nodes(self, reference: str) -> tuple[str, ...]:
         raise AssertionError(reference)

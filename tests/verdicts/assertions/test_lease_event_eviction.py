@@ -11,11 +11,20 @@ from chaos.core.verdict import Status
 from chaos.verdicts.assertions.event import Params as EventParams
 from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, ask
 
+MEASURED = {"clockOffsets": {"host n1": {"seconds": 0, "within": 0.1}}}
 
-def renewals(*times: float) -> Story:
-    story = Story().node(0, "n1").node(0, "n2")
+
+def renewals(*times: float, **meta: Any) -> Story:
+    story = Story(**(meta or MEASURED)).node(0, "n1").node(0, "n2")
     for t in times:
         story.lease(t)
+    return story
+
+
+def behind(*times: float) -> Story:
+    story = renewals(clockOffsets={})
+    for t in times:
+        story.lease(t, renewed=t - 80)
     return story
 
 
@@ -30,7 +39,9 @@ def renewals(*times: float) -> Story:
         ("explicit bound", "at-most: 12s", "always: {for: 20s}", renewals(0, 10, 20, 30), HELD),
         ("broken", "at-most: 12s", "always: {for: 20s}", renewals(0, 13, 30), VIOLATED),
         ("stale when it was listed", "", "within: 5s", renewals().lease(0, renewed=-60), VIOLATED),
-        ("the node's clock is wrong", "", "always: {for: 50s}", renewals(0).lease(20, renewed=-80).lease(50), HELD),
+        ("a clock that is 80 s behind", "", "after: stop + 10s, always: {for: 40s}", behind(0, 20, 50), HELD),
+        ("it was measured by the other renewals", "fresh: false", "within: 1s", behind(0, 20, 50), VIOLATED),
+        ("not measured", "", "within: 1s", renewals(0, clockOffsets={}), INCONCLUSIVE),
         ("another field changed", "", "always: {for: 35s}", renewals(0).lease(20, renewed=0), VIOLATED),
         ("deleted", "", "always: {for: 20s}", renewals(0).lease(15, type_="DELETED"), VIOLATED),
         ("another node's", "", "within: 5s", Story().node(0, "n1").lease(12, "n2"), INCONCLUSIVE),
@@ -102,7 +113,7 @@ AGAIN: dict[str, Any] = {"uid": "same", "type_": "MODIFIED"}
         ("seen", "node: victim, reason: Shutdown", events().event(12, "Shutdown"), HELD),
         ("too late", "node: victim, reason: Shutdown", events().event(16, "Shutdown"), VIOLATED),
         ("before", "node: victim, reason: Shutdown", events().event(9, "Shutdown"), VIOLATED),
-        ("old, reported late", "node: victim, reason: Shutdown", events().event(12, "Shutdown", happened=3), VIOLATED),
+        ("old, stored late", "node: victim, reason: Shutdown", events().event(12, "Shutdown", happened=3), HELD),
         ("another reason", "node: victim, reason: Shutdown", events().event(12, "Rebooted"), VIOLATED),
         ("another node", "node: victim, reason: Shutdown", events().event(12, "Shutdown", "n2"), VIOLATED),
         ("a pod of that name", "node: victim, reason: Killing", events().event(12, "Killing", kind="Pod"), VIOLATED),

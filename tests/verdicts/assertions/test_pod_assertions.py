@@ -20,8 +20,11 @@ GONE: dict[str, Any] = {"type_": "DELETED", "phase": "Failed"}
 BY_KUBELET: dict[str, Any] = {"phase": "Succeeded", "disruption": "TerminationByKubelet"}
 
 
+MEASURED = {"clockOffsets": {"host n1": {"seconds": 0, "within": 0.1}}}
+
+
 def web(*names: str) -> Story:
-    story = Story().node(0, "n1").node(0, "n2")
+    story = Story(**MEASURED).node(0, "n1").node(0, "n2")
     for name in names or ("a", "b"):
         story.pod(0, name)
     return story

@@ -68,7 +68,7 @@ def test_replaced(what: str, filters: str, story: Story, status: Status) -> None
 
 def test_replaced_with_another_condition() -> None:
     expectation = "{assert: pods, with: {node: victim, each: {deleting: true, replaced: {node: other}}}, within: 20s}"
-    replaced = web("a").pod(15, "c", "n2")
+    replaced = zoned(Story(), n1="a", n2="a").pod(0, "a").pod(15, "c", "n2")
     assert ask(replaced, expectation).status is VIOLATED
     assert ask(replaced.pod(16, "a", deleting=True), expectation).status is HELD
 

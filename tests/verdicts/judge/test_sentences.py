@@ -16,8 +16,8 @@ from chaos.core.experiment import Expectation
 from chaos.core.registry import PluginRegistry
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.replacements import Replacement
-from chaos.verdicts.judge.series import Order, Rate
 from chaos.verdicts.judge.sentences import MAX_WORDS, Part, sentence, shorten
+from chaos.verdicts.judge.series import Order, Rate
 from tests.kit.real_runs import judged_run, run_lines
 from tests.kit.story import HELD, INCONCLUSIVE, RECORDINGS, VIOLATED, plugin_registry
 from tools import sentence_pages
