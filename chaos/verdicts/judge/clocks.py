@@ -12,6 +12,7 @@ from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Timeline
 
 RESOLUTION = 1.0  # seconds: most times in objects are whole seconds
+_READING = 0.05  # seconds by which a reading of a clock may be off
 _RELIST = 1.0  # seconds after a blind window in which objects are listed one after the other
 _PROMPT = 0.5  # seconds: of all renewals of a Lease, one is stored as soon as that
 Bounds = tuple[float, float]
@@ -39,7 +40,7 @@ class Lists:
 def seconds_ahead(timeline: Timeline, node: str) -> Bounds:
     """The least and the greatest number of seconds by which the clock of a node is ahead of that of the run.
 
-    It is measured by reading it on the host, and by the renewals of the node's Lease: none was stored before its
+    It is measured by reading it on the host, else by the renewals of the node's Lease: none was stored before its
     renewTime, and at least one as soon as the slowest answer that this run got. Infinite where it was not measured, or
     was set meanwhile.
     """
@@ -48,9 +49,10 @@ def seconds_ahead(timeline: Timeline, node: str) -> Bounds:
         low, high = offset.seconds - offset.within, offset.seconds + offset.within
     for reading in timeline.readings(node, "host-time"):
         if is_number(reading.value):
-            low, high = max(low, reading.value - reading.t), min(high, reading.value - reading.began)
-    by_lease = _ahead_by_lease(timeline, node)
-    low, high = max(low, by_lease[0]), min(high, by_lease[1])
+            low = max(low, reading.value - reading.t - _READING)
+            high = min(high, reading.value - reading.began + _READING)
+    if (low, high) == UNKNOWN:
+        low, high = _ahead_by_lease(timeline, node)
     return (low, high) if low <= high else UNKNOWN
 
 
