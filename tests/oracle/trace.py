@@ -78,6 +78,8 @@ def masked(trace: Trace, windows: Iterable[tuple[float, float]]) -> Trace:
 def sampled(moments: Iterable[float], value: Callable[[float], Value]) -> Trace:
     """A trace of what is known at each moment by itself: at these, and between them."""
     points = sorted({m for m in moments if math.isfinite(m)})
+    if not points:
+        return [Change(-math.inf, -math.inf, value(0.0))]
     values: list[tuple[float, float, Value, float | None]] = []
     for this, following in zip(points, [*points[1:], math.inf], strict=True):
         values.append((this, this, value(this), None))
@@ -85,7 +87,7 @@ def sampled(moments: Iterable[float], value: Callable[[float], Value]) -> Trace:
         after = math.nextafter(this, math.inf)
         if after < following:
             values.append((after, after, value(between), None))
-    return steps_of(values)
+    return steps_of(values, value(points[0] - 1))
 
 
 def combined(traces: Sequence[Trace], how: Callable[[Iterable[Value]], Value]) -> Trace:
