@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos import api
 from tests.oracle import evaluate
 from tests.oracle.generate import Generator, namespace_of
-from tests.oracle.mutate import MUTATIONS, mutate
+from tests.oracle.mutate import MUTATIONS, NO_MORE, SAME, mutate
 from tests.oracle.question import Case
 from tests.oracle.world import Obj, World, read, write
 
@@ -130,17 +130,36 @@ def _mutated(  # noqa: PLR0913
     subject: Subject, tally: Tally, named: dict[str, Obj], truth: dict[str, str], plain: dict[str, str], seed: int
 ) -> None:
     kind = sorted(MUTATIONS)[seed % len(MUTATIONS)]
-    entries = mutate(subject.entries, kind, seed)
+    entries, differs = mutate(subject.entries, kind, seed)
     path = subject.folder / "mutated.jsonl.gz"
     write(path, entries)
     experiment = subject.generator.experiment(list(named.values()))
     found = {v.name: str(v.status) for v in subject.judged(experiment, path).hypothesis}
+    case = subject.case(World(entries))
     for n, h in named.items():
+        if differs and differs(h):
+            continue
         right = truth[n] if truth[n] in SURE else plain[n]
         _count(tally, h, found[n], right)
-        if opposite(found[n], right):
-            rule = f"{kind} ({'oracle' if truth[n] in SURE else 'judge of the original'})"
-            tally.reversals.append(_reversal(subject, rule, h, named, found[n], right, entries))
+        rule = broken_rule(kind, plain[n], found[n], truth[n])
+        if rule:
+            tally.reversals.append(_reversal(subject, f"{kind}: {rule}", h, named, found[n], right, entries))
+        elif opposite(evaluate.judge(case, h, named), truth[n]):
+            mine = f"{kind}: the oracle contradicts itself"
+            tally.reversals.append(_reversal(subject, mine, h, named, found[n], truth[n], entries))
+
+
+def broken_rule(kind: str, plain: str, found: str, truth: str) -> str | None:
+    """Which rule the verdict on the mutated recording breaks."""
+    if opposite(found, truth):
+        return "the opposite of the oracle"
+    if opposite(found, plain):
+        return "the opposite of the verdict on the original"
+    if kind in SAME and found != plain:
+        return "another verdict at another time"
+    if kind in NO_MORE and found in SURE and plain not in SURE and kind != "fewer_proofs":
+        return "undecided by more"
+    return None
 
 
 def opposite(one: str, other: str) -> bool:
