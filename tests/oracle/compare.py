@@ -33,6 +33,7 @@ class Reversal:
     entries: list[Obj] = field(repr=False)
     experiment: Obj = field(repr=False)
     namespace: str = ""
+    because: str = ""
 
     def command(self) -> str:
         """Write the files, and say how the judge is called."""
@@ -116,7 +117,8 @@ def compare(path: Path, number: int, seed: int, mutations: int = 1) -> Tally:
         named = {h["name"]: h for h in drawn}
         truth = {n: evaluate.judge(subject.case(subject.world), h, named) for n, h in named.items()}
         experiment = subject.generator.experiment(drawn)
-        plain = {v.name: str(v.status) for v in subject.judged(experiment, path).hypothesis}
+        verdicts = {v.name: v for v in subject.judged(experiment, path).hypothesis}
+        plain = {n: str(v.status) for n, v in verdicts.items()}
         for n, h in named.items():
             _count(tally, h, plain[n], truth[n])
             if opposite(plain[n], truth[n]):

@@ -70,7 +70,7 @@ def _histories(case: Case, expectation: Obj) -> Iterator[tuple[Question, Trace, 
     operator = next((o for o in ("within", "never", "always") if o in expectation), "")
     q = Question(case, preset(name, expectation.get("with") or {}), operator)
     for placed in _places(q, name, case.formed(q.params.get("at"), expectation.get("after"))):
-        counts_since = name in SINCE or "order" in placed.params or "increase" in placed.params
+        counts_since = name in SINCE or {"order", "rate"} & placed.params.keys() or "increase" in placed.params
         fixed = None if counts_since or "all" in placed.params.values() else ASSERTIONS[name](placed)
         for a in _moments(case, moment, fixed, name, expectation):
             placed = replace(placed, a=a)

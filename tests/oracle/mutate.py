@@ -366,6 +366,15 @@ def moved(value: Any, by: float) -> Any:
     return value
 
 
+def _numbers_moved(value: Any, by: float) -> Any:
+    """All numbers that are seconds since the epoch, later."""
+    if isinstance(value, dict):
+        return {k: _numbers_moved(v, by) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_numbers_moved(v, by) for v in value]
+    return value + by if isinstance(value, int | float) and 1.5e9 < value < 2.1e9 else value
+
+
 def shifted(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
     """Everything happened later: nothing else changes."""
     by = r.choice((4096, 65536, 1048576))
@@ -379,11 +388,7 @@ def shifted(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
             names = ("until", "complete", "read", "from", "to")
             entry["object"] = {k: v + by if k in names and v is not None else v for k, v in obj.items()}
         if entry["kind"] == "action" and isinstance(obj.get("evidence"), dict):
-            evidence = {k: v + by if isinstance(v, float) and v > 1e9 else v for k, v in moved(obj["evidence"], by).items()}
-            for pod in evidence.get("pods") or ():
-                for refusal in pod.get("refusals") or () if isinstance(pod, dict) else ():
-                    if isinstance(refusal, dict) and isinstance(refusal.get("t"), float):
-                        refusal["t"] += by
+            evidence = _numbers_moved(moved(obj["evidence"], by), by)
             entry["object"] = {**obj, "evidence": evidence}
         found.append(entry)
     return found, None

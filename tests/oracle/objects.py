@@ -140,7 +140,7 @@ def workload_available(q: Question) -> Trace:
         if i == q.place - 1:
             members = {key for key, obj in now.items() if obj is not None}
         if i >= q.place - 1 and (v.key in members or i == q.place - 1):
-            changes.append((v.lo, v.hi, all_of(_available(key[0], now[key]) for key in members), v.order))
+            changes.append((v.lo, v.hi, q.each([_available(key[0], now[key]) for key in members]), v.order))
     if not members:
         raise UndecidedError("an empty set")
     return masked(steps_of(_lists_last(changes)), q.world.masks(*used))
@@ -190,7 +190,7 @@ def volume_attached(q: Question) -> Trace:
         if i == q.place - 1:
             members = {key for key, attached in now.items() if attached}
         if i >= q.place - 1:
-            value = any(now.values()) if wanted else not any(now[key] for key in members)
+            value = any(now.values()) if wanted else q.each([not now[key] for key in members])
             changes.append((v.lo, v.hi, value, v.order))
     if not wanted and not members:
         raise UndecidedError("an empty set")
@@ -305,7 +305,8 @@ def at_most_one(q: Question) -> Trace:
             certain = sum(a <= t < b for _, a, b, _ in each)
             possible = sum(a <= t < b for a, _, _, b in each)
             found.append(False if certain > 1 else True if possible <= 1 else None)
-        return all_of(found)
+        values = {all_of(found), q.each(found)}
+        return values.pop() if len(values) == 1 else None
 
     moments = [x for each in lives.values() for life in each for x in life]
     return masked(sampled([q.world.start, *moments], value), q.world.masks("pods"))

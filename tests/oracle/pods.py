@@ -226,16 +226,19 @@ def members_at(q: Question) -> tuple[dict[str, Pod], set[str]]:
 
 def _of_set(q: Question, name: str, wanted: Obj) -> Trace:
     """each, any, none, or a count with ``at``: of the pods that were in the set, wherever they go later."""
-    now, members = members_at(q)
+    then, members = members_at(q)
     if not members and name != "count":
         raise UndecidedError("an empty set")
     replaced = wanted.get("replaced")
     zones = _zones(q) if replaced and replaced.get("zone") else {}
-    at_first = set(now)
+    at_first, now = set(then), dict[str, Pod]()
 
     def value() -> Value:
         values = []
         for uid in members:
+            if uid not in now:  # before it was created
+                values.append(None)
+                continue
             found = matches(now[uid], wanted)
             if replaced is not None and found is not False:
                 found = all_of([found, _replaced(now, at_first, members, uid, replaced, zones)])
@@ -246,12 +249,14 @@ def _of_set(q: Question, name: str, wanted: Obj) -> Trace:
             return all_of(values)
         return any_of(values) if name in ("each", "any") else no(any_of(values))
 
-    rows: list[tuple[float, float, Value, float | None]] = [(-math.inf, -math.inf, value(), None)]
-    for v in q.world.sequence("pods")[q.place :]:
+    rows: list[tuple[float, float, Value, float | None]] = []
+    for i, v in enumerate(q.world.sequence("pods")):
         uid = v.key[1]
         now[uid] = updated(now.get(uid), v)
-        if uid in members or replaced is not None:
+        if not v.listed and (uid in members or replaced is not None):
             rows.append((v.lo, v.hi, value(), v.order))
+        elif v.listed and i + 1 == sum(w.listed for w in q.world.sequence("pods")):
+            rows.append((-math.inf, -math.inf, value(), None))
     uids = members if replaced is None else None
     windows = q.world.masks("pods") if uids is None else [w for uid in uids for w in q.world.masks("pods", uid=uid)]
     return masked(steps_of(rows), sorted(set(windows)) or q.world.masks("pods"))
@@ -271,41 +276,52 @@ def _zones(q: Question) -> dict[str, str]:
 def _replaced(
     now: dict[str, Pod], at_first: set[str], members: set[str], uid: str, wanted: Obj, zones: dict[str, str]
 ) -> Value:
-    """Whether a pod has ended and there is a replacement for it; the first that ended needs one, the second two..."""
-    pod = now[uid]
-    if pod.ended == math.inf:
+    """Whether a pod has ended and has a replacement for itself; of those that ended the first one chooses first."""
+    pod, owner = now[uid], controller(now[uid].obj)
+    if pod.ended == math.inf or not owner:
         return False
-    owner = controller(pod.obj)
-    if not owner:
-        return False
-    found, unsure = 0, 0
-    for other_uid, other in now.items():
-        if other_uid in at_first or other.gone or is_deleting(other.obj) or is_finished(other.obj):
-            continue
-        if controller(other.obj).get("uid") != owner.get("uid"):
-            continue
-        if owner.get("kind") == "StatefulSet" and other.obj["metadata"]["name"] != pod.obj["metadata"]["name"]:
-            continue
-        c = condition(other.obj, "Ready")
-        fits = (c is not None and c.get("status") == "True") == wanted.get("ready", True)
-        node = other.node
-        if wanted.get("node"):
-            fits &= bool(node) and (node == pod.node) == (wanted["node"] == "same")
-        if wanted.get("zone"):
-            mine, its = zones.get(pod.node or "", ""), zones.get(node or "", "")
-            zone = wanted["zone"]
-            fits &= bool(its) and (its == mine if zone == "same" else its != mine if zone == "other" else its == zone)
-            unsure += not mine
-        found += fits
-    if unsure:
-        return None
-    if owner.get("kind") == "StatefulSet":
-        return found >= 1
-    same = [u for u in at_first if controller(now[u].obj).get("uid") == owner.get("uid")]
-    ended = [u for u in same if now[u].ended <= pod.ended]
-    ranks = {len([u for u in ended if u in members]), len(ended)}
-    values = {found >= rank for rank in ranks}
+    new = [p for u, p in now.items() if u not in at_first and controller(p.obj).get("uid") == owner.get("uid")]
+    new = [p for p in new if not p.gone and not is_deleting(p.obj) and not is_finished(p.obj)]
+    if wanted.get("ready") is False and any(_is_ready(p.obj) for p in new):
+        return None  # whether a replacement must not be ready, or need not be
+    ended = [u for u in at_first if u in now and controller(now[u].obj).get("uid") == owner.get("uid")]
+    ended = sorted((u for u in ended if now[u].ended <= pod.ended), key=lambda u: now[u].ended)
+    values = set()
+    for group in (ended, [u for u in ended if u in members]):  # the page does not say whose replacements these are
+        taken: dict[int, str] = {}
+        fits = {u: [i for i, p in enumerate(new) if _fits(now[u], p, wanted, zones)] for u in group}
+        values.add([_take(u, fits, taken, set()) for u in group][-1])
     return values.pop() if len(values) == 1 else None
+
+
+def _take(uid: str, fits: dict[str, list[int]], taken: dict[int, str], tried: set[int]) -> bool:
+    """Find a replacement for a pod, so that those before it keep one."""
+    for i in fits[uid]:
+        if i not in tried:
+            tried.add(i)
+            if i not in taken or _take(taken[i], fits, taken, tried):
+                taken[i] = uid
+                return True
+    return False
+
+
+def _is_ready(obj: Obj) -> bool:
+    c = condition(obj, "Ready")
+    return c is not None and c.get("status") == "True"
+
+
+def _fits(pod: Pod, other: Pod, wanted: Obj, zones: dict[str, str]) -> bool:
+    """Whether one pod is what the other's replacement must be."""
+    same_name = other.obj["metadata"]["name"] == pod.obj["metadata"]["name"]
+    if controller(pod.obj).get("kind") == "StatefulSet" and not same_name:
+        return False
+    fits = wanted.get("ready") is False or _is_ready(other.obj)
+    if wanted.get("node"):
+        fits &= bool(other.node) and (other.node == pod.node) == (wanted["node"] == "same")
+    if wanted.get("zone"):
+        mine, its, zone = zones.get(pod.node or "", ""), zones.get(other.node or "", ""), wanted["zone"]
+        fits &= bool(its) and (its == mine if zone == "same" else its != mine if zone == "other" else its == zone)
+    return fits
 
 
 def _begins(q: Question, wanted: Obj) -> list[tuple[Version, Pod, bool]]:
@@ -349,9 +365,9 @@ def _rate(q: Question, wanted: Obj) -> Trace:
     def value(t: float) -> Value:
         if t - over < first:
             return None
-        certain = sum(t - over + 0.5 < b.lo and b.hi <= t for b, _, _ in begins)
+        certain = sum(max(t - over + 0.5, q.a) < b.lo and b.hi <= t for b, _, _ in begins)
         possible = sum(t - over < b.hi and b.lo <= t for b, _, _ in begins)
-        surely = sum(t - over < b.lo and b.hi <= t for b, _, _ in begins)
+        surely = sum(max(t - over, q.a) < b.lo and b.hi <= t for b, _, _ in begins)
         could = sum(t - over - 0.5 < b.hi and b.lo <= t for b, _, _ in begins)
         found = []
         if most is not None:

@@ -191,8 +191,8 @@ def node_names(q: Question, param: str | None) -> list[str]:
     named = q.case.nodes(param)
     if named:
         return named
-    first = q.case.begin(q.case.first)
-    moments = [first.hi] if math.isnan(q.a) else [first.hi, q.a]
+    first = min(q.case.step(q.case.first).sent)
+    moments = [first] if math.isnan(q.a) else [first, q.a]
     names = set()
     for t in moments:
         names |= nodes_at(q.world, t)

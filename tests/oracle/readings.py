@@ -240,7 +240,7 @@ def grace_respected(q: Question) -> Trace:
             late, fine = last > killed[0] + grace + 4, last <= killed[0] + grace + 1
             values[uid] = False if early or late else True if sure and fine else None
         if v.order in [w.order for w in q.world.sequence("pods")[q.place :]]:
-            rows.append((v.lo, v.hi, all_of(values.values()), v.order))
+            rows.append((v.lo, v.hi, q.each(list(values.values())), v.order))
     return masked(steps_of(rows), q.world.masks("pods", "events"))
 
 
