@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.oracle.compare import Tally, compare, pairs_of, recordings
+from tests.oracle.compare import Call, Tally, calls, compare, recordings
+from tests.oracle.shrink import shrunk
 
 
-def _compare(call: tuple[Path, int, int, int]) -> Tally:
-    return compare(*call)
+def _compare(call: Call, shown: int) -> tuple[Tally, list[str]]:
+    """The counts of a call, and its failures as text: the first ones shrunk, with their commands."""
+    tally = compare(*call)
+    texts = [f.text() + (f"\n  {shrunk(f).command()}" if i < shown else "") for i, f in enumerate(tally.failures)]
+    tally.failures.clear()
+    return tally, texts
 
 
 def main() -> int:
@@ -22,24 +28,17 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=1, help="mutated recordings for each set of expectations")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--recordings", type=Path, nargs="*", help="default: those of the tests")
-    parser.add_argument("--commands", type=int, default=10, help="so many of the reversed ones are written to files")
+    parser.add_argument("--shrink", type=int, default=0, help="so many failures of each set are shrunk and written")
     given = parser.parse_args()
-    began, tally = time.monotonic(), Tally()
-    calls = list(pairs_of(given.pairs, given.seed, given.recordings or recordings(), given.mutations))
-    if given.jobs > 1:
-        with ProcessPoolExecutor(given.jobs) as pool:
-            for each in pool.map(_compare, calls):
-                tally.add(each)
-    else:
-        for call in calls:
-            tally.add(_compare(call))
-    print(tally.table())
-    for i, r in enumerate(tally.reversals):
-        print(f"\n{r.recording}, {r.rule}: judge {r.judged}, right is {r.right}\n  {r.expectation}")
-        if i < given.commands:
-            print(f"  {r.command()}")
-    print(f"\n{tally.pairs} pairs in {time.monotonic() - began:.0f} s, {len(tally.reversals)} reversed")
-    return 1 if tally.reversals else 0
+    began, total, texts = time.monotonic(), Tally(), list[str]()
+    todo = list(calls(given.pairs, given.seed, given.recordings or recordings(), given.mutations))
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for tally, found in pool.map(_compare, todo, [given.shrink] * len(todo)):
+            total.add(tally)
+            texts += found
+    sys.stdout.write("\n\n".join([total.table(), *texts]))
+    sys.stdout.write(f"\n\n{total.pairs} pairs in {time.monotonic() - began:.0f} s, {len(texts)} reversed\n")
+    return 1 if texts else 0
 
 
 if __name__ == "__main__":

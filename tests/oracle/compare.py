@@ -6,7 +6,7 @@ import json
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,32 +15,13 @@ from tests.oracle import evaluate
 from tests.oracle.generate import Generator, namespace_of
 from tests.oracle.mutate import MUTATIONS, NO_MORE, SAME, mutate
 from tests.oracle.question import Case
+from tests.oracle.shrink import Failure
 from tests.oracle.world import Obj, World, read, write
 
 SURE = ("held", "violated")
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-
-
-@dataclass(frozen=True, slots=True)
-class Reversal:
-    """A verdict that is the opposite of another one of the same expectation."""
-
-    recording: str
-    rule: str
-    expectation: Obj
-    judged: str
-    right: str
-    entries: list[Obj] = field(repr=False)
-    experiment: Obj = field(repr=False)
-    namespace: str = ""
-    because: str = ""
-
-    def command(self) -> str:
-        """Write the files, and say how the judge is called."""
-        folder = Path(tempfile.mkdtemp(prefix="oracle-"))
-        write(folder / "recording.jsonl.gz", self.entries)
-        (folder / "experiment.yaml").write_text(json.dumps(self.experiment, indent=1), encoding="utf-8")
-        return f"nodefall judge {folder}/recording.jsonl.gz {folder}/experiment.yaml --bind workload={self.namespace}"
+COLUMNS = ("agree", "judge undecided", "oracle undecided", "both undecided", "reversed")
+Call = tuple[Path, int, int, int]
 
 
 @dataclass(slots=True)
@@ -48,22 +29,28 @@ class Tally:
     """Counts by assertion and operator, and what was reversed."""
 
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    reversals: list[Reversal] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     pairs: int = 0
 
     def add(self, other: Tally) -> None:
         self.counts += other.counts
-        self.reversals += other.reversals
+        self.failures += other.failures
         self.pairs += other.pairs
+
+    def count(self, expectation: Obj, operator: str, judged: str, right: str) -> None:
+        self.pairs += 1
+        what = "judge undecided" if judged not in SURE else "oracle undecided"
+        if judged == right:
+            what = "agree" if judged in SURE else "both undecided"
+        self.counts[expectation.get("assert", "order"), operator, "reversed" if opposite(judged, right) else what] += 1
 
     def table(self) -> str:
         """One line for each assertion and operator."""
-        columns = ("agree", "judge undecided", "oracle undecided", "both undecided", "reversed")
         rows = sorted({key[:2] for key in self.counts})
-        lines = [f"{'':20}{'':8}" + "".join(f"{c:>18}" for c in columns)]
-        lines += [f"{a:20}{o:8}" + "".join(f"{self.counts[a, o, c]:18}" for c in columns) for a, o in rows]
-        total = [sum(n for k, n in self.counts.items() if k[2] == c) for c in columns]
-        return "\n".join([*lines, f"{'all':28}" + "".join(f"{n:18}" for n in total)])
+        lines = [f"{'':20}{'':9}" + "".join(f"{c:>18}" for c in COLUMNS)]
+        lines += [f"{a:20}{o:9}" + "".join(f"{self.counts[a, o, c]:18}" for c in COLUMNS) for a, o in rows]
+        total = [sum(n for k, n in self.counts.items() if k[2] == c) for c in COLUMNS]
+        return "\n".join([*lines, f"{'all':29}" + "".join(f"{n:18}" for n in total)])
 
 
 def recordings() -> list[Path]:
@@ -80,8 +67,12 @@ def operator_of(expectation: Obj) -> str:
     return "until" if "until" in expectation[word] else word
 
 
+def opposite(one: str, other: str) -> bool:
+    return {one, other} == set(SURE)
+
+
 class Subject:
-    """A recording, and how to judge expectations about it."""
+    """A recording, and how both judge expectations about it."""
 
     def __init__(self, path: Path, folder: Path, seed: int) -> None:
         self.path, self.folder = path, folder
@@ -94,16 +85,32 @@ class Subject:
         """Steps that would make every verdict inconclusive."""
         generator = Generator(self.world, self.namespace, seed)
         trivial = {"assert": "nodes-ready", "with": {"not-ready-at-most": 99}, "within": "1s"}
-        result = self.judged(generator.experiment([trivial]), self.path)
+        result = self.result(generator.experiment([trivial]), self.path)
         return tuple(step.step for step in result.steps if step.proof_status != "proven")
 
-    def judged(self, experiment: Obj, recording: Path) -> api.RunResult:
+    def result(self, experiment: Obj, recording: Path) -> api.RunResult:
         path = self.folder / "experiment.yaml"
         path.write_text(json.dumps(experiment), encoding="utf-8")
         return api.judge(recording, api.load(path), bind={"workload": [self.namespace]}).result
 
     def case(self, world: World) -> Case:
         return Case(world, self.generator.targets, self.namespace, self.generator.steps[0].name)
+
+    def judged(self, expectations: Iterable[Obj], recording: Path) -> dict[str, api.Verdict]:
+        experiment = self.generator.experiment(list(expectations))
+        return {v.name: v for v in self.result(experiment, recording).hypothesis}
+
+    def one(self, name: str, named: dict[str, Obj], entries: list[Obj]) -> tuple[str, str]:
+        """The verdicts of the judge and the oracle on one expectation."""
+        path = self.folder / "one.jsonl.gz"
+        write(path, entries)
+        verdict = self.judged(self.parts(name, named), path)[name]
+        return str(verdict.status), evaluate.judge(self.case(World(entries)), named[name], named)
+
+    @staticmethod
+    def parts(name: str, named: dict[str, Obj]) -> list[Obj]:
+        """An expectation, and those that it orders."""
+        return [*(named[n] for n in named[name].get("order", ())), named[name]]
 
 
 def compare(path: Path, number: int, seed: int, mutations: int = 1) -> Tally:
@@ -113,42 +120,59 @@ def compare(path: Path, number: int, seed: int, mutations: int = 1) -> Tally:
         subject = Subject(path, Path(name), seed)
         if not subject.generator.steps:
             return tally
-        drawn = subject.generator.hypotheses(number)
-        named = {h["name"]: h for h in drawn}
+        named = {h["name"]: h for h in subject.generator.hypotheses(number)}
         truth = {n: evaluate.judge(subject.case(subject.world), h, named) for n, h in named.items()}
-        experiment = subject.generator.experiment(drawn)
-        verdicts = {v.name: v for v in subject.judged(experiment, path).hypothesis}
-        plain = {n: str(v.status) for n, v in verdicts.items()}
+        plain = subject.judged(named.values(), path)
         for n, h in named.items():
-            _count(tally, h, plain[n], truth[n])
-            if opposite(plain[n], truth[n]):
-                tally.reversals.append(_reversal(subject, "oracle", h, named, plain[n], truth[n], subject.entries))
+            status = str(plain[n].status)
+            tally.count(h, operator_of(h), status, truth[n])
+            if opposite(status, truth[n]):
+                found = _failure(subject, "the opposite of the oracle", n, named, plain[n], truth[n])
+                tally.failures.append(found)
+        _states(subject, tally, number // 8)
         for i in range(mutations):
-            _mutated(subject, tally, named, truth, plain, seed * 1000 + i)
+            _mutated(subject, tally, named, truth, plain, seed * 7919 + i)
     return tally
 
 
-def _mutated(  # noqa: PLR0913
-    subject: Subject, tally: Tally, named: dict[str, Obj], truth: dict[str, str], plain: dict[str, str], seed: int
+def _states(subject: Subject, tally: Tally, number: int) -> None:
+    """Of some statements: the steady state, and the recovery of it."""
+    drawn = [subject.generator.statement(f"s{i}") for i in range(number)]
+    within = subject.generator.random.uniform(1, 200)
+    experiment = subject.generator.experiment(
+        [{"assert": "nodes-ready", "with": {"not-ready-at-most": 99}, "within": "1s"}], drawn, f"{within:.3f}s"
+    )
+    result, case = subject.result(experiment, subject.path), subject.case(subject.world)
+    for word, verdicts in (("steady", result.steady_state), ("recovery", result.recovery)):
+        for statement, verdict in zip(drawn, verdicts, strict=True):
+            right = evaluate.steady(case, statement) if word == "steady" else evaluate.recovery(case, statement, within)
+            tally.count(statement, word, str(verdict.status), right)
+            if opposite(str(verdict.status), right):
+                failure = Failure(subject.path.name, word, statement, str(verdict.status), right, verdict.because,
+                                  subject.entries, subject.entries, experiment, subject.namespace)  # fmt: skip
+                tally.failures.append(failure)
+
+
+def _mutated(
+    subject: Subject, tally: Tally, named: dict[str, Obj], truth: dict[str, str], plain: dict[str, api.Verdict], seed: int
 ) -> None:
     kind = sorted(MUTATIONS)[seed % len(MUTATIONS)]
     entries, differs = mutate(subject.entries, kind, seed)
     path = subject.folder / "mutated.jsonl.gz"
     write(path, entries)
-    experiment = subject.generator.experiment(list(named.values()))
-    found = {v.name: str(v.status) for v in subject.judged(experiment, path).hypothesis}
+    found = subject.judged(named.values(), path)
     case = subject.case(World(entries))
     for n, h in named.items():
         if differs and differs(h):
             continue
-        right = truth[n] if truth[n] in SURE else plain[n]
-        _count(tally, h, found[n], right)
-        rule = broken_rule(kind, plain[n], found[n], truth[n])
+        status, before = str(found[n].status), str(plain[n].status)
+        right = truth[n] if truth[n] in SURE else before
+        tally.count(h, operator_of(h), status, right)
+        rule = broken_rule(kind, before, status, truth[n])
+        if rule is None and opposite(evaluate.judge(case, h, named), truth[n]):
+            rule = "the oracle contradicts itself"
         if rule:
-            tally.reversals.append(_reversal(subject, f"{kind}: {rule}", h, named, found[n], right, entries))
-        elif opposite(evaluate.judge(case, h, named), truth[n]):
-            mine = f"{kind}: the oracle contradicts itself"
-            tally.reversals.append(_reversal(subject, mine, h, named, found[n], truth[n], entries))
+            tally.failures.append(_failure(subject, f"{kind}: {rule}", n, named, found[n], right, entries))
 
 
 def broken_rule(kind: str, plain: str, found: str, truth: str) -> str | None:
@@ -159,36 +183,36 @@ def broken_rule(kind: str, plain: str, found: str, truth: str) -> str | None:
         return "the opposite of the verdict on the original"
     if kind in SAME and found != plain:
         return "another verdict at another time"
-    if kind in NO_MORE and found in SURE and plain not in SURE and kind != "fewer_proofs":
+    if kind in NO_MORE and found in SURE and plain not in SURE:
         return "undecided by more"
     return None
 
 
-def opposite(one: str, other: str) -> bool:
-    return {one, other} == set(SURE)
+def _failure(
+    subject: Subject,
+    rule: str,
+    name: str,
+    named: dict[str, Obj],
+    verdict: api.Verdict,
+    right: str,
+    entries: list[Obj] | None = None,
+) -> Failure:
+    own = subject.entries if entries is None else entries
+
+    def fails(mutated: list[Obj], original: list[Obj]) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            subject.folder = Path(folder)
+            judged, _ = subject.one(name, named, mutated)
+            before, truth = subject.one(name, named, original)
+        return judged == str(verdict.status) and opposite(judged, truth if truth in SURE else before)
+
+    experiment = subject.generator.experiment(subject.parts(name, named))
+    return Failure(subject.path.name, rule, named[name], str(verdict.status), right, verdict.because,
+                   own, subject.entries, experiment, subject.namespace, fails)  # fmt: skip
 
 
-def _count(tally: Tally, expectation: Obj, judged: str, right: str) -> None:
-    tally.pairs += 1
-    if opposite(judged, right):
-        what = "reversed"
-    elif judged == right:
-        what = "agree" if judged in SURE else "both undecided"
-    else:
-        what = "judge undecided" if judged not in SURE else "oracle undecided"
-    tally.counts[expectation.get("assert", "order"), operator_of(expectation), what] += 1
-
-
-def _reversal(  # noqa: PLR0913
-    subject: Subject, rule: str, h: Obj, named: dict[str, Obj], judged: str, right: str, entries: list[Obj]
-) -> Reversal:
-    parts = [named[n] for n in h.get("order", ())] + [h]
-    experiment = subject.generator.experiment(parts)
-    return Reversal(subject.path.name, rule, h, judged, right, entries, experiment, subject.namespace)
-
-
-def pairs_of(pairs: int, seed: int, paths: list[Path], mutations: int = 1) -> Iterator[tuple[Path, int, int, int]]:
+def calls(pairs: int, seed: int, paths: list[Path], mutations: int = 1) -> Iterator[Call]:
     """Calls of :func:`compare` that make so many pairs."""
     each = 40
-    for i in range(math.ceil(pairs / (each * (1 + mutations)))):
+    for i in range(math.ceil(pairs / (each * (1.25 + mutations)))):
         yield paths[i % len(paths)], each, seed * 100_003 + i, mutations

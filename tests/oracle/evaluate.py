@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from tests.oracle import happenings, objects, readings
@@ -185,8 +185,24 @@ def _order(case: Case, parts: list[Obj]) -> frozenset[str]:
 
 def steady(case: Case, expectation: Obj) -> str:
     """What was true just before the first step; where that is not proven, the oracle does not know."""
-    begin = case.begin(case.first).lo
-    return _at_moment(case, expectation, math.nextafter(begin, -math.inf))
+    begin = case.begin(case.first)
+    moments = {min(case.step(case.first).sent), begin.lo}
+    return _agreed(_at_moment(case, expectation, math.nextafter(t, -math.inf)) for t in moments)
+
+
+def recovery(case: Case, expectation: Obj, within: float) -> str:
+    """Whether it is true at the deadline, which counts from the last return, undo or proof; and at the end, if before."""
+    steps = case.world.steps.values()
+    end = case.world.end
+    ends = [max(t for s in steps for t in times(s)) for times in (lambda s: s.returned, lambda s: [*s.returned, *s.proved])]
+    deadlines = [t + within for t in ends]
+    found = _agreed(_at_moment(case, expectation, min(t, math.nextafter(end, -math.inf))) for t in deadlines)
+    return UNDECIDED if found == VIOLATED and max(deadlines) > end else found
+
+
+def _agreed(statuses: Iterable[str]) -> str:
+    found = set(statuses)
+    return found.pop() if len(found) == 1 else UNDECIDED
 
 
 def _at_moment(case: Case, expectation: Obj, t: float) -> str:

@@ -13,6 +13,7 @@ from tests.oracle.world import Obj, World, get
 
 NEAR = (-5.0, -2.0, -0.7, -0.2, -0.03, 0.03, 0.2, 0.7, 2.0, 5.0)
 UNKNOWN = ("patch", "heal")  # what other tools recorded
+HAPPENINGS = {"event", "pods-started", "eviction-refused", "node-rebooted", "grace-respected", "termination-order"}
 KINDS_OF = {
     "node": ("nodes",),
     "lease": ("leases", "nodes"),
@@ -93,6 +94,14 @@ class Generator:
             if drawn := self._expectation():
                 found.append({"name": name, **drawn})
         return found
+
+    def statement(self, name: str) -> Obj:
+        """A statement about one state, as a steady state has them."""
+        while True:
+            _, (assertion, params) = self.random.choice(self._makers())()
+            own = params and not {"at", "since", "rate", "order"} & params.keys() and not params.get("increase")
+            if own and assertion not in HAPPENINGS:
+                return {"name": name, "assert": assertion, "with": params}
 
     def _expectation(self) -> Obj | None:
         about, (assertion, params) = self.random.choice(self._makers())()
