@@ -202,8 +202,8 @@ def _failure(
     def fails(mutated: list[Obj], original: list[Obj]) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             subject.folder = Path(folder)
-            judged, _ = subject.one(name, named, mutated)
-            before, truth = subject.one(name, named, original)
+            judged, own_truth = subject.one(name, named, mutated)
+            before, truth = subject.one(name, named, original) if entries is not None else (judged, own_truth)
         return judged == str(verdict.status) and opposite(judged, truth if truth in SURE else before)
 
     experiment = subject.generator.experiment(subject.parts(name, named))

@@ -52,14 +52,14 @@ def group_of(entry: Obj) -> str | None:
     return f"{entry['kind']} {entry.get('type')} {entry.get('node')}"
 
 
-def shrunk(failure: Failure) -> Failure:
+def shrunk(failure: Failure, tries: int = 120) -> Failure:
     """The same failure with less of the recording: halves, quarters... are left out while it still fails."""
     groups = sorted({g for e in failure.entries if (g := group_of(e))})
-    size = len(groups)
-    while failure.fails and size >= 1:
-        size = max(1, size // 2)
+    size = len(groups) // 2
+    while failure.fails and size and tries:
         at = 0
-        while at < len(groups):
+        while at < len(groups) and tries:
+            tries -= 1
             rest = {*groups[:at], *groups[at + size :]}
             entries = [e for e in failure.entries if group_of(e) is None or group_of(e) in rest]
             original = [e for e in failure.original if group_of(e) is None or group_of(e) in rest]
@@ -67,6 +67,5 @@ def shrunk(failure: Failure) -> Failure:
                 failure.entries, failure.original, groups = entries, original, sorted(rest)
             else:
                 at += size
-        if size == 1:
-            break
+        size //= 2
     return failure
