@@ -18,6 +18,7 @@ from tests.oracle.question import Case
 from tests.oracle.shrink import Failure
 from tests.oracle.world import Obj, World, read, write
 
+EFFECTIVE = False  # what an expectation means that does not say ``as``; True once the judge knows machines
 SURE = ("held", "violated")
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 COLUMNS = ("agree", "judge undecided", "oracle undecided", "both undecided", "reversed")
@@ -94,7 +95,7 @@ class Subject:
         return api.judge(recording, api.load(path), bind={"workload": [self.namespace]}).result
 
     def case(self, world: World) -> Case:
-        return Case(world, self.generator.targets, self.namespace, self.generator.steps[0].name)
+        return Case(world, self.generator.targets, self.namespace, self.generator.steps[0].name, EFFECTIVE)
 
     def judged(self, expectations: Iterable[Obj], recording: Path) -> dict[str, api.Verdict]:
         experiment = self.generator.experiment(list(expectations))
@@ -154,7 +155,12 @@ def _states(subject: Subject, tally: Tally, number: int) -> None:
 
 
 def _mutated(
-    subject: Subject, tally: Tally, named: dict[str, Obj], truth: dict[str, str], plain: dict[str, api.Verdict], seed: int
+    subject: Subject,
+    tally: Tally,
+    named: dict[str, Obj],
+    truth: dict[str, str],
+    plain: dict[str, api.Verdict],
+    seed: int,
 ) -> None:
     kind = sorted(MUTATIONS)[seed % len(MUTATIONS)]
     entries, differs = mutate(subject.entries, kind, seed)

@@ -37,7 +37,7 @@ ASSERTIONS: dict[str, Callable[[Question], Trace]] = {
     "workload-available": objects.workload_available,
     **dict.fromkeys(PRESETS, pods),
 }
-OF_SETS: dict[str, tuple[str, ...]] = {name: ("pods",) for name in ("pods", "grace-respected", *PRESETS)}
+OF_SETS: dict[str, tuple[str, ...]] = dict.fromkeys(("pods", "grace-respected", *PRESETS), ("pods",))
 SINCE = {"event", "pods-started", "eviction-refused", "node-rebooted", "endpoint-available", "shutdown-metrics"}
 MOST_PLACES, MOST_MOMENTS = 12, 400
 
@@ -194,7 +194,9 @@ def recovery(case: Case, expectation: Obj, within: float) -> str:
     """Whether it is true at the deadline, which counts from the last return, undo or proof; and at the end, if before."""
     steps = case.world.steps.values()
     end = case.world.end
-    ends = [max(t for s in steps for t in times(s)) for times in (lambda s: s.returned, lambda s: [*s.returned, *s.proved])]
+    ends = [
+        max(t for s in steps for t in times(s)) for times in (lambda s: s.returned, lambda s: [*s.returned, *s.proved])
+    ]
     deadlines = [t + within for t in ends]
     found = _agreed(_at_moment(case, expectation, min(t, math.nextafter(end, -math.inf))) for t in deadlines)
     return UNDECIDED if found == VIOLATED and max(deadlines) > end else found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.objects import _lists_last, is_ready
+from tests.oracle.objects import is_ready
 from tests.oracle.pods import is_deleting
 from tests.oracle.question import Question, UndecidedError, condition
 from tests.oracle.trace import Trace, masked, steps_of
@@ -43,4 +42,4 @@ def expression(q: Question) -> Trace:
         if not v.deleted:
             now[v.key] = v.obj
         rows.append((v.lo, v.hi, holds({kind: list(now.values())}, int(number)), v.order))
-    return masked(steps_of(_lists_last(rows) if rows else [(-math.inf, -math.inf, None, None)]), q.world.masks(kind))
+    return masked(steps_of(rows), q.world.masks(kind))

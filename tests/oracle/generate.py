@@ -154,7 +154,10 @@ class Generator:
         makers: list[Any] = [
             lambda: ("node", ("node-condition", self._condition())),
             lambda: ("node", ("node-taint", self._taint())),
-            lambda: ("node", ("nodes-ready", r.choice([{"nodes": self._node()}, {"not-ready-at-most": r.randint(0, 3)}]))),
+            lambda: (
+                "node",
+                ("nodes-ready", r.choice([{"nodes": self._node()}, {"not-ready-at-most": r.randint(0, 3)}])),
+            ),
             lambda: ("lease", ("lease-fresh", self._lease())),
             lambda: ("event", ("event", self._event())),
             lambda: ("pods", ("pods-started", {"node": self._node()})),
@@ -162,7 +165,10 @@ class Generator:
             lambda: ("node", ("node-rebooted", {"node": self._node(False)})),
             lambda: ("workload", ("workload-available", {"namespace": self._space()})),
             lambda: ("volume", ("volume-attached", self._volume())),
-            lambda: ("budget", ("budget-respected", {"namespace": self._space(), **r.choice([{}, {"by": ["eviction"]}])})),
+            lambda: (
+                "budget",
+                ("budget-respected", {"namespace": self._space(), **r.choice([{}, {"by": ["eviction"]}])}),
+            ),
             lambda: ("pods", ("at-most-one", {"namespace": self._space()})),
             lambda: ("pods", ("expression", self._expression())),
             lambda: ("lease", ("inhibitor-held", {"node": self._node(False), "held": r.random() < 0.6})),
@@ -189,7 +195,11 @@ class Generator:
         conditions = get(node, "status", "conditions") or [{"type": "Ready", "status": "True"}]
         ready = [c for c in conditions if c["type"] == "Ready"]
         c = self.random.choice(ready * 6 + conditions)
-        params = {"node": self._node(), "type": c["type"], "status": self.random.choice([c["status"]] * 3 + ["Unknown"])}
+        params = {
+            "node": self._node(),
+            "type": c["type"],
+            "status": self.random.choice([c["status"]] * 3 + ["Unknown"]),
+        }
         if c.get("reason") and self.random.random() < 0.2:
             params["reason"] = c["reason"]
         return params
@@ -253,6 +263,7 @@ class Generator:
 
     def _metric(self) -> Obj | None:
         lines = [str(m) for e in self.world.entries if e["kind"] == "metrics" for m in e["object"]]
+        lines = [line for line in lines if float(line.rpartition(" ")[2]) < 1e9]  # times move with clocks
         if not lines:
             return None
         name, _, value = self.random.choice(lines[:50] + lines[-50:]).rpartition(" ")
@@ -260,7 +271,9 @@ class Generator:
         return {**params, "increase": self.random.random() < 0.3 and "time" not in name}
 
     def _gauges(self) -> Obj:
-        drawn = self.random.choice([{"started": True}, {"started": False}, {"ended": True}, {"duration-at-most": "20s"}])
+        drawn = self.random.choice(
+            [{"started": True}, {"started": False}, {"ended": True}, {"duration-at-most": "20s"}]
+        )
         since = self.random.choice([{}, {"since": self.random.choice(self.steps).name}])
         return {"node": "victim", **drawn, **since}
 
@@ -293,9 +306,16 @@ class Generator:
             params.pop("at", None)
         if question == "rate":
             over = r.choice((2, 5, 10, 30))
-            wanted |= {r.choice(("at-most", "at-most", "at-least")): f"{r.randint(1, 5) / over:.6f}/s", "over": f"{over}s"}
+            wanted |= {
+                r.choice(("at-most", "at-most", "at-least")): f"{r.randint(1, 5) / over:.6f}/s",
+                "over": f"{over}s",
+            }
         elif question == "order":
-            wanted |= {"by": r.choice(("ordinal", "priority")), "descending": r.random() < 0.5, "least": r.randint(2, 3)}
+            wanted |= {
+                "by": r.choice(("ordinal", "priority")),
+                "descending": r.random() < 0.5,
+                "least": r.randint(2, 3),
+            }
             if wanted["by"] == "ordinal":
                 params["owner"] = self._stateful() or {"kind": "StatefulSet", "name": "db"}
         elif question == "count":
@@ -303,7 +323,9 @@ class Generator:
             wanted |= r.choice([{"least": least}, {"most": least}, {"least": least, "most": least + r.randint(0, 3)}])
         if question in ("each", "any", "none", "count") and r.random() < 0.2:
             if question != "count" or params.get("at"):
-                replaced = r.choice([{}, {"node": "other"}, {"node": "same"}, {"ready": False}, {"node": "other", "ready": True}])
+                replaced = r.choice(
+                    [{}, {"node": "other"}, {"node": "same"}, {"ready": False}, {"node": "other", "ready": True}]
+                )
                 wanted = {"replaced": replaced, **{k: v for k, v in wanted.items() if k in ("least", "most")}}
         return "pods", {**params, question: wanted}
 

@@ -6,10 +6,8 @@ import math
 
 from tests.oracle.objects import stamp
 from tests.oracle.question import Question, UndecidedError, node_names, text_matches
-from tests.oracle.trace import Trace, Value, all_of, any_of, combined, masked, sampled, steps_of
+from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, sampled, steps_of
 from tests.oracle.world import Obj, Version, get
-
-Row = tuple[float, float, Value, float | None]
 
 
 def event(q: Question) -> Trace:
@@ -26,7 +24,7 @@ def _events(q: Question, node: str | None) -> Trace:
     most = math.inf if most is None else most
     counts: dict[tuple[str, str], int] = {}
     low = high = 0
-    rows: list[Row] = [(-math.inf, -math.inf, 0 >= least, None)]
+    rows: list[Row] = [(-math.inf, -math.inf, least <= 0, None)]
     for v in q.world.sequence("events"):
         if v.deleted:
             counts.pop(v.key, None)
@@ -231,7 +229,3 @@ def _shared(q: Question, kind: str, node: str) -> bool:
         if kind == "boot-id" and e["kind"] == "host" and e["type"] == kind:
             ids.setdefault(e["object"], set()).add(e.get("node", ""))
     return any(node in names and len(names) > 1 for names in ids.values()) or not ids
-
-
-def undecided(q: Question) -> Trace:
-    raise UndecidedError("beyond the oracle")

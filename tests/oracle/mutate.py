@@ -74,7 +74,7 @@ def received_later(entries: Entries, later: Callable[[Obj], float]) -> Entries:
     delivered = {i: t for t, i, _ in moved}
     for i, entry in enumerate(entries):
         if entry["kind"] == "current":
-            _say_behind(entries, i, entry, [j for j in range(i) if delivered[j] > entry["t"]])
+            _say_behind(entries, entry, [j for j in range(i) if delivered[j] > entry["t"]])
     found = []
     for t, _, entry in sorted(moved, key=lambda m: (m[0], m[1])):
         entry["t"] = t
@@ -83,7 +83,7 @@ def received_later(entries: Entries, later: Callable[[Obj], float]) -> Entries:
     return found
 
 
-def _say_behind(entries: Entries, at: int, proof: Obj, late: list[int]) -> None:
+def _say_behind(entries: Entries, proof: Obj, late: list[int]) -> None:
     """Make a proof that was true again, now that some entries before it come later."""
     mine = [j for j in late if entries[j]["kind"] == proof["type"]]
     if not mine:
@@ -96,7 +96,6 @@ def _say_behind(entries: Entries, at: int, proof: Obj, late: list[int]) -> None:
     if said.get("complete") is not None:
         said["complete_was"] = said["complete"]
         said["complete"] = min(said["complete"], max((c for c in earlier if c is not None), default=entries[0]["t"]))
-    del at
 
 
 def late_watch(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
@@ -162,7 +161,9 @@ def lost_versions(entries: Entries, r: Random) -> tuple[Entries, Differs | None]
     entries = proven(entries)
     kinds = {r.choice(("pods", "nodes", "leases", "pods", "nodes", "statefulsets", "deployments"))}
     begin, lasting = _somewhen(entries, r), r.choice((0.5, 3.0, 10.0))
-    gone = [i for i, e in enumerate(entries) if is_change(e) and e["kind"] in kinds and begin <= e["t"] < begin + lasting]
+    gone = [
+        i for i, e in enumerate(entries) if is_change(e) and e["kind"] in kinds and begin <= e["t"] < begin + lasting
+    ]
     if not gone:
         return entries, None
     for i, proof in enumerate(entries):
@@ -170,13 +171,12 @@ def lost_versions(entries: Entries, r: Random) -> tuple[Entries, Differs | None]
             continue
         before = [j for j in gone if j < i]
         if before:
-            uids = {_uid(entries[j]) for j in before} - {_uid(e) for e in entries[max(before) : i] if is_change(e)}
             received = {}
             for j, e in enumerate(entries[:i]):
                 if is_change(e) and e["kind"] in kinds and j not in gone:
                     received[_uid(e)] = j
             uids = {_uid(entries[j]) for j in before if received.get(_uid(entries[j]), -1) < j}
-            _say_behind(entries, i, proof, before)
+            _say_behind(entries, proof, before)
             proof["object"]["behind"] = sorted(uids)
     lost = set(gone)
     return _without_marks([e for i, e in enumerate(entries) if i not in lost]), None
@@ -246,7 +246,9 @@ def _list(kind: str, known: dict[tuple[str, str], Obj], at_end: dict[tuple[str, 
 
 def cut_tail(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
     """The recording ends earlier, mostly after the last proof of a step."""
-    steps = [e["t"] for e in entries if e["kind"] == "action" and e["object"]["phase"] in ("returned", "proved", "begin")]
+    steps = [
+        e["t"] for e in entries if e["kind"] == "action" and e["object"]["phase"] in ("returned", "proved", "begin")
+    ]
     least = max(steps) if r.random() < 0.8 else min(steps)
     end = r.uniform(least, entries[-1]["t"])
     return [e for e in entries if e["t"] <= end], None

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from datetime import datetime
 
+from tests.oracle.effective import Off, is_effective, outages, ready
 from tests.oracle.question import Question, UndecidedError, condition, node_names, seconds, text_matches
-from tests.oracle.trace import Change, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
+from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
 from tests.oracle.world import Obj, Version, get
 
 
@@ -24,13 +25,7 @@ def of_nodes(q: Question, names: list[str], value: Callable[[dict[str, Obj | Non
             now[name] = None if v.deleted else v.obj
             changes.append((v.lo, v.hi, value(now), v.order))
     windows = [w for uid in uids for w in q.world.masks("nodes", uid=uid)]
-    return masked(steps_of(_lists_last(changes)), windows)
-
-
-def _lists_last(changes: list[tuple[float, float, Value, float | None]]) -> list[tuple[float, float, Value, float | None]]:
-    """Of what the first list had, only the whole list is a state."""
-    listed = sum(1 for c in changes if c[1] <= 0 or c[0] == -math.inf)
-    return [(-math.inf, -math.inf, c[2], c[3]) if i < listed else c for i, c in enumerate(changes)][max(listed - 1, 0) :]
+    return masked(steps_of(changes), windows)
 
 
 def node_condition(q: Question) -> Trace:
@@ -96,7 +91,7 @@ def _lease(q: Question, node: str) -> Trace:
             lo, hi = ages[-1][1:3]
         else:
             lo, hi = v.lo, v.hi
-            lost = [a for a, b in windows if a <= v.hi and v.lo <= b and b < math.inf]
+            lost = [a for a, b in windows if a <= v.hi and v.lo <= b < math.inf]
             if before is None or lost:
                 lo = min([lo, *lost]) if before is not None else -math.inf
                 offset, told = q.case.offset(node), stamp(renewed)
@@ -143,7 +138,32 @@ def workload_available(q: Question) -> Trace:
             changes.append((v.lo, v.hi, q.each([_available(key[0], now[key]) for key in members]), v.order))
     if not members:
         raise UndecidedError("an empty set")
-    return masked(steps_of(_lists_last(changes)), q.world.masks(*used))
+    trace = masked(steps_of(changes), q.world.masks(*used))
+    return combined([trace, _on_machines(q, space)], all_of) if is_effective(q) else trace
+
+
+def _on_machines(q: Question, space: str | None) -> Trace:
+    """Unknown while a pod of the namespace may be counted whose machine is off or was so, and has not started it again."""
+    offs: dict[str, list[Off]] = {}
+    histories: dict[str, list[Version]] = {}
+    for v in q.world.sequence("pods"):
+        if v.obj["metadata"].get("namespace") == space:
+            histories.setdefault(v.key[1], []).append(v)
+
+    def value(t: float) -> Value:
+        for versions in histories.values():
+            for v, following in zip(versions, [*versions[1:], None], strict=True):
+                in_force = v.lo <= t and (following is None or following.hi > t)
+                if in_force and _healthy(v.obj) and not v.deleted and ready(q.world, versions, v, t, offs) is not True:
+                    return None
+        return True
+
+    moments = [m for versions in histories.values() for v in versions for m in (v.lo, v.hi)]
+    value(q.world.start)
+    for node in {get(v.obj, "spec", "nodeName") for versions in histories.values() for v in versions} - {None}:
+        offs.setdefault(node, outages(q.world, node))
+    moments += [m for each in offs.values() for o in each for m in (o.since, o.lo, o.hi, o.back)]
+    return masked(sampled(moments, value), q.world.masks("pods"))
 
 
 def _available(kind: str, obj: Obj | None) -> Value:
@@ -169,7 +189,7 @@ def volume_attached(q: Question) -> Trace:
     now: dict[tuple[str, str], bool] = {}
     claims: dict[str, str] = {}
     members: set[tuple[str, str]] = set()
-    changes: list[tuple[float, float, Value, float | None]] = []
+    changes: list[Row] = []
     claim = p.get("claim")
     if claim:
         space, _, name = claim.partition("/")
@@ -198,7 +218,7 @@ def volume_attached(q: Question) -> Trace:
         if "volumeattachments" not in q.world.listed:
             raise UndecidedError("no list")
         changes = changes or [(-math.inf, -math.inf, False, None)]
-    return masked(steps_of(_lists_last(changes)), q.world.masks(*kinds))
+    return masked(steps_of(changes), q.world.masks(*kinds))
 
 
 def selects(selector: Obj | None, labels: Obj) -> bool:
@@ -227,7 +247,7 @@ def budget_respected(q: Question) -> Trace:
     pods: dict[tuple[str, str], Obj] = {}
     broken: set[tuple[str, str]] = set()
     unknown = False
-    changes: list[tuple[float, float, Value, float | None]] = []
+    changes: list[Row] = []
     seen = False
     for v in q.world.sequence("poddisruptionbudgets", "pods"):
         meta = v.obj["metadata"]
@@ -255,7 +275,7 @@ def budget_respected(q: Question) -> Trace:
         changes.append((v.lo, v.hi, None if unknown else not broken, v.order))
     if not seen:
         raise UndecidedError("no budget")
-    return masked(steps_of(_lists_last(changes)), q.world.masks("poddisruptionbudgets", "pods"))
+    return masked(steps_of(changes), q.world.masks("poddisruptionbudgets", "pods"))
 
 
 def _healthy(pod: Obj) -> bool:
@@ -340,7 +360,3 @@ def _life(q: Question, versions: list[Version]) -> tuple[float, float, float, fl
 
 def _runs(pod: Obj) -> bool:
     return any(get(c, "state", "running") is not None for c in get(pod, "status", "containerStatuses") or ())
-
-
-def unknown(_: Question) -> Trace:
-    return [Change(-math.inf, -math.inf, None)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
+from tests.oracle.effective import Off, is_effective, outages, ready
 from tests.oracle.question import Question, UndecidedError, condition, seconds, text_matches
-from tests.oracle.trace import Trace, Value, all_of, any_of, masked, no, sampled, steps_of
+from tests.oracle.trace import Row, Trace, Value, all_of, any_of, masked, no, sampled, steps_of
 from tests.oracle.world import Obj, Version, get
 
 PRESETS: dict[str, Obj] = {
@@ -17,6 +19,7 @@ PRESETS: dict[str, Obj] = {
     "pods-rescheduled": {"each": {"replaced": {"node": "other"}}},
     "pods-stuck": {"each": {"deleting": True, "gone": False}},
 }
+MOST_STATES = 6
 QUESTIONS = ("each", "any", "none", "count", "rate", "order")
 NO_FILTER = {"least", "most", "at-most", "at-least", "over", "per", "by", "descending", "replaced"}
 
@@ -41,6 +44,7 @@ class Pod:
     finished_as: str | None = None  # the reason of the disruption with which it finished
     finished: bool = False
     unsure: bool = False  # it was finished before it was seen
+    effective: Value = True  # its machine runs, and has started it again if it was off
     cache: dict[str, Value] = field(default_factory=dict)
 
     @property
@@ -126,8 +130,8 @@ def _condition(pod: Pod, name: str, wanted: object) -> Value:  # noqa: PLR0911
     if name == "deleting":
         return (pod.gone or is_deleting(obj)) == wanted
     if name == "ready":
-        c = condition(obj, "Ready")
-        return (not pod.gone and c is not None and c.get("status") == "True") == wanted
+        value = all_of([not pod.gone and is_ready(obj), pod.effective])
+        return value if wanted else no(value)
     if pod.version.deduced:
         return None
     if name == "phase":
@@ -169,6 +173,9 @@ def pods(q: Question) -> Trace:
     wanted = q.params.get(name)
     if wanted is None:
         raise UndecidedError("no question")
+    about_machines = {"ready", "replaced"} & wanted.keys()
+    if about_machines and is_effective(q):
+        return _effective(q, name, wanted)
     if name == "rate":
         return _rate(q, wanted)
     if name == "order":
@@ -195,7 +202,7 @@ def _count_now(q: Question, wanted: Obj) -> Trace:
     """The pods that exist and match the selection at each moment."""
     now: dict[str, Pod] = {}
     inside: set[str] = set()
-    rows: list[tuple[float, float, Value, float | None]] = []
+    rows: list[Row] = []
     for v in q.world.sequence("pods"):
         uid = v.key[1]
         now[uid] = updated(now.get(uid), v)
@@ -205,15 +212,44 @@ def _count_now(q: Question, wanted: Obj) -> Trace:
             inside.add(uid)
         if v.listed or was or uid in inside:
             rows.append((v.lo, v.hi, _count([matches(now[u], wanted) for u in inside], wanted), v.order))
-    return masked(steps_of(lists_last(rows)), q.world.masks("pods"))
+    return masked(steps_of(rows), q.world.masks("pods"))
 
 
-def lists_last(rows: list[tuple[float, float, Value, float | None]]) -> list[tuple[float, float, Value, float | None]]:
-    """Of what the first list had, only the whole list is a state."""
-    listed = sum(r[0] == -math.inf for r in rows)
-    if not listed:
-        return rows
-    return [(-math.inf, -math.inf, rows[listed - 1][2], None), *rows[listed:]]
+def _effective(q: Question, name: str, wanted: Obj) -> Trace:
+    """As reported, and by the machines: at each moment of all states that there may be."""
+    if name in ("rate", "order"):
+        raise UndecidedError("a rate or order of machines")
+    dynamic = name == "count" and "at" not in q.params
+    then, members = ({}, set()) if dynamic else members_at(q)
+    zones = _zones(q) if (wanted.get("replaced") or {}).get("zone") else {}
+    sequence, offs = q.world.sequence("pods"), dict[str, list[Off]]()
+    histories: dict[str, list[Version]] = {}
+    for v in sequence:
+        histories.setdefault(v.key[1], []).append(v)
+        if node := get(v.obj, "spec", "nodeName"):
+            offs[node] = offs.get(node) or outages(q.world, node)
+
+    @cache
+    def states(place: int) -> dict[str, Pod]:
+        now: dict[str, Pod] = {}
+        for v in sequence[:place]:
+            now[v.key[1]] = updated(now.get(v.key[1]), v)
+        return now
+
+    def value(t: float) -> Value:
+        least, most = sum(v.hi <= t or v.listed for v in sequence), sum(v.lo <= t for v in sequence)
+        values: set[Value] = set()
+        for place in range(least, most + 1) if most - least < MOST_STATES else ():
+            now = {u: replace(p, cache={}) for u, p in states(place).items()}
+            for uid, pod in now.items():
+                pod.effective = ready(q.world, histories[uid], pod.version, t, offs)
+            mine = {u for u, p in now.items() if not p.gone and selected(q, p.obj)} if dynamic else members
+            values.add(_value(q, name, wanted, now, mine, set(then), zones))
+        return values.pop() if len(values) == 1 else None
+
+    moments = [m for v in sequence for m in (v.lo, v.hi)] + [q.world.start]
+    moments += [m for each in offs.values() for o in each for m in (o.since, o.lo, o.hi, o.back)]
+    return masked(sampled(moments, value), q.world.masks("pods"))
 
 
 def members_at(q: Question) -> tuple[dict[str, Pod], set[str]]:
@@ -234,32 +270,40 @@ def _of_set(q: Question, name: str, wanted: Obj) -> Trace:
     at_first, now = set(then), dict[str, Pod]()
 
     def value() -> Value:
-        values = []
-        for uid in members:
-            if uid not in now:  # before it was created
-                values.append(None)
-                continue
-            found = matches(now[uid], wanted)
-            if replaced is not None and found is not False:
-                found = all_of([found, _replaced(now, at_first, members, uid, replaced, zones)])
-            values.append(found)
-        if name == "count":
-            return _count(values, wanted)
-        if name == "each" and q.operator != "never":
-            return all_of(values)
-        return any_of(values) if name in ("each", "any") else no(any_of(values))
+        return _value(q, name, wanted, now, members, at_first, zones)
 
-    rows: list[tuple[float, float, Value, float | None]] = []
+    rows, listed = list[Row](), sum(v.listed for v in q.world.sequence("pods"))
     for i, v in enumerate(q.world.sequence("pods")):
         uid = v.key[1]
         now[uid] = updated(now.get(uid), v)
-        if not v.listed and (uid in members or replaced is not None):
-            rows.append((v.lo, v.hi, value(), v.order))
-        elif v.listed and i + 1 == sum(w.listed for w in q.world.sequence("pods")):
-            rows.append((-math.inf, -math.inf, value(), None))
+        if uid in members or replaced is not None or i + 1 == listed:
+            rows.append((v.lo, v.hi, value() if i + 1 >= listed else None, v.order))
     uids = members if replaced is None else None
     windows = q.world.masks("pods") if uids is None else [w for uid in uids for w in q.world.masks("pods", uid=uid)]
     return masked(steps_of(rows), sorted(set(windows)) or q.world.masks("pods"))
+
+
+def _value(
+    q: Question,
+    name: str,
+    wanted: Obj,
+    now: dict[str, Pod],
+    members: set[str],
+    at_first: set[str],
+    zones: dict[str, str],
+) -> Value:
+    """What the question says of a set in one state; a pod that was not created yet is unknown."""
+    values: list[Value] = []
+    for uid in members:
+        found = matches(now[uid], wanted) if uid in now else None
+        if "replaced" in wanted and found is not False and uid in now:
+            found = all_of([found, _replaced(now, at_first, members, uid, wanted["replaced"], zones)])
+        values.append(found)
+    if name == "count":
+        return _count(values, wanted)
+    if name == "each" and q.operator != "never":
+        return all_of(values)
+    return any_of(values) if name in ("each", "any") else no(any_of(values))
 
 
 def _zones(q: Question) -> dict[str, str]:
@@ -282,8 +326,10 @@ def _replaced(
         return False
     new = [p for u, p in now.items() if u not in at_first and controller(p.obj).get("uid") == owner.get("uid")]
     new = [p for p in new if not p.gone and not is_deleting(p.obj) and not is_finished(p.obj)]
-    if wanted.get("ready") is False and any(_is_ready(p.obj) for p in new):
+    if wanted.get("ready") is False and any(is_ready(p.obj) for p in new):
         return None  # whether a replacement must not be ready, or need not be
+    if any(p.effective is None and is_ready(p.obj) for p in new):
+        return None
     ended = [u for u in at_first if u in now and controller(now[u].obj).get("uid") == owner.get("uid")]
     ended = sorted((u for u in ended if now[u].ended <= pod.ended), key=lambda u: now[u].ended)
     values = set()
@@ -305,7 +351,7 @@ def _take(uid: str, fits: dict[str, list[int]], taken: dict[int, str], tried: se
     return False
 
 
-def _is_ready(obj: Obj) -> bool:
+def is_ready(obj: Obj) -> bool:
     c = condition(obj, "Ready")
     return c is not None and c.get("status") == "True"
 
@@ -315,7 +361,7 @@ def _fits(pod: Pod, other: Pod, wanted: Obj, zones: dict[str, str]) -> bool:
     same_name = other.obj["metadata"]["name"] == pod.obj["metadata"]["name"]
     if controller(pod.obj).get("kind") == "StatefulSet" and not same_name:
         return False
-    fits = wanted.get("ready") is False or _is_ready(other.obj)
+    fits = wanted.get("ready") is False or (is_ready(other.obj) and other.effective is True)
     if wanted.get("node"):
         fits &= bool(other.node) and (other.node == pod.node) == (wanted["node"] == "same")
     if wanted.get("zone"):
@@ -388,7 +434,7 @@ def _order(q: Question, wanted: Obj) -> Trace:
     if any(v.lo < q.a < v.hi for v, _ in begins):
         raise UndecidedError("a pod may have begun before")
     begins = [(v, pod) for v, pod in begins if v.lo >= q.a]
-    rows: list[tuple[float, float, Value, float | None]] = [(-math.inf, -math.inf, False, None)]
+    rows: list[Row] = [(-math.inf, -math.inf, False, None)]
     last, number, broken = None, 0, False
     for v, pod in begins:
         number += 1

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 from tests.oracle.objects import stamp
-from tests.oracle.pods import controller, is_deleting, members_at
+from tests.oracle.pods import is_deleting, members_at
 from tests.oracle.question import Question, UndecidedError, node_names, seconds
-from tests.oracle.trace import Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
-from tests.oracle.world import Obj, Version, get
+from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
+from tests.oracle.world import Obj, get
 
 LOCKS = ("inhibitor-locks", "inhibitors")
 PREFIX = "kubelet_graceful_shutdown_"
@@ -38,7 +38,7 @@ def _held(q: Question, node: str) -> Trace:
         for e in q.world.entries
         if e["kind"] == "action" and e.get("node") == node and e["object"]["phase"] in ("undo",)
     ]
-    rows: list[tuple[float, float, Value, float | None]] = []
+    rows: list[Row] = []
     for i, (lo, hi, value) in enumerate(readings):
         following = readings[i + 1][0] if i + 1 < len(readings) else math.inf
         ends = min([following, lo + 15, *(t for t in acts if t >= lo)])
@@ -70,7 +70,7 @@ def metric(q: Question) -> Trace:
 
 def _metric(q: Question, node: str) -> Trace:
     p, name = q.params, q.params["name"]
-    rows: list[tuple[float, float, Value, float | None]] = []
+    rows: list[Row] = []
     scrapes = _scrapes(q, node)
     if p.get("increase") and any(lo < q.a < hi for lo, hi, _ in scrapes):
         before = [s for s in scrapes if s[1] <= q.a]
@@ -113,7 +113,7 @@ def _gauges(q: Question, node: str) -> Trace:
     since = q.case.moment(p["since"]) if p.get("since") else None
     at = (since.lo, since.hi) if since else (q.a, q.a)
     offset = q.case.offset(node)
-    rows: list[tuple[float, float, Value, float | None]] = []
+    rows: list[Row] = []
     gap = -math.inf
     for lo, hi, values in _scrapes(q, node):
         if values is None or f"{PREFIX}start_time_seconds" not in values:
@@ -225,7 +225,7 @@ def grace_respected(q: Question) -> Trace:
     if any(step.action in ("poweroff", "reboot", "prepare-for-shutdown", "schedule-shutdown", "power-button")
            for step in q.world.steps.values()):  # fmt: skip
         raise UndecidedError("the grace period of a shutdown")
-    rows: list[tuple[float, float, Value, float | None]] = []
+    rows: list[Row] = []
     values: dict[str, Value] = dict.fromkeys(members)
     for v in [*(now[u].version for u in members), *q.world.sequence("pods")[q.place :]]:
         uid = v.key[1]
@@ -247,6 +247,3 @@ def grace_respected(q: Question) -> Trace:
 def termination_order(q: Question) -> Trace:
     """Only that a pod of normal priority ended after the critical ones began to be stopped decides here."""
     raise UndecidedError("the groups of a shutdown")
-
-
-__all__ = ["Version", "controller", "endpoint_available", "grace_respected", "inhibitor_held", "metric"]

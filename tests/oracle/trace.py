@@ -22,6 +22,7 @@ class Change:
 
 
 Trace = list[Change]  # the first one from -inf on; moments never go back
+Row = tuple[float, float, Value, float | None]  # lo, hi, value and order of a change
 
 
 def no(value: Value) -> Value:
@@ -39,12 +40,12 @@ def any_of(values: Iterable[Value]) -> Value:
     return no(all_of(no(v) for v in values))
 
 
-def steps_of(values: Iterable[tuple[float, float, Value, float | None]], first: Value = None) -> Trace:
-    """A trace of (lo, hi, value, order) in the order of time; a repeated value is no change."""
+def steps_of(rows: Iterable[Row], first: Value = None) -> Trace:
+    """A trace of changes in the order of time; a repeated value is none. Of what a first list had, the last one counts."""
     trace = [Change(-math.inf, -math.inf, first)]
-    for lo, hi, value, order in values:
-        if lo == hi == -math.inf:
-            trace[-1] = Change(lo, hi, value)
+    for lo, hi, value, order in rows:
+        if lo == -math.inf:
+            trace = [Change(lo, lo, value)]
         elif value != trace[-1].value:
             trace.append(Change(lo, hi, value, order))
     return trace
@@ -80,7 +81,7 @@ def sampled(moments: Iterable[float], value: Callable[[float], Value]) -> Trace:
     points = sorted({m for m in moments if math.isfinite(m)})
     if not points:
         return [Change(-math.inf, -math.inf, value(0.0))]
-    values: list[tuple[float, float, Value, float | None]] = []
+    values: list[Row] = []
     for this, following in zip(points, [*points[1:], math.inf], strict=True):
         values.append((this, this, value(this), None))
         between = this + 1 if following == math.inf else (this + following) / 2

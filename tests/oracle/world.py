@@ -241,5 +241,7 @@ class World:
                 if kind != "events":
                     lo = max([lo, *(moment for version, moment in self._reads if version < order and not deduced)])
             lo = -math.inf if listed else min(lo, t)
-            lost = [a for a, b, _ in self.blind.get(kind, []) if a <= t <= b or (b < t < b + 5 and entry["type"] == "LIST")]
+            lost = [
+                a for a, b, _ in self.blind.get(kind, []) if a <= t <= b or (b < t < b + 5 and entry["type"] == "LIST")
+            ]
             yield Version(kind, key, obj, order, min([lo, *lost]), t, deleted, deduced, listed, t)
