@@ -1,0 +1,410 @@
+"""Recordings as an imperfect observer would have made them: what they say is true, and less than the original says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from tests.oracle.pods import PRESETS
+from tests.oracle.question import ON_API
+from tests.oracle.world import RESOURCES, Obj, get, key_of
+
+Entries = list[Obj]
+Differs = Callable[[Obj], bool]  # whether the truth about an expectation is another one than in the original
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
+OF_SETS = {"pods", "grace-respected", "workload-available", "volume-attached", "inhibitor-held", *PRESETS}
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+KINDS = tuple(sorted(RESOURCES))
+
+
+def copied(entries: Entries) -> Entries:
+    found: Entries = json.loads(json.dumps(entries))
+    return found
+
+
+def is_change(entry: Obj) -> bool:
+    return entry["kind"] in RESOURCES and entry.get("type") in CHANGES
+
+
+def proven(entries: Entries) -> Entries:
+    """A recording without proofs, whose receipts are exact, with proofs every 5 s and at each action."""
+    if any(e["kind"] == "current" for e in entries):
+        return entries
+    kinds = sorted({e["kind"] for e in entries if e["kind"] in RESOURCES})
+    listed = {k: max(e["t"] for e in entries if e["kind"] == k and e["type"] == "LIST") for k in kinds
+              if any(e["kind"] == k and e["type"] == "LIST" for e in entries)}  # fmt: skip
+    moments = {e["t"] for e in entries if e["kind"] == "action"} | {entries[-1]["t"]}
+    t = entries[0]["t"]
+    while t < entries[-1]["t"]:
+        moments.add(t)
+        t += 5
+    blind = [(e["type"], e["object"]["from"], e["object"]["to"] or 9e99) for e in entries if e["kind"] == "blind"]
+    proofs, newest, i = [], {True: 0, False: 0}, 0
+    for moment in sorted(moments):
+        while i < len(entries) and entries[i]["t"] <= moment:
+            entry = entries[i]
+            if entry["kind"] in RESOURCES:
+                is_event = entry["kind"] == "events"
+                revision = int(get(entry, "object", "metadata", "resourceVersion") or 0)
+                newest[is_event] = max(newest[is_event], revision)
+            i += 1
+        for kind in kinds:
+            if moment < listed.get(kind, 9e99) or any(k == kind and a <= moment <= b for k, a, b in blind):
+                continue
+            said = {"until": moment, "complete": moment, "read": moment, "version": str(newest[kind == "events"])}
+            proofs.append({"t": moment, "kind": "current", "type": kind, "object": said})
+    return sorted([*entries, *proofs], key=lambda e: e["t"])
+
+
+def received_later(entries: Entries, later: Callable[[Obj], float]) -> Entries:
+    """Each change of an object so much later; proofs name what the watch has not delivered when they are made."""
+    entries = proven(entries)
+    newest: dict[str, float] = {}
+    moved: list[tuple[float, int, Obj]] = []
+    for i, entry in enumerate(entries):
+        t = entry["t"]
+        if is_change(entry):
+            t = newest[entry["kind"]] = max(newest.get(entry["kind"], 0.0), t + later(entry))
+        moved.append((t, i, entry))
+    end = entries[-1]["t"]
+    delivered = {i: t for t, i, _ in moved}
+    for i, entry in enumerate(entries):
+        if entry["kind"] == "current":
+            _say_behind(entries, entry, [j for j in range(i) if delivered[j] > entry["t"]])
+    found = []
+    for t, _, entry in sorted(moved, key=lambda m: (m[0], m[1])):
+        entry["t"] = t
+        if t <= end:
+            found.append(entry)
+    return found
+
+
+def _say_behind(entries: Entries, proof: Obj, late: list[int]) -> None:
+    """Make a proof that was true again, now that some entries before it come later."""
+    mine = [j for j in late if entries[j]["kind"] == proof["type"]]
+    if not mine:
+        return
+    said = proof["object"]
+    uids = {entries[j]["object"]["metadata"].get("uid") for j in mine}
+    said["behind"] = sorted({*(said.get("behind") or ()), *uids})
+    earlier = [e["object"].get("complete_was", e["object"].get("complete")) for e in entries[: min(mine)]
+               if e["kind"] == "current" and e["type"] == proof["type"]]  # fmt: skip
+    if said.get("complete") is not None:
+        said["complete_was"] = said["complete"]
+        said["complete"] = min(said["complete"], max((c for c in earlier if c is not None), default=entries[0]["t"]))
+
+
+def late_watch(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Some watches stall for a while."""
+    kinds = set(r.sample(KINDS, r.randint(1, 4))) | {r.choice(("pods", "nodes", "leases", "events"))}
+    begin, lasting = _somewhen(entries, r), r.choice((0.5, 2.0, 6.0, 15.0))
+
+    def later(entry: Obj) -> float:
+        inside = entry["kind"] in kinds and begin <= entry["t"] < begin + lasting
+        return begin + lasting - entry["t"] if inside else 0.0
+
+    return _without_marks(received_later(entries, later)), None
+
+
+def slow_watches(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Some watches are late all the time."""
+    delays = {kind: r.choice((0.0, 0.2, 1.0, 3.0)) * r.random() for kind in KINDS}
+    return _without_marks(received_later(entries, lambda e: delays[e["kind"]])), None
+
+
+def equal_times(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Changes are read in batches, and those of different watches in any order."""
+    entries = proven(entries)
+    found: Entries = []
+    batch: Entries = []
+    length = r.choice((0.04, 0.1, 0.5))
+
+    def flush() -> None:
+        order = {kind: r.random() for kind in KINDS}
+        for entry in sorted(batch, key=lambda e: order[e["kind"]]):
+            found.append({**entry, "t": batch[-1]["t"]})
+        batch.clear()
+
+    for entry in entries:
+        if batch and (not is_change(entry) or entry["t"] > batch[0]["t"] + length):
+            flush()
+        if is_change(entry):
+            batch.append(entry)
+        else:
+            found.append(entry)
+    if batch:
+        flush()
+    return found, None
+
+
+def _without_marks(entries: Entries) -> Entries:
+    for entry in entries:
+        if entry["kind"] == "current":
+            entry["object"].pop("complete_was", None)
+    return entries
+
+
+def _somewhen(entries: Entries, r: Random) -> float:
+    """A moment shortly before a change, or any."""
+    steps = [e["t"] for e in entries if e["kind"] == "action"]
+    changes = [e["t"] for e in entries if e["kind"] in ("pods", "nodes") and is_change(e) and e["t"] > steps[0] - 5]
+    some = float(r.choice(changes or steps) - r.choice((0.01, 0.3, 1.0, 3.0)))
+    return max(some, entries[0]["t"] + 2)
+
+
+def lost_versions(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """A gap that nobody declared: versions of some objects vanish, which later reads know."""
+    entries = proven(entries)
+    kinds = {r.choice(("pods", "nodes", "leases", "pods", "nodes", "statefulsets", "deployments"))}
+    begin, lasting = _somewhen(entries, r), r.choice((0.5, 3.0, 10.0))
+    gone = [
+        i for i, e in enumerate(entries) if is_change(e) and e["kind"] in kinds and begin <= e["t"] < begin + lasting
+    ]
+    if not gone:
+        return entries, None
+    for i, proof in enumerate(entries):
+        if proof["kind"] != "current" or proof["type"] not in kinds:
+            continue
+        before = [j for j in gone if j < i]
+        if before:
+            received = {}
+            for j, e in enumerate(entries[:i]):
+                if is_change(e) and e["kind"] in kinds and j not in gone:
+                    received[_uid(e)] = j
+            uids = {_uid(entries[j]) for j in before if received.get(_uid(entries[j]), -1) < j}
+            _say_behind(entries, proof, before)
+            proof["object"]["behind"] = sorted(uids)
+    lost = set(gone)
+    return _without_marks([e for i, e in enumerate(entries) if i not in lost]), None
+
+
+def _uid(entry: Obj) -> str:
+    return str(entry["object"]["metadata"].get("uid"))
+
+
+def declared_gap(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Some watches are interrupted, and begin again with a list."""
+    kinds = set(r.sample(KINDS, r.randint(1, 3))) | {r.choice(("pods", "nodes", "events", "leases"))}
+    return _gap(entries, r, kinds, hosts=r.random() < 0.3), None
+
+
+def restart(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """The observer starts again: nothing is observed for a while."""
+    return _gap(entries, r, set(RESOURCES), hosts=True), None
+
+
+def _gap(entries: Entries, r: Random, kinds: set[str], *, hosts: bool) -> Entries:
+    begin, lasting = _somewhen(entries, r), r.choice((0.3, 2.0, 8.0, 20.0))
+    end = min(begin + lasting, entries[-1]["t"])
+    kinds = {k for k in kinds if any(e["kind"] == k and e["t"] < begin for e in entries)}
+    known: dict[tuple[str, str], Obj] = {}
+    at_end: dict[tuple[str, str], Obj] = {}
+    for entry in entries:
+        if entry["kind"] in kinds and entry.get("type") != "BOOKMARK" and entry["t"] <= end:
+            key = (entry["kind"], entry["object"]["metadata"].get("uid") or key_of(entry["kind"], entry["object"])[1])
+            for state in (known, at_end) if entry["t"] < begin else (at_end,):
+                state.pop(key, None)
+                if entry["type"] != "DELETED":
+                    state[key] = entry["object"]
+
+    def hidden(entry: Obj) -> bool:
+        source = entry["type"] if entry["kind"] == "current" else entry["kind"]
+        is_host = hosts and entry["kind"] in ("host", "metrics") and entry.get("type") != "configz"
+        return (source in kinds or is_host) and begin <= entry["t"] <= end
+
+    kept = [e for e in entries if not hidden(e)]
+    added: Entries = []
+    nodes = {e["node"] for e in entries if e["kind"] == "host" and e.get("node")} if hosts else set()
+    for source in sorted(kinds | {f"host@{n}" for n in nodes} | {f"metrics@{n}" for n in nodes}):
+        window: Obj = {"from": begin, "to": None, "reason": "the watch was interrupted"}
+        changed = [k for k in known.keys() | at_end.keys() if k[0] == source and known.get(k) != at_end.get(k)]
+        entry = {"t": begin, "kind": "blind", "type": source, "object": window}
+        entry |= {"node": source.partition("@")[2]} if "@" in source else {}
+        added.append(entry)
+        closed = {**window, "to": end}
+        if "@" not in source:
+            closed["changed"] = sorted(k[1] for k in changed)
+        added += _list(source, known, at_end, end)
+        added.append({**entry, "t": end, "object": closed})
+    return sorted([*kept, *added], key=lambda e: e["t"])
+
+
+def _list(kind: str, known: dict[tuple[str, str], Obj], at_end: dict[tuple[str, str], Obj], t: float) -> Iterable[Obj]:
+    """The new list, and the deletions that follow from it."""
+    for key, obj in known.items():
+        if key[0] == kind and key not in at_end:
+            note = "deduced: it is missing in a new list"
+            yield {"t": t, "kind": kind, "type": "DELETED", "object": obj, "note": note}
+    for key, obj in at_end.items():
+        if key[0] == kind:
+            yield {"t": t, "kind": kind, "type": "LIST", "object": obj}
+
+
+def cut_tail(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """The recording ends earlier, mostly after the last proof of a step."""
+    steps = [
+        e["t"] for e in entries if e["kind"] == "action" and e["object"]["phase"] in ("returned", "proved", "begin")
+    ]
+    least = max(steps) if r.random() < 0.8 else min(steps)
+    end = r.uniform(least, entries[-1]["t"])
+    return [e for e in entries if e["t"] <= end], None
+
+
+def duplicates(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Some changes are delivered twice."""
+    found = []
+    for entry in entries:
+        found += [entry, entry] if is_change(entry) and r.random() < 0.1 else [entry]
+    return found, None
+
+
+def fewer_proofs(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Proofs that were not made; of each resource one is left."""
+    share, seen = r.choice((0.3, 0.6, 0.95)), set()
+    found = []
+    for entry in proven(entries):
+        if entry["kind"] == "current" and entry["type"] in seen and r.random() < share:
+            continue
+        if entry["kind"] == "current":
+            seen.add(entry["type"])
+        found.append(entry)
+    return found, None
+
+
+def late_requests(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """A request to the API was sent earlier than it was handled, or is answered later."""
+    steps = sorted({e["object"]["step"] for e in entries if e["kind"] == "action" and e["type"] in ON_API})
+    if not steps:
+        return entries, None
+    name, by, earlier = r.choice(steps), r.choice((0.4, 1.0, 3.0)), r.random() < 0.5
+    for entry in entries:
+        obj = entry["object"]
+        if entry["kind"] == "action" and obj["step"] == name:
+            if earlier and obj["phase"] == "begin":
+                entry["t"] = max(entries[0]["t"], entry["t"] - by)
+            if earlier and get(obj, "evidence", "fired"):
+                obj["evidence"]["fired"] -= by
+            if not earlier and obj["phase"] == "returned":
+                entry["t"] = min(entry["t"] + by, entries[-1]["t"])
+
+    def differs(expectation: Obj) -> bool:
+        text = json.dumps(expectation)
+        if earlier:
+            return expectation.get("assert") in OF_SETS or "order" in expectation
+        return f"end({name})" in text or "order" in expectation
+
+    return sorted(entries, key=lambda e: e["t"]), differs
+
+
+def clocks_off(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """The clocks of all machines, or of some nodes, are off; nodefall measured that, or not."""
+    nodes = sorted({e["object"]["metadata"]["name"] for e in entries if e["kind"] == "nodes" and e["type"] == "LIST"})
+    chosen = None if r.random() < 0.5 else set(r.sample(nodes, r.randint(1, max(1, len(nodes) - 1))))
+    by, measured = r.choice((-30, -12, -5, -1, 1, 2, 8, 30)), r.random() < 0.5
+    found = []
+    for entry in entries:
+        offsets = get(entry, "object", "clockOffsets") if entry["kind"] == "meta" else None
+        if offsets is not None:
+            if not measured:
+                continue
+            for source, offset in offsets.items():
+                if chosen is None or source.removeprefix("host ") in chosen:
+                    offset["seconds"] += by
+        if entry["kind"] == "host" and entry["type"] == "host-time" and not measured:
+            continue
+        found.append(_written_at(entry, chosen, by))
+    return found, None
+
+
+def _written_at(entry: Obj, chosen: set[str] | None, by: int) -> Obj:
+    """An entry with the times that a clock wrote which is off."""
+    kind, obj = entry["kind"], entry["object"]
+    if kind in ("host", "metrics"):
+        if chosen is not None and entry.get("node") not in chosen:
+            return entry
+        return {**entry, "object": _reading(kind, entry.get("type"), obj, by)}
+    if kind not in RESOURCES:
+        return entry
+    meta = obj["metadata"]
+    if chosen is None:
+        return {**entry, "object": moved(obj, by)}
+    if kind == "leases" and meta.get("name") in chosen:
+        return {**entry, "object": {**obj, "spec": moved(obj["spec"], by)}}
+    if kind == "pods" and get(obj, "spec", "nodeName") in chosen and obj.get("status"):
+        return {**entry, "object": {**obj, "status": moved(obj["status"], by)}}
+    if kind == "events" and get(obj, "source", "host") in chosen:
+        return {**entry, "object": {**moved(obj, by), "metadata": meta}}
+    return entry
+
+
+def _reading(kind: str, name: str | None, value: Any, by: int) -> Any:
+    if kind == "metrics":
+        lines = [str(line).rpartition(" ") for line in value]
+        is_time = [a.endswith("_time_seconds") and float(v) > 1e9 for a, _, v in lines]
+        return [f"{a} {float(v) + by:.0f}" if t else f"{a} {v}" for (a, _, v), t in zip(lines, is_time, strict=True)]
+    if name in ("host-time", "pid1-start") and isinstance(value, int | float):
+        return value + by
+    if name == "containers" and value:
+        return {"running": [{**c, "startedAt": (c.get("startedAt") or 0) + by} for c in value["running"]]}
+    if name == "kubelet-journal" and value:
+        return {"lines": [{**line, "t": line["t"] + by} for line in value["lines"]]}
+    return value
+
+
+def moved(value: Any, by: float) -> Any:
+    """All RFC 3339 times in an object, later."""
+    if isinstance(value, dict):
+        return {k: moved(v, by) for k, v in value.items()}
+    if isinstance(value, list):
+        return [moved(v, by) for v in value]
+    if isinstance(value, str) and STAMP.fullmatch(value):
+        digits = value.partition(".")[2].removesuffix("Z")
+        whole = datetime.fromisoformat(value[:19]).replace(tzinfo=UTC) + timedelta(seconds=by)
+        return f"{whole:%Y-%m-%dT%H:%M:%S}" + (f".{digits}Z" if digits else "Z")
+    return value
+
+
+def _numbers_moved(value: Any, by: float) -> Any:
+    """All numbers that are seconds since the epoch, later."""
+    if isinstance(value, dict):
+        return {k: _numbers_moved(v, by) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_numbers_moved(v, by) for v in value]
+    return value + by if isinstance(value, int | float) and 1.5e9 < value < 2.1e9 else value
+
+
+def shifted(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
+    """Everything happened later: nothing else changes."""
+    by = r.choice((4096, 65536, 1048576))
+    found = []
+    for entry in entries:
+        entry = {**_written_at(entry, None, by), "t": entry["t"] + by}
+        if entry.get("since"):
+            entry["since"] += by
+        obj = entry["object"]
+        if entry["kind"] in ("current", "blind"):
+            names = ("until", "complete", "read", "from", "to")
+            entry["object"] = {k: v + by if k in names and v is not None else v for k, v in obj.items()}
+        if entry["kind"] == "action" and isinstance(obj.get("evidence"), dict):
+            evidence = _numbers_moved(moved(obj["evidence"], by), by)
+            entry["object"] = {**obj, "evidence": evidence}
+        found.append(entry)
+    return found, None
+
+
+MUTATIONS: dict[str, Callable[[Entries, Random], tuple[Entries, Differs | None]]] = {
+    f.__name__: f
+    for f in (clocks_off, cut_tail, declared_gap, duplicates, equal_times, fewer_proofs, late_requests)
+    + (late_watch, lost_versions, restart, shifted, slow_watches)
+}
+SAME = ("shifted",)  # the verdict is the same
+NO_MORE = ("cut_tail", "fewer_proofs")  # what is decided with less is decided so with more
+
+
+def mutate(entries: Entries, kind: str, seed: int) -> tuple[Entries, Differs | None]:
+    """The recording with one mutation, sorted by time, and whether the truth about an expectation is another one."""
+    return MUTATIONS[kind](copied(entries), Random(seed))

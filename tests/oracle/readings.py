@@ -1,0 +1,249 @@
+"""Statements about readings: locks, metrics, probes; and the ends of pods in a shutdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tests.oracle.objects import stamp
+from tests.oracle.pods import is_deleting, members_at
+from tests.oracle.question import Question, UndecidedError, node_names, seconds
+from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
+from tests.oracle.world import Obj, get
+
+LOCKS = ("inhibitor-locks", "inhibitors")
+PREFIX = "kubelet_graceful_shutdown_"
+
+
+def of_nodes(q: Question, statement: Callable[[Question, str], Trace]) -> Trace:
+    traces = [statement(q, name) for name in node_names(q, q.params["node"])]
+    return combined(traces, any_of if q.operator == "never" else all_of)
+
+
+def inhibitor_held(q: Question) -> Trace:
+    return of_nodes(q, _held)
+
+
+def _held(q: Question, node: str) -> Trace:
+    who, wanted = q.params.get("who", "kubelet"), q.params.get("held", True)
+    readings = []
+    for e in q.world.entries:
+        if e["kind"] == "host" and e["type"] in LOCKS and e.get("node") == node and e["object"] is not None:
+            locks = [i for i in e["object"] if i.get("who") == who and i.get("mode") == "delay"]
+            held = any("shutdown" in (i.get("what") or "").split(":") for i in locks)
+            readings.append((e.get("since") or e["t"] - 0.5, e["t"], held == wanted))
+    acts = [t for step in q.world.steps.values() for t in (*step.sent, *step.fired) if node in step.nodes]
+    acts += [
+        e["t"]
+        for e in q.world.entries
+        if e["kind"] == "action" and e.get("node") == node and e["object"]["phase"] in ("undo",)
+    ]
+    rows: list[Row] = []
+    for i, (lo, hi, value) in enumerate(readings):
+        following = readings[i + 1][0] if i + 1 < len(readings) else math.inf
+        ends = min([following, lo + 15, *(t for t in acts if t >= lo)])
+        if ends > hi:
+            rows.append((lo, hi, value, None))
+            if ends < following or following > hi:
+                rows.append((ends, ends, None, None))
+    return masked(steps_of(rows), [*q.world.masks(f"host@{node}")])
+
+
+def _scrapes(q: Question, node: str) -> list[tuple[float, float, dict[str, float] | None]]:
+    """The metrics of a kubelet, None where there was no answer."""
+    found: list[tuple[float, float, dict[str, float] | None]] = []
+    for e in q.world.entries:
+        if e["kind"] == "metrics" and e.get("node") == node:
+            values = None
+            if str(e["type"]) == "200":
+                values = {str(line).rpartition(" ")[0]: float(str(line).rpartition(" ")[2]) for line in e["object"]}
+            found.append((e.get("since") or e["t"] - 0.5, e["t"], values))
+    return found
+
+
+def metric(q: Question) -> Trace:
+    p = q.params
+    if p.get("controller-manager") or p.get("query") or not p.get("node"):
+        raise UndecidedError("metrics of other sources")
+    return of_nodes(q, _metric)
+
+
+def _metric(q: Question, node: str) -> Trace:
+    p, name = q.params, q.params["name"]
+    rows: list[Row] = []
+    scrapes = _scrapes(q, node)
+    if p.get("increase") and any(lo < q.a < hi for lo, hi, _ in scrapes):
+        before = [s for s in scrapes if s[1] <= q.a]
+        scrapes = [s for s in scrapes if not s[0] < q.a < s[1]]
+        if not before:
+            raise UndecidedError("no reading before")
+    total, last = 0.0, None
+    for lo, hi, values in scrapes:
+        reading = None if values is None else values.get(name)
+        if reading is None:
+            rows.append((lo, hi, None, None))
+            continue
+        value = reading
+        if p.get("increase"):
+            if lo >= q.a and last is not None:
+                total += reading - last if reading >= last else reading
+            elif lo >= q.a:
+                raise UndecidedError("no reading before")
+            last, value = reading, total
+        fits = p.get("at-least", -math.inf) <= value <= p.get("at-most", math.inf)
+        rows.append((lo, hi, fits, None))
+    return masked(_late(steps_of(rows)), q.world.masks(f"metrics@{node}"))
+
+
+def _late(trace: Trace) -> Trace:
+    """With bounds that never go back."""
+    found: Trace = []
+    for c in trace:
+        lo = max(c.lo, found[-1].lo) if found else c.lo
+        found.append(type(c)(lo, max(lo, c.hi), c.value, c.order))
+    return found
+
+
+def shutdown_metrics(q: Question) -> Trace:
+    return of_nodes(q, _gauges)
+
+
+def _gauges(q: Question, node: str) -> Trace:
+    p = q.params
+    since = q.case.moment(p["since"]) if p.get("since") else None
+    at = (since.lo, since.hi) if since else (q.a, q.a)
+    offset = q.case.offset(node)
+    rows: list[Row] = []
+    gap = -math.inf
+    for lo, hi, values in _scrapes(q, node):
+        if values is None or f"{PREFIX}start_time_seconds" not in values:
+            rows.append((lo, hi, None, None))
+            gap = hi
+            continue
+        start, end = values[f"{PREFIX}start_time_seconds"], values.get(f"{PREFIX}end_time_seconds", 0.0)
+        started = _started(start, at, offset)
+        parts: list[Value] = []
+        if p.get("started") is not None:
+            parts.append(started if p["started"] else no(started))
+        if p.get("ended") is not None:
+            ended = all_of([started, bool(end and end >= start)])
+            parts.append(ended if p["ended"] else no(ended))
+        if p.get("duration-at-most") is not None:
+            done = started is True and end >= start > 0
+            parts.append(end - start <= seconds(p["duration-at-most"]) + 1 if done else None)
+        early = not start and not end and hi < gap + 5.5
+        rows.append((lo, hi, None if early else all_of(parts), None))
+    return masked(_late(steps_of(rows)), q.world.masks(f"metrics@{node}"))
+
+
+def _started(start: float, since: tuple[float, float], offset: tuple[float, float] | None) -> Value:
+    """Whether the start is not before ``since``, by the node's clock."""
+    if not start:
+        return False
+    if offset is None:
+        return None
+    if start >= since[1] + offset[1] + 0.001:
+        return True
+    return False if start + 1 < since[0] + offset[0] - 1 else None
+
+
+def endpoint_available(q: Question) -> Trace:
+    """The time of failures since ``a`` is within the budget: at least and at most so much of it has passed."""
+    p, answers = q.params, list[tuple[float, bool]]()
+    text = p.get("budget", "0s")
+    budget = seconds(p["over"]) * float(text[:-1]) / 100 if text.endswith("%") else seconds(text)
+    slow = seconds(p["answer-within"]) if p.get("answer-within") else math.inf
+    for e in q.world.entries:
+        if e["kind"] == "probe" and e["type"] == p["probe"]:
+            answers.append((e["t"], bool(e["object"]["ok"]) and e["object"]["seconds"] <= slow))
+    if len(answers) < 3:
+        raise UndecidedError("no probes")
+    times = [t for t, _ in answers]
+    usual = sorted(b - a for a, b in zip(times, times[1:], strict=False))[len(times) // 2 - 1]
+    valid = max(3 * usual, 5.0)
+    blind = [w for w in q.world.masks(f"probe@{p['probe']}")]
+
+    def value(t: float) -> Value:
+        low = high = 0.0
+        if t < q.a:
+            return True
+        known = q.a
+        for i, (at, ok) in enumerate(answers):
+            until = min(answers[i + 1][0] if i + 1 < len(answers) else math.inf, at + valid, t)
+            begin = max(at, q.a)
+            if until <= begin:
+                continue
+            inside = until - begin
+            hidden = sum(max(0.0, min(until, b) - max(begin, a)) for a, b in blind)
+            high += max(0.0, begin - known) + (hidden if ok else inside)
+            low += 0.0 if ok else inside - hidden
+            known = until
+        high += max(0.0, t - known)
+        return False if low > budget else True if high <= budget else None
+
+    moments = [q.a, *[t + d for t in times for d in (0.0, budget, valid)]]
+    return sampled([q.a - 1, *moments, *_crossings(answers, q.a, budget)], value)
+
+
+def _crossings(answers: list[tuple[float, bool]], a: float, budget: float) -> list[float]:
+    """When the failures that were seen exceed the budget."""
+    total, found = 0.0, []
+    for (t, ok), (following, _) in zip(answers, answers[1:], strict=False):
+        if not ok and following > a:
+            begin = max(t, a)
+            if total <= budget <= total + following - begin:
+                found += [begin + budget - total, math.nextafter(begin + budget - total, math.inf)]
+            total += following - begin
+    return found
+
+
+def _ends(pod: Obj) -> list[tuple[float, int | None]] | None:
+    """The end and exit code of each container, None while one runs."""
+    found: list[tuple[float, int | None]] = []
+    for s in get(pod, "status", "containerStatuses") or ():
+        ended = get(s, "state", "terminated")
+        at = stamp(ended.get("finishedAt")) if ended else None
+        if at is None:
+            return None
+        found.append((at, ended.get("exitCode")))
+    return found or None
+
+
+def _killed_at(q: Question, uid: str) -> list[float]:
+    """When the kubelet began to stop a pod, by its Killing Events."""
+    events = [v.obj for v in q.world.sequence("events") if v.obj.get("reason") == "Killing"]
+    mine = [o for o in events if get(o, "involvedObject", "uid") == uid]
+    found = [stamp(o.get("firstTimestamp") or o.get("eventTime")) for o in mine]
+    return [t for t in found if t is not None]
+
+
+def grace_respected(q: Question) -> Trace:
+    """Each pod of the set: ended on its own or after its grace, and not 2 s later. Shutdowns are beyond the oracle."""
+    now, members = members_at(q)
+    if not members:
+        raise UndecidedError("an empty set")
+    if any(step.action in ("poweroff", "reboot", "prepare-for-shutdown", "schedule-shutdown", "power-button")
+           for step in q.world.steps.values()):  # fmt: skip
+        raise UndecidedError("the grace period of a shutdown")
+    rows: list[Row] = []
+    values: dict[str, Value] = dict.fromkeys(members)
+    for v in [*(now[u].version for u in members), *q.world.sequence("pods")[q.place :]]:
+        uid = v.key[1]
+        if uid not in members:
+            continue
+        ends, killed = _ends(v.obj), _killed_at(q, uid)
+        grace = get(v.obj, "metadata", "deletionGracePeriodSeconds")
+        if values[uid] is None and ends and len(killed) == 1 and grace and is_deleting(v.obj):
+            last = max(t for t, _ in ends)
+            early = any(code == 137 and t < killed[0] + grace - 2 for t, code in ends)
+            sure = all(code != 137 or t >= killed[0] + grace + 1 for t, code in ends)
+            late, fine = last > killed[0] + grace + 4, last <= killed[0] + grace + 1
+            values[uid] = False if early or late else True if sure and fine else None
+        if v.order in [w.order for w in q.world.sequence("pods")[q.place :]]:
+            rows.append((v.lo, v.hi, q.each(list(values.values())), v.order))
+    return masked(steps_of(rows), q.world.masks("pods", "events"))
+
+
+def termination_order(q: Question) -> Trace:
+    """Only that a pod of normal priority ended after the critical ones began to be stopped decides here."""
+    raise UndecidedError("the groups of a shutdown")
