@@ -29,7 +29,7 @@ def stopped(**meta: Any) -> Story:
     """A power-off at 10 that is announced at 11 and proven at 15, power-on at 40, Ready at 45."""
     story = Story(**meta).node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop")
     story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
-    return story.host(44, "machine", "on").node(45, "n1")
+    return story.host(44, "machine", "on").node(45, "n1", boot_id="next")
 
 
 def run(story: Story, end: float = 100, hypothesis: str = NOT_READY, method: str = BOTH, **rest: Any) -> RunResult:
@@ -74,7 +74,7 @@ def test_steady_state_is_judged_just_before_the_first_step() -> None:
 def test_entries_at_the_moment_of_the_first_step_count_by_their_order() -> None:
     story = Story().node(0, "n1").node(0, "n2").node(5, "n2", "False").node(10, "n2").done(10, "poweroff", step="stop")
     story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
-    result = run(story.host(44, "machine", "on").node(45, "n1"))
+    result = run(story.host(44, "machine", "on").node(45, "n1", boot_id="next"))
     assert result.exit_code == 0, result.headline
 
 
@@ -86,7 +86,7 @@ def test_recovery(ready_again: float, end: float, status: str) -> None:
     story = Story().node(0, "n1").done(10, "poweroff", step="stop").node(11, "n1", "False").host(15, "machine", "off")
     story.done(40, "power-on", step="start").host(44, "machine", "on")
     if ready_again < end:
-        story.node(ready_again, "n1")
+        story.node(ready_again, "n1", boot_id="next")
     result = run(story, end, recovery={"within": "30s"})
     assert [v.status for v in result.recovery] == [status], result.recovery
 
