@@ -14,7 +14,7 @@ from chaos.core.recording import ActionPhase, ActionRecord
 from chaos.core.timeline import Entry, Fact, Timeline
 
 BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-button", "power-cut", "poweroff", "reboot", "schedule-shutdown")
-_CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
+CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
 _ARMING_SECONDS = 10.0  # by which a timer may elapse before its duration after the step: hosts are armed before it
 
@@ -208,7 +208,7 @@ def boot_seen(timeline: Timeline, step: StepRun, what: str) -> ProofResult | Non
 def shutdown_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     """A shutdown that a later step cancelled: proven if the kubelet had announced the shutdown before."""
     cancelled = any(
-        entry.type in _CANCEL_ACTIONS
+        entry.type in CANCEL_ACTIONS
         and (entry.node, record.phase, entry.t) == (step.node, ActionPhase.BEGIN, step.until)
         for entry, record in timeline.actions
     )

@@ -130,9 +130,9 @@ def boots(timeline: Timeline, node: str) -> list[tuple[list[Boot], bool]]:
     starts = [r for r in all_readings(timeline, node, "pid1-start") if is_number(r.value)]
     ids = all_readings(timeline, node, "boot-id")
     same = f"the boot ID of {node} was the same"
-    statuses = ((sign._replace(what=same), _boot_id(version)) for sign, version in _statuses(timeline, node))
-    posted = [Boot(sign, boot_id) for sign, boot_id in statuses if boot_id]
-    everywhere = [_boot_id(history.last) for history in timeline.nodes.values()] if not (starts or ids) else []
+    statuses = ((sign._replace(what=same), boot_id(version.object)) for sign, version in _statuses(timeline, node))
+    posted = [Boot(sign, identity) for sign, identity in statuses if identity]
+    everywhere = [boot_id(history.last.object) for history in timeline.nodes.values()] if not (starts or ids) else []
     is_own = bool(posted) and everywhere.count(posted[-1].identity) == 1
     return [
         (_read(starts, f"PID 1 of {node} was the same"), True),
@@ -145,8 +145,9 @@ def _read(readings: list[Fact], what: str) -> list[Boot]:
     return [Boot(_answer(reading, what), reading.value) for reading in readings]
 
 
-def _boot_id(version: Version[Node]) -> str:
-    info = version.object.status.node_info if version.object.status else None
+def boot_id(node: Node) -> str:
+    """The boot ID in the Node object, or ""."""
+    info = node.status.node_info if node.status else None
     return info.boot_id if info else ""
 
 
