@@ -186,15 +186,14 @@ def _disproof(
     ``is_last``: no other reading follows. ``causes``: moments of what may have booted the machine after all.
     """
     around = [(pair, is_own) for found, is_own in sources if (pair := _around(stretch[0], found))]
-    if any(not before.is_same(after) for (before, after), _ in around):
-        return None  # it has booted: it was down
+    booted = any(not before.is_same(after) for (before, after), _ in around)
     for (_, after), is_own in around:
-        if is_own:
+        if is_own and not booted:
             return after.sign
     for sign in signs:
         before = next((r for r in reversed(stretch) if sign.lo > r.t), None)
-        followed = stretch[-1].began >= sign.hi or (is_last and stretch[-1].t < sign.lo)
-        if before and followed and not any(before.t < cause <= sign.hi for cause in causes):
+        is_followed = stretch[-1].began >= sign.hi or (is_last and not booted and stretch[-1].t < sign.lo)
+        if before and is_followed and not any(before.t < cause <= sign.hi for cause in causes):
             return sign
     return None
 

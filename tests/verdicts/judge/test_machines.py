@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,7 @@ def _value(signal: Signal, t: float) -> bool | None:
     return sample.value if all(other.value is sample.value for other in later) else None
 
 
-def cut(**pod: object) -> Story:
+def cut(**pod: Any) -> Story:
     """Ready pod p on n1, whose power is cut at 10, is read off from 12 to 40 and on at 42."""
     story = Story().node(0, "n1").node(0, "n2").lease(5).lease(9).done(10, "power-cut").pod(0, "p", container="c1")
     for t in range(12, 41, 2):
@@ -136,11 +137,11 @@ CONTAINERS = [
 
 @pytest.mark.parametrize(("pod", "value"), [pytest.param(pod, value, id=what) for what, pod, value in CONTAINERS])
 def test_after_the_machine_was_off_a_pod_is_ready_once_its_containers_have_started(
-    pod: dict[str, object], value: bool | None
+    pod: dict[str, Any], value: bool | None
 ) -> None:
     story = cut().pod(70, "q")
     story.lines = [line for line in story.lines if line.t != T0 + 60]
-    timeline = story.pod(60, "p", **pod).timeline(100)  # type: ignore[arg-type]
+    timeline = story.pod(60, "p", **pod).timeline(100)
     assert values(effective_of(timeline), [50, 60, 99]) == [False, value, value]
     new = timeline.pods["uid-q"]
     assert running(new, machine_of(timeline, "n1")).at(T0 + 99).value is True, "it came after the boot"
