@@ -190,10 +190,11 @@ def _disproof(
     for (_, after), is_own in around:
         if is_own and not booted:
             return after.sign
-    for sign in signs:
-        before = next((r for r in reversed(stretch) if sign.lo > r.t), None)
-        is_followed = stretch[-1].began >= sign.hi or (is_last and not booted and stretch[-1].t < sign.lo)
-        if before and is_followed and not any(before.t < cause <= sign.hi for cause in causes):
+    for sign in (sign for sign in signs if stretch[0].t < sign.lo):
+        before = next(reading for reading in reversed(stretch) if reading.t < sign.lo)
+        is_off_again = sign.hi <= stretch[-1].began
+        is_contradicted = is_off_again or (is_last and not booted and stretch[-1] is before)
+        if is_contradicted and not any(before.t < cause <= sign.hi for cause in causes):
             return sign
     return None
 

@@ -476,3 +476,26 @@ def test_blind_window_of_metrics_without_a_node_covers_all_nodes() -> None:
     assert BlindWindow(0, 1, "", "metrics").covers("metrics@n1")
     assert not BlindWindow(0, 1, "", "metrics@n2").covers("metrics@n1")
     assert not BlindWindow(0, 1, "", TRUNCATED_RECORDING).covers("pods")
+
+
+def test_what_was_decided_before_an_interruption_stays_decided() -> None:
+    """A run that is stopped at 30, before its second step; the undo then powers the machine on."""
+    story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop").node(11, "n1", "False")
+    story.host(15, "machine", "off").add(30, "meta", "recording", {"format": 1, "interruptedAt": T0 + 30})
+    story.act(31, "poweroff", "undo", step="stop").host(34, "machine", "on").act(35, "poweroff", "undone", step="stop")
+    late = NOT_READY.replace("5s", "500ms")[1:-1]
+    stays = 'assert: node-condition, with: {node: n2, status: "True"}, always: '
+    questions = ["{name: open, " + stays + "true}", "{name: until, " + stays + "{until: start}}"]
+    questions += ['{name: later, assert: node-condition, with: {node: victim, status: "True"}, within: 60s, for: 5s}']
+    hypothesis = f"[{NOT_READY[1:-1]}, {late}, {', '.join(questions)}]"
+    result = run(story.node(45, "n1", boot_id="next"), 100, hypothesis, recovery={"within": "60s"})
+    assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, *[INCONCLUSIVE] * 3]
+    assert [v.because for v in (*result.hypothesis[2:], *result.recovery)] == ["not judged: interrupted"] * 4
+
+
+def test_an_interrupted_run_whose_step_is_not_proven_decides_nothing() -> None:
+    story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop").node(11, "n1", "False")
+    result = run(story.add(30, "meta", "recording", {"format": 1, "interruptedAt": T0 + 30}))
+    assert result.hypothesis[0].status is INCONCLUSIVE
+    assert "nothing proves that 'stop' took effect" in result.hypothesis[0].because
+    assert result.headline == "1 of 1 inconclusive: No proof that step stop took effect on n1"
