@@ -75,7 +75,7 @@ def test_a_machine_that_was_cut_off_from_power() -> None:
 
 STANDING = [
     ("nothing but the word", cut(), True),
-    ("a Lease that was stored soon after, as it was on its way", cut().lease(14), True),
+    ("a Lease that was stored soon after, because it was on its way", cut().lease(14), True),
     ("a Lease that was renewed later", cut().lease(14).lease(24), False),
     ("a Lease that was received late", cut().current(9, "leases").lease(24, renewed=9), True),
     ("a Lease that certainly was stored late", cut().lease(13).current(23, "leases").lease(24), False),
@@ -83,7 +83,7 @@ STANDING = [
     ("an Unknown that the controller wrote", cut().node(30, "n1", "Unknown", heartbeat=0), True),
     ("a status of the kubelet", cut().node(30, "n1"), False),
     ("a host that answered", cut().host(20, "kubelet-state", "active"), False),
-    ("a host that answered as it was read off", cut().host(12.1, "kubelet-state", "active"), True),
+    ("a host that answered when it was read off", cut().host(12.1, "kubelet-state", "active"), True),
     ("a reading that took long", cut().host(20, "kubelet-state", "active", since=11), True),
     ("metrics of the kubelet", cut().metrics(20, 0).metrics(22, 0), False),
     ("metrics that failed", cut().metrics(20, None, status="503").metrics(22, None, status="503"), True),
@@ -180,7 +180,7 @@ def test_no_pod_is_ready_while_its_machine_is_off(seed: int) -> None:
 
 
 def _read_power(draw: random.Random, story: Story, off: float, on: float, end: float) -> None:
-    """Readings that take up to 3 s, some of which fail; each tells the truth of some moment of it."""
+    """Readings that take up to 3 s, some of which fail; each says what is true at some moment of it."""
     began = draw.uniform(0, 2)
     while began < end - 5:
         took = draw.choice([0.1, 0.1, draw.uniform(0, 3)])
