@@ -35,6 +35,7 @@ from chaos.verdicts.judge.late_steps import excuse_late_steps
 from chaos.verdicts.judge.notes import address_changes, clock_notes, currency_notes, relevant_resources
 from chaos.verdicts.judge.proof import prove
 from chaos.verdicts.judge.sentences import Part, shorten, with_remedy, with_sentences
+from chaos.verdicts.judge.unnoticed import unnoticed
 
 _EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
 
@@ -106,6 +107,7 @@ def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
         started_by=str(timeline.meta.get("by", "")),
         nodefall_version=str(timeline.meta.get("nodefall", "")),
         plan_hash=str(timeline.meta.get("planHash", "")),
+        unnoticed=() if context.live else unnoticed(timeline),
     )
 
 
