@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.core.evidence import BOOT_ACTIONS
+from chaos.core.machine_evidence import off_stretches
 from chaos.core.signal import Signal
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.machines import effective, machine_of, running
@@ -167,6 +168,7 @@ def test_no_pod_is_ready_while_its_machine_is_off(seed: int) -> None:
     is_proven = draw.random() < 0.7
     _write(draw, story, off, on, end, is_proven)
     timeline = story.timeline(end)
+    assert not any(stretch.disproof for stretch in off_stretches(timeline, "n1")), "the power control was honest"
     machine, signal = machine_of(timeline, "n1"), effective_of(timeline)
     for moment in [draw.uniform(0, end) for _ in range(200)]:
         is_off = off <= moment < on
@@ -179,7 +181,20 @@ def test_no_pod_is_ready_while_its_machine_is_off(seed: int) -> None:
             assert _value(signal, T0 + moment) is not True, f"{moment}: {signal}"
 
 
-def _read_power(draw: random.Random, story: Story, off: float, on: float, end: float) -> None:
+@given(st.integers(0, 2**32))
+def test_a_power_control_that_lies_is_found_out(seed: int) -> None:
+    """It says off for at least 40 s of a machine that runs on, and renews its Lease, for all observers."""
+    draw = random.Random(seed)  # noqa: S311
+    off, end = 20 + draw.uniform(0, 20), 150.0
+    story = Story().node(0, "n1").node(0, "n2").done(off - draw.uniform(0, 3), "power-cut")
+    _read_power(draw, story, off, off + draw.uniform(40, 90), end, boots=False)
+    _write(draw, story, end, end, end, draw.random() < 0.7)
+    timeline = story.timeline(end)
+    assert all(stretch.disproof for stretch in off_stretches(timeline, "n1"))
+    assert not any(down.off for down in machine_of(timeline, "n1").downs)
+
+
+def _read_power(draw: random.Random, story: Story, off: float, on: float, end: float, boots: bool = True) -> None:
     """Readings that take up to 3 s, some of which fail; each says what is true at some moment of it."""
     began = draw.uniform(0, 2)
     while began < end - 5:
@@ -189,7 +204,7 @@ def _read_power(draw: random.Random, story: Story, off: float, on: float, end: f
             state = "off" if off <= moment < on else "on"
             story.host(began + took, "machine", state, since=began)
             if state == "on" and not began - 1 < off < began + took + 1:
-                story.host(began + took + 0.1, "pid1-start", T0 + (on if moment >= on else -1000))
+                story.host(began + took + 0.1, "pid1-start", T0 + (on if boots and moment >= on else -1000))
         began += took + 2
 
 
