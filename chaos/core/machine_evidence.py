@@ -6,6 +6,7 @@ before ``on`` was not off, nor was one with the same boot identity before and af
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -190,11 +191,10 @@ def _disproof(
     for (_, after), is_own in around:
         if is_own and not booted:
             return after.sign
-    for sign in (sign for sign in signs if stretch[0].t < sign.lo):
-        before = next(reading for reading in reversed(stretch) if reading.t < sign.lo)
-        is_off_again = sign.hi <= stretch[-1].began
-        is_contradicted = is_off_again or (is_last and not booted and stretch[-1] is before)
-        if is_contradicted and not any(before.t < cause <= sign.hi for cause in causes):
+    first, last = stretch[0], stretch[-1]
+    until = min((cause for cause in causes if cause > first.t), default=math.inf)
+    for sign in (sign for sign in signs if first.t < sign.lo and sign.hi < until):
+        if sign.hi <= last.began or (is_last and not booted and last.t < sign.lo):  # off again, or not read any more
             return sign
     return None
 

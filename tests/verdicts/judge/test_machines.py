@@ -88,6 +88,9 @@ STANDING = [
     ("a reading that took long", cut().host(20, "kubelet-state", "active", since=11), True),
     ("metrics of the kubelet", cut().metrics(20, 0).metrics(22, 0), False),
     ("metrics that failed", cut().metrics(20, None, status="503").metrics(22, None, status="503"), True),
+    ("a host that was powered on, of which a stale off was read", cut().done(37, "power-on")
+     .host(39, "kubelet-state", "active"), True),
+    ("a host that its undo powered on", cut().act(37, "power-cut", "undo").host(39, "kubelet-state", "active"), True),
     ("the same PID 1", cut().host(5, "pid1-start", T0).host(50, "pid1-start", T0 + 1), False),
     ("another PID 1", cut().host(5, "pid1-start", T0).host(50, "pid1-start", T0 + 43), True),
     ("the same boot ID on the host", cut().host(5, "boot-id", "b").host(50, "boot-id", "b"), False),
@@ -128,6 +131,14 @@ def test_a_reboot_that_only_the_boot_identity_shows() -> None:
     assert values(effective_of(timeline), [9, 11, 21, 23, 31, 41]) == [True, None, False, None, False, True]
 
 
+def test_a_container_that_may_have_started_before_the_boot_may_be_gone() -> None:
+    """The version with c2 was stored between 15 and 45, and the boot was read at 30: nothing later decides it."""
+    story = Story().node(0, "n1").done(10, "reboot").host(9, "pid1-start", T0).host(30, "pid1-start", T0 + 25)
+    story.pod(0, "p", container="c1").current(15, "pods").pod(45, "p", container="c2").current(46, "pods")
+    signal = effective_of(story.pod(60, "p", container="c2", restarts=0).timeline(100))
+    assert values(signal, [9, 29, 50, 99]) == [True, None, None, None]
+
+
 CONTAINERS = [
     ("another container", {"container": "c2"}, True),
     ("the same container, started again", {"container": "c1", "restarts": 1}, True),
@@ -140,7 +151,7 @@ CONTAINERS = [
 def test_after_the_machine_was_off_a_pod_is_ready_once_its_containers_have_started(
     pod: dict[str, Any], value: bool | None
 ) -> None:
-    story = cut().pod(70, "q")
+    story = cut().pod(70, "q", started=None)
     story.lines = [line for line in story.lines if line.t != T0 + 60]
     timeline = story.pod(60, "p", **pod).timeline(100)
     assert values(effective_of(timeline), [50, 60, 99]) == [False, value, value]
