@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun
-from chaos.core.api_fact import PseudoFact
 from chaos.core.command import Delivery
 from chaos.core.duration import parse_duration
 from chaos.core.kube import node_condition
 from chaos.core.recording import ActionPhase, ActionRecord
 from chaos.core.timeline import Entry, Fact, Timeline
 
-_BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-button", "power-cut", "poweroff", "reboot", "schedule-shutdown")
-_CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
+BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-button", "power-cut", "poweroff", "reboot", "schedule-shutdown")
+CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
 _ARMING_SECONDS = 10.0  # by which a timer may elapse before its duration after the step: hosts are armed before it
 
@@ -81,30 +80,6 @@ def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | 
     return before[-1] if before else None
 
 
-def power_lost(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if the power control reported off. A report of on proves nothing: the machine may have booted again."""
-    off = next((r for r in readings_after(timeline, step, PseudoFact.MACHINE) if r.value == "off"), None)
-    if off:
-        return ProofResult(
-            ProofStatus.PROVEN, f"{step.node} was off {off.t - step.begin:.1f} s after the step", (off.seq,)
-        )
-    return no_proof(f"no power control reported that {step.node} is off")
-
-
-def machine_off(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if the power control reported off; disproven if its last report is on, without a boot."""
-    off = power_lost(timeline, step)
-    if off.status is ProofStatus.PROVEN:
-        return off
-    readings = readings_after(timeline, step, PseudoFact.MACHINE)
-    if readings and readings[-1].value == "on" and boot_changed(timeline, step).status is not ProofStatus.PROVEN:
-        last = readings[-1]
-        return ProofResult(
-            ProofStatus.DISPROVEN, f"{step.node} was still on {last.t - step.begin:.1f} s after the step", (last.seq,)
-        )
-    return off
-
-
 def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven if the boot identity changed: boot ID in the Node object and on the host, or start of PID 1 there.
 
@@ -114,7 +89,7 @@ def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     begins = (
         e.t
         for e, r in timeline.actions
-        if e.node == step.node and r.phase == ActionPhase.BEGIN and e.type in _BOOT_ACTIONS
+        if e.node == step.node and r.phase == ActionPhase.BEGIN and e.type in BOOT_ACTIONS
     )
     end = min((t for t in begins if t > step.begin), default=timeline.end)
     history = timeline.nodes.get(step.node)
@@ -146,15 +121,6 @@ def _boot_id_change(timeline: Timeline, step: StepRun, until: float | None = Non
         return ()
     after = readings_after(timeline, step, "boot-id", until)
     return next(((before.seq, later.seq) for later in after if later.value != before.value), ())
-
-
-def rebooted(timeline: Timeline, step: StepRun) -> ProofResult:
-    """As :func:`boot_changed`, but disproven if the machine stayed off until undo or a later step powered it on."""
-    off = readings_after(timeline, step, PseudoFact.MACHINE)[-1:]
-    if step.until < timeline.end and off and off[0].value == "off":
-        because = f"{step.node} went off and did not boot again: it was still off {step.until - step.begin:.1f} s later"
-        return ProofResult(ProofStatus.DISPROVEN, because, (off[0].seq,))
-    return boot_changed(timeline, step)
 
 
 def is_number(value: Any) -> bool:
@@ -242,7 +208,7 @@ def boot_seen(timeline: Timeline, step: StepRun, what: str) -> ProofResult | Non
 def shutdown_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     """A shutdown that a later step cancelled: proven if the kubelet had announced the shutdown before."""
     cancelled = any(
-        entry.type in _CANCEL_ACTIONS
+        entry.type in CANCEL_ACTIONS
         and (entry.node, record.phase, entry.t) == (step.node, ActionPhase.BEGIN, step.until)
         for entry, record in timeline.actions
     )
@@ -255,8 +221,6 @@ def shutdown_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     return no_proof(f"no shutdown of {step.node} was observed before it was cancelled")
 
 
-MACHINE_OFF = Proof("machine-off", machine_off)
 BOOT_IDENTITY = Proof("boot-identity", boot_changed)
-REBOOTED = Proof("boot-identity", rebooted)
 SHUTDOWN_CANCELLED = Proof("announced-then-cancelled", shutdown_cancelled)
 EXIT_CODE_ZERO = Proof("exit-code", exit_code_zero, weak=True)

@@ -77,6 +77,26 @@ class ForeignFault(Struct, frozen=True):
     evidence: tuple[int, ...] = ()
 
 
+class Unnoticed(Struct, frozen=True):
+    """A time in which the API called a node, or pods on it, Ready, though its machine was off. Epoch seconds.
+
+    ``is_over``: false if it lasted to the end of the recording. ``pods``: how many were reported Ready at its begin;
+    ``was_ready``: whether the node was. ``evidence``: the reading ``off``, and the entry that ended it.
+    """
+
+    node: str
+    since: float
+    until: float
+    is_over: bool
+    was_ready: bool
+    pods: int
+    evidence: tuple[int, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        return self.until - self.since
+
+
 class RunResult(Struct, frozen=True):
     """``status`` is the worst verdict; ``exit_code`` the command's (a pending undo takes precedence).
 
@@ -113,6 +133,7 @@ class RunResult(Struct, frozen=True):
     address_changes: tuple[str, ...] = ()  # of machines, one sentence each
     tally: str = ""
     sentence: str = ""  # for people, at most 15 words
+    unnoticed: tuple[Unnoticed, ...] = ()  # in order of time; a live result has none
 
     @property
     def ending(self) -> str:

@@ -14,7 +14,7 @@ from chaos import __version__
 from chaos.cluster.workload import apply, removal, workload_state
 from chaos.core.errors import Aborted, Exit, NodefallError, Refused
 from chaos.core.ports import Observer
-from chaos.core.recording import OVERRIDDEN, SLACK, WARNINGS, RecordingEntry
+from chaos.core.recording import INTERRUPTED_AT, OVERRIDDEN, SLACK, WARNINGS, RecordingEntry
 from chaos.core.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
 from chaos.core.text import on_node
 from chaos.core.verdict import Status
@@ -97,7 +97,7 @@ def _attempt(session: RunSession) -> NodefallError | Interrupted | None:
         await_proofs(session)
         _observe(session)
     except (NodefallError, Interrupted) as error:
-        session.progress.note(_describe_end(error))
+        _note_end(session, error)
         # "Refused" promises that nothing was touched.
         return Aborted(error.message, hint=error.hint) if begun and isinstance(error, NodefallError) else error
     return None
@@ -197,13 +197,17 @@ def _await_recovery(session: RunSession) -> Interrupted | None:
         while any(verdict.status is Status.PENDING for verdict in session.tick().recovery):
             session.clock.sleep(TICK)
     except (NodefallError, Interrupted) as error:
-        session.progress.note(_describe_end(error))
+        _note_end(session, error)
         return error if isinstance(error, Interrupted) else None
     return None
 
 
-def _describe_end(error: NodefallError | Interrupted) -> str:
-    return error.message if isinstance(error, NodefallError) else f"stopping on {error}; undoing first"
+def _note_end(session: RunSession, error: NodefallError | Interrupted) -> None:
+    """Say why the run ends early. That somebody stopped it is recorded: what is decided by then stays decided."""
+    if isinstance(error, Interrupted) or session.stop.reason:
+        now = session.clock.now()
+        session.recorder.emit(meta_entry(now, {INTERRUPTED_AT: now}))
+    session.progress.note(error.message if isinstance(error, NodefallError) else f"stopping on {error}; undoing first")
 
 
 def _result(

@@ -136,6 +136,10 @@ def test_halted_in_every_phase_and_resumed(tmp_path: Path, text: str, first: str
         assert left_behind(inventory, tmp_path) == []
         state = day_state(inventory, tmp_path)
         assert (state["status"], verdicts_of(state)) == ("halted", {"one": first, "two": "pending"})
+        if first == "interrupted":
+            result = json.loads(next(tmp_path.glob("reports/**/result.json")).read_text())
+            left_open = {verdict["because"] for verdict in result["hypothesis"] if verdict["status"] != "held"}
+            assert left_open == {"not judged: interrupted"}
         again = run_day(inventory, tmp_path)
         assert again.returncode == 2
         assert "game day halted by ada: pager" in again.stderr

@@ -93,6 +93,23 @@ def test_a_stopped_run_undoes_first(tmp_path: Path, number: signal.Signals, code
         assert nodefall("undo", "--list", cwd=tmp_path).returncode == 0
 
 
+def test_what_was_decided_before_an_interruption_stays_decided(tmp_path: Path) -> None:
+    run = start("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
+    wait_for(run, "held: every pod is terminated")
+    run.send_signal(signal.SIGINT)
+    output, _ = run.communicate(timeout=WALL)
+    assert run.returncode == 130, output
+    result = json.loads(next(tmp_path.glob("reports/*/*/result.json")).read_text())
+    announced, ended, started = result["hypothesis"]
+    assert (announced["status"], ended["status"]) == ("held", "held")
+    assert {verdict["because"] for verdict in (started, *result["recovery"])} == {"not judged: interrupted"}
+    assert output.count("not judged: interrupted") == 1
+    judged = nodefall("judge", *tmp_path.glob("reports/*/*/recording.jsonl.gz"), POWEROFF, "--json", cwd=tmp_path)
+    again = json.loads(judged.stdout)
+    assert [verdict["status"] for verdict in again["hypothesis"]] == ["held", "held", "inconclusive"]
+    assert judged.returncode == 2
+
+
 def test_an_abort_condition_ends_the_run_and_undoes(tmp_path: Path) -> None:
     text = POWEROFF.read_text(encoding="utf-8").replace("not-ready-at-most: 1", "not-ready-at-most: 0")
     workload = str(EXPERIMENTS / "workloads" / "web-db-tiers.yaml")

@@ -22,6 +22,7 @@ from chaos.core.store.run_directory import RESULT, load
 from chaos.core.store.run_history import read_run
 from chaos.core.stored_run import RunState, StoredRun
 from chaos.core.text import printable
+from chaos.reports.run.outline import unnoticed_text
 from chaos.reports.run.renderer import load_renderers
 from chaos.reports.run.summary import summary
 from chaos.reports.run.verdicts import Row, notes, rows
@@ -75,8 +76,9 @@ def _result_lines(result: RunResult) -> Iterator[str]:
     for key, section in rows(result).items():
         yield from ("", titles.get(key, key))
         yield from (_verdict(row) for row in section)
-    if found := notes(result):
-        yield from ("", *(f"note: {printable(note)}" for note in found))
+    found = [unnoticed_text(each) for each in result.unnoticed] + [f"note: {note}" for note in notes(result)]
+    if found:
+        yield from ("", *map(printable, found))
 
 
 def _step(step: StepResult) -> str:

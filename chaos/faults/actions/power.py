@@ -12,8 +12,9 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand, PowerCapability, PowerCommand, PowerVerb
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
-from chaos.core.evidence import BOOT_IDENTITY, MACHINE_OFF, SHUTDOWN_CANCELLED
+from chaos.core.evidence import BOOT_IDENTITY, SHUTDOWN_CANCELLED
 from chaos.core.field_types import DurationText, Model
+from chaos.core.machine_evidence import MACHINE_OFF
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
     MachineState,

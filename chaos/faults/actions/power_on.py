@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from chaos.core.action import (
@@ -19,7 +21,8 @@ from chaos.core.action import (
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import PowerCommand, PowerVerb
 from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, boot_changed, is_number, no_proof, readings_after
-from chaos.core.timeline import Timeline
+from chaos.core.machine_evidence import off_stretches
+from chaos.core.timeline import Fact, Timeline
 from chaos.faults.actions._machine import NO_SHUTDOWN_IN_PROGRESS, can_read_power_state, require_power_control
 from chaos.faults.actions._params import NoParams
 
@@ -29,6 +32,24 @@ def _check_machine_on(timeline: Timeline, step: StepRun) -> ProofResult:
     after = readings_after(timeline, step, PseudoFact.MACHINE)
     before = [r for r in all_readings(timeline, step.node, PseudoFact.MACHINE) if r.t <= step.begin][-1:]
     off = next((r for r in reversed([*before, *after]) if r.value == "off"), None)
+    if off and (disproven := _was_not_off(timeline, step, off)):
+        return disproven
+    return _compare_readings(timeline, step, before, after, off)
+
+
+def _was_not_off(timeline: Timeline, step: StepRun, off: Fact) -> ProofResult | None:
+    """Disproven by a power control that said off of a machine that ran."""
+    for stretch in off_stretches(timeline, step.node):
+        if stretch.disproof and off in stretch.readings:
+            sign = stretch.disproof
+            because = f"the power control said that {step.node} was off, but {sign.what}: it was on before the step"
+            return ProofResult(ProofStatus.DISPROVEN, because, (off.seq, sign.seq))
+    return None
+
+
+def _compare_readings(
+    timeline: Timeline, step: StepRun, before: Sequence[Fact], after: Sequence[Fact], off: Fact | None
+) -> ProofResult:
     last = after[-1] if after else None
     if last and off and last.value == "on":
         because = f"{step.node} was off, and on {last.t - step.begin:.1f} s after the step"

@@ -10,7 +10,8 @@ from chaos.core.action import Action, Needs, Program, Target, Undo, UndoKind, Un
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import HostCommand, PowerCommand, PowerVerb
 from chaos.core.errors import Unsupported
-from chaos.core.evidence import BOOT_IDENTITY, REBOOTED
+from chaos.core.evidence import BOOT_IDENTITY
+from chaos.core.machine_evidence import REBOOTED
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
     NO_SHUTDOWN_IN_PROGRESS,

@@ -34,14 +34,12 @@ from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import (
     BOOT_IDENTITY,
-    MACHINE_OFF,
     boot_seen,
     fact_is,
     last_reading_before,
-    machine_off,
-    readings_after,
 )
 from chaos.core.field_types import DurationText, Model
+from chaos.core.machine_evidence import MACHINE_OFF, machine_off
 from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._machine import (
@@ -155,9 +153,9 @@ _NO_LONGER_IN_PROGRESS = fact_is(
 
 def went_down(timeline: Timeline, step: StepRun, after: str = "") -> ProofResult | None:
     """Disproves a cancellation by a machine that is off or has booted; ``after``: what to add if it is off."""
-    if machine_off(timeline, step).status is ProofStatus.PROVEN:
-        off = next(r for r in readings_after(timeline, step, PseudoFact.MACHINE) if r.value == "off")
-        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} still powered off{after}", (off.seq,))
+    off = machine_off(timeline, step)
+    if off.status is ProofStatus.PROVEN:
+        return ProofResult(ProofStatus.DISPROVEN, f"{step.node} still powered off{after}", off.evidence)
     return boot_seen(timeline, step, "it still went down")
 
 

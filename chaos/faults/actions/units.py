@@ -30,11 +30,11 @@ from chaos.core.evidence import (
     is_number,
     last_reading_before,
     no_proof,
-    power_lost,
     readings_after,
     returned_entries,
     same_boot,
 )
+from chaos.core.machine_evidence import power_lost
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._params import NoParams
 from chaos.faults.actions._service import (

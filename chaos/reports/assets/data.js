@@ -79,7 +79,7 @@ const WORDS = {
   mark(i) { return [data.strings[data.marks.text[i]], offset(data.marks.at[i])]; },
   blind(i) {
     const blind = data.blinds[i];
-    return ["blind", `${offset(blind.start)} to ${offset(blind.end)}`, blind.text];
+    return [blind.kind === UNNOTICED ? UNNOTICED : "blind", `${offset(blind.start)} to ${offset(blind.end)}`, blind.text];
   },
   step(i) {
     const step = data.steps[i];

@@ -68,12 +68,12 @@ function diamond(left, middle, size, colour) {
   pen.fill();
 }
 
-function hatch(left, right, top, tall) {
+function hatch(left, right, top, tall, colour) {
   pen.save();
   pen.beginPath();
   pen.rect(left, top, Math.max(2, right - left), tall);
   pen.clip();
-  pen.strokeStyle = ink("blind");
+  pen.strokeStyle = ink(colour);
   pen.lineWidth = 1;
   pen.beginPath();
   for (let at = Math.max(left, view.gutter) - tall; at < Math.min(right, view.width); at += 5) {

@@ -14,7 +14,10 @@ function drawLane(lane, y) {
   drawSpans(lane, y);
   drawTaints(lane, y);
   // A host that cannot be reached hides nothing of the node's own state: a thin line.
-  for (const blind of blindsOf(lane)) hatch(x(blind.start), x(blind.end), y + 1, blind.node ? 4 : ROW - 2);
+  for (const blind of blindsOf(lane)) {
+    const unnoticed = blind.kind === UNNOTICED;
+    hatch(x(blind.start), x(blind.end), y + 1, blind.node && !unnoticed ? 4 : ROW - 2, unnoticed ? "violated" : "blind");
+  }
   const { first, at, kind } = data.marks;
   for (let i = first[lane]; i < first[lane + 1]; i++) drawMark(x(at[i]), y, kind[i]);
 }
@@ -52,6 +55,9 @@ function drawMark(left, y, kind) {
   pen.fillText(kind === GONE ? "×" : "▼", left, y + (kind === GONE ? ROW / 2 : 5));
   pen.textAlign = "start";
 }
+
+// Times at which a machine was off though its node, or pods on it, were reported Ready.
+const UNNOTICED = "unnoticed";
 
 // Blind windows of a lane: of all nodes, of all pods, of one node's host, or of everything (a truncated recording).
 function blindsOf(lane) {

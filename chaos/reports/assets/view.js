@@ -194,7 +194,7 @@ function itemOf(row, t, near) {
   if (mark >= 0) return { kind: "mark", index: mark, row };
   const blind = data.blinds.findIndex((b) => blindsOf(lane).includes(b) && t >= b.start && t <= b.end);
   const span = spanAt(lane, t);
-  if (blind >= 0 && span < 0) return { kind: "blind", index: blind, row };
+  if (blind >= 0 && (span < 0 || data.blinds[blind].kind === UNNOTICED)) return { kind: "blind", index: blind, row };
   return span < 0 ? null : { kind: "span", index: span, row };
 }
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chaos.core.result import RunResult
+from chaos.core.result import RunResult, Unnoticed
 from chaos.core.text import printable
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import SYMBOLS
@@ -16,7 +16,7 @@ from chaos.reports.run.describe import describe
 from chaos.reports.run.outline import SIMULATED, assumed_facts, cited_seqs, format_offset, name_of, origin, run_details
 from chaos.reports.run.page.header import render_header
 from chaos.reports.run.page.lanes import Lane, affected_lanes, lanes, own_namespace, short_names, without_namespace
-from chaos.reports.run.page.page_data import STATES, pack, page_data, window
+from chaos.reports.run.page.page_data import STATES, UNNOTICED, pack, page_data, window
 from chaos.reports.run.renderer import Renderer
 from chaos.reports.run.steps import PHASES, STEPS, phases, step_groups, step_rows
 from chaos.reports.run.verdicts import VERDICTS, Row, cited_first, notes, ranked, rows, unproven_step
@@ -123,7 +123,7 @@ def _still(result: RunResult, timeline: Timeline, lanes: list[Lane]) -> Html:
     def x(t: float) -> str:
         return f"{_LABEL + (min(max(t, begin), end) - begin) / (end - begin) * (_WIDTH - _LABEL):.1f}"
 
-    rows = [_still_row(lane, name, index, x) for index, (lane, name) in enumerate(shown)]
+    rows = [_still_row(lane, name, index, x, result.unnoticed) for index, (lane, name) in enumerate(shown)]
     start = origin(result)
     groups = [
         (start + group["begin"] / 1000, group) for group in step_groups(result, lambda t: round((t - start) * 1000))
@@ -144,12 +144,14 @@ def _step_label(group: dict[str, Any], seconds: float) -> str:
     return f"{group['name']}{count} {format_offset(seconds, 0)}"
 
 
-def _still_row(lane: Lane, label: str, index: int, x: Callable[[float], str]) -> Html:
+def _still_row(lane: Lane, label: str, index: int, x: Callable[[float], str], unnoticed: Sequence[Unnoticed]) -> Html:
     y = _TOP + index * _ROW
+    spans = [(s.start, s.end, f"s-{s.state}") for s in lane.spans]
+    spans += [(each.since, each.until, UNNOTICED) for each in unnoticed if each.node == lane.key]
     bars = [
-        tag("rect", x=x(s.start), width=f"{max(1.0, float(x(s.end)) - float(x(s.start))):.1f}", y=str(y + 3),
-            height=str(_ROW - 6), class_=f"s-{s.state}")
-        for s in lane.spans
+        tag("rect", x=x(start), width=f"{max(1.0, float(x(end)) - float(x(start))):.1f}", y=str(y + 3),
+            height=str(_ROW - 6), class_=kind)
+        for start, end, kind in spans
     ]  # fmt: skip
     indent = "4" if lane.kind == "node" else "16"
     name = label if len(label) < 42 else label[:40] + "…"

@@ -17,6 +17,7 @@ from chaos.reports.run.outline import (
     pending_undo,
     run_details,
     sections,
+    unnoticed_text,
 )
 from chaos.reports.run.renderer import Renderer
 from chaos.reports.run.steps import PHASES, STEPS, phases, step_rows
@@ -43,6 +44,8 @@ def _blocks(result: RunResult, timeline: Timeline) -> Iterator[list[str]]:
     cited = evidence(result, timeline).values()
     yield markdown_section("Evidence", markdown_table(_evidence(origin(result)), cited) if cited else ["- none"])
     yield markdown_section("Assumed", _bullets(assumed_facts(result), "nothing: every bound was read from the cluster"))
+    if result.unnoticed:
+        yield markdown_section("Unnoticed", _bullets([unnoticed_text(each) for each in result.unnoticed]))
     if notes(result):
         yield markdown_section("Notes", _bullets(notes(result)))
     yield markdown_section("How it was run", markdown_table(PAIRS, run_details(result)))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from chaos.core.duration import format_duration
-from chaos.core.result import RunResult
+from chaos.core.result import RunResult, Unnoticed
 from chaos.core.text import on_node
 from chaos.core.timeline import Entry, Timeline
 from chaos.core.verdict import Status, ValueLimit, Verdict
@@ -94,6 +94,21 @@ def pending_undo(result: RunResult) -> tuple[str, ...]:
     return tuple(f"{u.step} ({on_node(u.action, u.node)}): {u.because}" for u in result.undo if not u.proven)
 
 
+def unnoticed_text(each: Unnoticed) -> str:
+    """``unnoticed for 45s: worker-2 and 3 pods on it were reported Ready, but the machine was off``."""
+    seconds = format_duration(round(each.seconds, 1))
+    end = "" if each.is_over else ", until the end of the recording"
+    verb = "was" if each.was_ready + each.pods == 1 else "were"
+    where = f" on {each.node}" if not each.was_ready else " on it" if each.pods else ""
+    return f"unnoticed for {seconds}{end}: {ready_names(each)}{where} {verb} reported Ready, but the machine was off"
+
+
+def ready_names(each: Unnoticed) -> str:
+    """What was reported Ready while the machine was off: ``worker-2 and 3 pods``."""
+    pods = f"{each.pods} pod{'' if each.pods == 1 else 's'}" if each.pods else ""
+    return " and ".join(filter(None, (each.node if each.was_ready else "", pods)))
+
+
 def run_details(result: RunResult) -> list[tuple[str, str]]:
     """Circumstances of the run, as (name, value)."""
     targets = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in sorted(result.targets.items()))
@@ -112,8 +127,9 @@ def run_details(result: RunResult) -> list[tuple[str, str]]:
 
 
 def cited_seqs(result: RunResult) -> list[int]:
-    """Sequence numbers of all entries that verdicts and proofs cite, sorted."""
-    citations = chain((v.evidence for v in verdicts(result)), (s.evidence for s in result.steps))
+    """Sequence numbers of all entries that verdicts, proofs and unnoticed times cite, sorted."""
+    proofs, wrong = (s.evidence for s in result.steps), (each.evidence for each in result.unnoticed)
+    citations = chain((v.evidence for v in verdicts(result)), proofs, wrong)
     return sorted(set(chain.from_iterable(citations)))
 
 

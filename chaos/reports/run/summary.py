@@ -19,6 +19,7 @@ from chaos.reports.run.outline import (
     origin,
     pending_undo,
     sections,
+    unnoticed_text,
 )
 from chaos.reports.run.verdicts import Row, leftovers, notes, rows
 from chaos.reports.tables import Column, text_table
@@ -41,6 +42,7 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     rest = [
         *(f"undo pending: {printable(line)}" for line in pending_undo(result)),
         *(f"left behind: {printable(line)}" for line in leftovers(result)),
+        *(printable(unnoticed_text(each)) for each in result.unnoticed),
         *(f"assumed: {printable(line)}" for line in assumed_facts(result)),
         *(f"note: {printable(line)}" for line in notes(result)),
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chaos.core.action import ProofStatus
 from chaos.core.duration import format_duration, satisfies
-from chaos.core.recording import LOCK_LOSS, OVERRIDDEN
+from chaos.core.recording import INTERRUPTED_AT, LOCK_LOSS, OVERRIDDEN
 from chaos.core.result import StepResult
 from chaos.core.text import on_node
 from chaos.core.timeline import Timeline
@@ -17,6 +17,7 @@ from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.proof import unproven_step
 from chaos.verdicts.judge.sentences import shorten
 
+NOT_JUDGED = "not judged: interrupted"
 PREFLIGHT_OVERRIDDEN = "preflight check failed and was overridden with --anyway"
 
 
@@ -73,7 +74,8 @@ def invalidation(context: JudgeContext, steps: Sequence[StepResult], steady: Seq
         return Invalidation(f"{PREFLIGHT_OVERRIDDEN}: {overridden[0]}", shorten(sentence))
     if losses := meta_texts(context.timeline, LOCK_LOSS):
         return Invalidation(f"{losses[0]}: the run was not alone", "The run lost its lock, so it was not alone")
-    if step := unproven_step(steps):
+    begun = steps if interruption(context) is None else [step for step in steps if step.begin is not None]
+    if step := unproven_step(begun):
         return _unproven(step)
     if requirements := unmet_requirements(context):
         node, reason = requirements[0]
@@ -83,6 +85,18 @@ def invalidation(context: JudgeContext, steps: Sequence[StepResult], steady: Seq
         reason = f"the steady state did not hold before the first step: {not_steady.name}: {not_steady.because}"
         return Invalidation(reason, not_steady.sentence)
     return None
+
+
+def interruption(context: JudgeContext) -> float | None:
+    """When somebody stopped the run, by the recording of a finished run; None if it went to its end."""
+    at = context.timeline.meta.get(INTERRUPTED_AT)
+    return None if at is None or context.live else float(at)
+
+
+def open_questions(verdicts: Sequence[Verdict]) -> Invalidation | None:
+    """Why an interrupted run is inconclusive as a whole, if anything was left open."""
+    is_open = any(verdict.because == NOT_JUDGED for verdict in verdicts)
+    return Invalidation(NOT_JUDGED, "The run was interrupted before every question was answered") if is_open else None
 
 
 def meta_texts(timeline: Timeline, key: str) -> list[str]:

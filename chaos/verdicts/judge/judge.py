@@ -21,17 +21,21 @@ from chaos.verdicts.judge.evaluate import evaluate, evaluate_at, evaluate_recove
 from chaos.verdicts.judge.foreign_effect import ForeignEffect
 from chaos.verdicts.judge.foreign_faults import foreign_faults
 from chaos.verdicts.judge.headline import (
+    NOT_JUDGED,
     PREFLIGHT_OVERRIDDEN,
     Headline,
     Invalidation,
     headline,
+    interruption,
     invalidation,
     meta_texts,
+    open_questions,
 )
 from chaos.verdicts.judge.late_steps import excuse_late_steps
 from chaos.verdicts.judge.notes import address_changes, clock_notes, currency_notes, relevant_resources
 from chaos.verdicts.judge.proof import prove
 from chaos.verdicts.judge.sentences import Part, shorten, with_remedy, with_sentences
+from chaos.verdicts.judge.unnoticed import unnoticed
 
 _EXIT = {Status.HELD: Exit.HELD, Status.VIOLATED: Exit.VIOLATED}
 
@@ -103,6 +107,7 @@ def _result(context: JudgeContext, judged: _Verdicts) -> RunResult:
         started_by=str(timeline.meta.get("by", "")),
         nodefall_version=str(timeline.meta.get("nodefall", "")),
         plan_hash=str(timeline.meta.get("planHash", "")),
+        unnoticed=() if context.live else unnoticed(timeline),
     )
 
 
@@ -138,14 +143,19 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
         steady = _steady_before(context, begin)
         if _is_received(context, begin):
             state.note_steady(steady)
-    hypothesis = excuse_late_steps(context, (evaluate(e, context, horizon) for e in spec.hypothesis))
+    interrupted_at = interruption(context)
+    then, horizon = (context, horizon) if interrupted_at is None else (replace(context, live=True), interrupted_at)
+    hypothesis = excuse_late_steps(then, (evaluate(e, then, horizon) for e in spec.hypothesis))
     conditions = [evaluate(e, context, horizon, from_begin=True) for e in spec.abort]
     abort = with_sentences(context, spec.abort, conditions, Part.METHOD)
-    recovery = _recovery(context, steps, horizon)
+    recovery = _recovery(then, steps, horizon)
     invalid = invalidation(context, steps, steady)
     if invalid and not context.live:
         hypothesis = tuple(_invalidate(v, invalid.reason) for v in hypothesis)
         recovery = tuple(_invalidate(v, invalid.reason) for v in recovery)
+    if interrupted_at is not None:
+        hypothesis, recovery = (tuple(map(_leave_open, verdicts)) for verdicts in (hypothesis, recovery))
+        invalid = invalid or open_questions((*hypothesis, *recovery))
     if foreign.faults:
         hypothesis, recovery = foreign.on_hypotheses(hypothesis), foreign.on_recovery(recovery)
         invalid = foreign.invalidation((*hypothesis, *recovery)) or invalid
@@ -191,6 +201,12 @@ def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
 def _invalidate(verdict: Verdict, reason: str) -> Verdict:
     remedy = "a run whose steps are proven, on nodes that meet its requires, from a steady state"
     return replace(verdict, status=Status.INCONCLUSIVE, because=with_remedy(f"not judged, because {reason}", remedy))
+
+
+def _leave_open(verdict: Verdict) -> Verdict:
+    """The verdict, if it was decided when the run was interrupted."""
+    is_open = verdict.status is Status.PENDING
+    return replace(verdict, status=Status.INCONCLUSIVE, because=NOT_JUDGED) if is_open else verdict
 
 
 def _recovery(context: JudgeContext, steps: list[StepResult], horizon: float) -> tuple[Verdict, ...]:

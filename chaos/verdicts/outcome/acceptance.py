@@ -19,13 +19,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.verdicts.outcome.measure import Kind, Measure, Outcome
-from chaos.verdicts.outcome.outcome import ENOUGH, FEWER_FOR, NONE_FOR, READY_AGAIN, SHUTDOWN_SEEN, SOME
+from chaos.verdicts.outcome.outcome import (
+    ENOUGH,
+    FEWER_FOR,
+    NONE_FOR,
+    NOTICED,
+    READY_AGAIN,
+    SHUTDOWN_SEEN,
+    SOME,
+    UNNOTICED_FOR,
+)
 from chaos.verdicts.outcome.pods import CREATED, READY, SCHEDULED, UNREADY, UNSCHEDULABLE
 from chaos.verdicts.outcome.prediction import Band
 
 RESOLUTION, SIMULATED_RESOLUTION = 2.0, 1.0  # seconds
 _FALSE_ALARM = 0.001
-_ENDS = {FEWER_FOR: ENOUGH, NONE_FOR: SOME}
+_ENDS = {FEWER_FOR: ENOUGH, NONE_FOR: SOME, UNNOTICED_FOR: NOTICED}
 SYNC = 10.4  # seconds; period of a kubelet's Lease renewals and status syncs, with jitter (facts 5.1)
 _PASS = 5.2  # seconds between two passes of the node lifecycle controller (facts 5.2)
 _ORPHANS = 40.0  # seconds; period of pod GC, twice for pods of a deleted Node (facts 6 and 11)
@@ -253,7 +262,7 @@ def _of_pod(what: str) -> Mechanism:
 
 
 def _of_node(what: str) -> Mechanism:
-    if what.startswith("Ready=Unknown"):
+    if what.startswith("Ready=Unknown") or what in (UNNOTICED_FOR, NOTICED):
         return _UNKNOWN
     if what.startswith(READY_AGAIN):
         return _RETURN

@@ -11,6 +11,7 @@ from chaos.core.kube import Node, Pod, VolumeAttachment, controller_of, is_finis
 from chaos.core.labels import ZONE_LABEL
 from chaos.core.recording import ActionPhase
 from chaos.core.timeline import Timeline
+from chaos.verdicts.judge.unnoticed import unnoticed
 from chaos.verdicts.outcome.measure import Kind, Measure, Names, Outcome
 from chaos.verdicts.outcome.pods import pod_measures
 
@@ -21,6 +22,7 @@ FEWER, ENOUGH, NONE, SOME = "fewer pods ready", "enough pods ready again", "no p
 FEWER_FOR, NONE_FOR = "fewer pods ready for", "no pod ready for"
 _MIRRORS = "Node"
 ELSEWHERE = "attached to another node"
+UNNOTICED_FOR, NOTICED = "off unnoticed for", "off noticed"
 
 
 def fault_time(timeline: Timeline) -> float | None:
@@ -36,7 +38,7 @@ def outcome_of(timeline: Timeline, start: float, end: float | None = None) -> Ou
     """
     until = timeline.end if end is None else min(end, timeline.end)
     names = Names.of_run(timeline.meta)
-    measures = (node_measures, pod_measures, workload_measures, volume_measures)
+    measures = (node_measures, pod_measures, workload_measures, volume_measures, unnoticed_measures)
     found = chain.from_iterable(measure(timeline, start, names) for measure in measures)
     return Outcome(until - start, {measure: round(t - start, 3) for measure, t in found if t <= until})
 
@@ -95,6 +97,20 @@ def _ready(node: Node) -> tuple[str, bool]:
 
 def _taints(node: Node) -> set[str]:
     return {f"{taint.key}:{taint.effect}" for taint in (node.spec.taints if node.spec else None) or ()}
+
+
+def unnoticed_measures(timeline: Timeline, start: float, names: Names) -> Iterator[tuple[Measure, float]]:
+    """For how many seconds in all the API called a node or its pods Ready after its machine was off.
+
+    It ends when the API no longer does so, or when the machine runs again.
+    """
+    totals: dict[str, float] = defaultdict(float)
+    for each in unnoticed(timeline):
+        if each.since > start and each.is_over:
+            totals[each.node] += each.seconds
+            yield Measure(Kind.NODE, names.node(each.node), NOTICED), each.until
+    for node, seconds in totals.items():
+        yield Measure(Kind.NODE, names.node(node), UNNOTICED_FOR), start + seconds
 
 
 def workload_measures(timeline: Timeline, start: float, names: Names) -> Iterator[tuple[Measure, float]]:

@@ -29,7 +29,7 @@ def stopped(**meta: Any) -> Story:
     """A power-off at 10 that is announced at 11 and proven at 15, power-on at 40, Ready at 45."""
     story = Story(**meta).node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop")
     story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
-    return story.host(44, "machine", "on").node(45, "n1")
+    return story.host(44, "machine", "on").node(45, "n1", boot_id="next")
 
 
 def run(story: Story, end: float = 100, hypothesis: str = NOT_READY, method: str = BOTH, **rest: Any) -> RunResult:
@@ -74,7 +74,7 @@ def test_steady_state_is_judged_just_before_the_first_step() -> None:
 def test_entries_at_the_moment_of_the_first_step_count_by_their_order() -> None:
     story = Story().node(0, "n1").node(0, "n2").node(5, "n2", "False").node(10, "n2").done(10, "poweroff", step="stop")
     story.node(11, "n1", "False").host(15, "machine", "off").done(40, "power-on", step="start")
-    result = run(story.host(44, "machine", "on").node(45, "n1"))
+    result = run(story.host(44, "machine", "on").node(45, "n1", boot_id="next"))
     assert result.exit_code == 0, result.headline
 
 
@@ -86,7 +86,7 @@ def test_recovery(ready_again: float, end: float, status: str) -> None:
     story = Story().node(0, "n1").done(10, "poweroff", step="stop").node(11, "n1", "False").host(15, "machine", "off")
     story.done(40, "power-on", step="start").host(44, "machine", "on")
     if ready_again < end:
-        story.node(ready_again, "n1")
+        story.node(ready_again, "n1", boot_id="next")
     result = run(story, end, recovery={"within": "30s"})
     assert [v.status for v in result.recovery] == [status], result.recovery
 
@@ -476,3 +476,26 @@ def test_blind_window_of_metrics_without_a_node_covers_all_nodes() -> None:
     assert BlindWindow(0, 1, "", "metrics").covers("metrics@n1")
     assert not BlindWindow(0, 1, "", "metrics@n2").covers("metrics@n1")
     assert not BlindWindow(0, 1, "", TRUNCATED_RECORDING).covers("pods")
+
+
+def test_what_was_decided_before_an_interruption_stays_decided() -> None:
+    """A run that is stopped at 30, before its second step; the undo then powers the machine on."""
+    story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop").node(11, "n1", "False")
+    story.host(15, "machine", "off").add(30, "meta", "recording", {"format": 1, "interruptedAt": T0 + 30})
+    story.act(31, "poweroff", "undo", step="stop").host(34, "machine", "on").act(35, "poweroff", "undone", step="stop")
+    late = NOT_READY.replace("5s", "500ms")[1:-1]
+    stays = 'assert: node-condition, with: {node: n2, status: "True"}, always: '
+    questions = ["{name: open, " + stays + "true}", "{name: until, " + stays + "{until: start}}"]
+    questions += ['{name: later, assert: node-condition, with: {node: victim, status: "True"}, within: 60s, for: 5s}']
+    hypothesis = f"[{NOT_READY[1:-1]}, {late}, {', '.join(questions)}]"
+    result = run(story.node(45, "n1", boot_id="next"), 100, hypothesis, recovery={"within": "60s"})
+    assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, *[INCONCLUSIVE] * 3]
+    assert [v.because for v in (*result.hypothesis[2:], *result.recovery)] == ["not judged: interrupted"] * 4
+
+
+def test_an_interrupted_run_whose_step_is_not_proven_decides_nothing() -> None:
+    story = Story().node(0, "n1").node(0, "n2").done(10, "poweroff", step="stop").node(11, "n1", "False")
+    result = run(story.add(30, "meta", "recording", {"format": 1, "interruptedAt": T0 + 30}))
+    assert result.hypothesis[0].status is INCONCLUSIVE
+    assert "nothing proves that 'stop' took effect" in result.hypothesis[0].because
+    assert result.headline == "1 of 1 inconclusive: No proof that step stop took effect on n1"

@@ -220,3 +220,45 @@ def test_power_off_is_proven_by_the_next_boot() -> None:
     story = with_facts().done(10, "poweroff").done(100, "power-on").host(130, "pid1-start", REBOOTED)
     off, _ = step_results(story, ("a", "poweroff"), ("b", "power-on"))
     assert off.proof_status is ProofStatus.PROVEN
+
+
+def lying(action: str, renewed: bool = True) -> Story:
+    """A power control that says off after ``action`` at 10, and on after ``power-on`` at 90; the Lease is renewed."""
+    story = Story().node(0, "n1").lease(5).done(10, action).done(90, "power-on")
+    for t in range(12, 90, 2):
+        story.host(t, "machine", "off")
+    for t in range(15, 90 if renewed else 15, 10):
+        story.lease(t)
+    return story.host(92, "machine", "on").lease(95)
+
+
+SAID = "the power control said that n1 was off 2.0 s after the step, but"
+WORDS = [
+    (lying("power-cut"), f"{SAID} the Lease of n1 was renewed 13.0 s later"),
+    (
+        lying("power-cut", renewed=False).host(9, "pid1-start", BOOTED).host(94, "pid1-start", BOOTED),
+        f"{SAID} PID 1 of n1 was the same 82.0 s later",
+    ),
+]
+
+
+@pytest.mark.parametrize(("story", "because"), WORDS)
+def test_a_power_control_that_lies_proves_nothing(story: Story, because: str) -> None:
+    off, on = step_results(story, ("a", "power-cut"), ("b", "power-on"))
+    assert (off.proof_status, off.because) == (ProofStatus.DISPROVEN, because)
+    assert on.proof_status is ProofStatus.DISPROVEN, on.because
+    assert len(off.evidence) == 2, "what it said, and what disproves it"
+
+
+def test_the_proof_of_a_power_control_says_what_it_rests_on() -> None:
+    off, on = step_results(lying("power-cut", renewed=False), ("a", "power-cut"), ("b", "power-on"))
+    because = "n1 was off 2.0 s after the step: the power control said so, and its Lease was not renewed for 78 s"
+    assert (off.proof_status, off.because) == (ProofStatus.PROVEN, because)
+    assert on.proof_status is ProofStatus.PROVEN
+
+
+def test_a_boot_that_the_power_control_did_not_say_proves_the_step() -> None:
+    """The Leases of a machine that booted again within seconds do not disprove that it was off."""
+    story = lying("hard-reboot").host(9, "pid1-start", BOOTED).host(94, "pid1-start", REBOOTED)
+    (step,) = step_results(story, ("a", "hard-reboot"))
+    assert step.proof_status is ProofStatus.PROVEN

@@ -31,13 +31,13 @@ from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import (
     BOOT_IDENTITY,
-    MACHINE_OFF,
     fact_is,
     no_proof,
     readings_after,
     step_entries,
 )
 from chaos.core.fact import FactRef
+from chaos.core.machine_evidence import MACHINE_OFF
 from chaos.core.node_mark import RunName, Tag
 from chaos.core.recording import ActionPhase
 from chaos.core.timeline import Timeline

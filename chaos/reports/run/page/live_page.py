@@ -162,7 +162,7 @@ class LivePage:
             "steps": _text(step_groups(result, clock.at)),
             "undo": _text(undo_objects(timeline, clock, _LASTS)),
             "verdicts": _text(verdict_objects(result, timeline, clock)),
-            "blinds": _text(blind_objects(timeline, clock, _LASTS)),
+            "blinds": _text(blind_objects(result, timeline, clock, _LASTS)),
         }
         changed = {name: text for name, text in made.items() if self._sent_parts.get(name) != text}
         self._sent_parts = made

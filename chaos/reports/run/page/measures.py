@@ -10,7 +10,7 @@ from chaos.core.kube import Node, Pod, Workload, controller_of, is_finished, is_
 from chaos.core.result import RunResult
 from chaos.core.timeline import History, Timeline, Version
 from chaos.core.verdict import Status, Verdict
-from chaos.reports.run.outline import operator_of, origin, verdicts
+from chaos.reports.run.outline import operator_of, origin, ready_names, verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ def measures(result: RunResult, timeline: Timeline) -> list[Measure]:
         _not_ready(nodes, fault),
         _pods_ended(timeline, targets, fault),
         _replaced(timeline, targets, fault),
+        _unnoticed(result),
         _not_available(timeline, fault),
         _recovered(nodes, fault),
     ]
@@ -137,6 +138,15 @@ def _is_replacement(history: History[Pod], owners: set[str], targets: set[str], 
 def _pod_is_ready(pod: Pod) -> bool:
     ready = pod_condition(pod, "Ready")
     return ready is not None and ready.status == "True"
+
+
+def _unnoticed(result: RunResult) -> Measure | None:
+    """The longest time for which the API reported something Ready on a machine that was off."""
+    longest = max(result.unnoticed, key=lambda each: each.seconds, default=None)
+    if longest is None:
+        return None
+    end = "" if longest.is_over else ", until the end"
+    return Measure("Unnoticed for", longest.seconds, f"{ready_names(longest)}{end}", seq=longest.evidence[-1])
 
 
 def _not_available(timeline: Timeline, fault: float) -> Measure | None:

@@ -24,7 +24,7 @@ entry, *lane* an index into the lanes, -1 for none. A table is an object of equa
     undo          objects: step, node, begin, end
     verdicts      objects, worst first: id, status, symbol, start, deadline, at, evidence [seq], decided (seq or null),
                   and the columns of chaos/reports/run/verdicts.py that the script shows: name, part, because, ...
-    blinds        objects: kind, node, start, end, text
+    blinds        objects: kind, node, start, end, text; first those of kind unnoticed, of machines that were off
     charts        objects: name, unit, step (bool), at [], value [], bounds [[label, value]]
 
 ``start``, ``deadline`` and ``at`` of verdicts may be null. A reader must reject a version that it does not know.
@@ -46,7 +46,7 @@ from chaos.core.text import printable
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import SYMBOLS, ValueLimit
 from chaos.reports.run.describe import describe
-from chaos.reports.run.outline import cited_seqs, origin, value_limits
+from chaos.reports.run.outline import cited_seqs, origin, unnoticed_text, value_limits
 from chaos.reports.run.page.changes import object_diff, observations
 from chaos.reports.run.page.charts import charts
 from chaos.reports.run.page.lanes import Lane, affected_lanes, lane_of, own_namespace, short_names, without_namespace
@@ -107,6 +107,7 @@ def unpack(text: str) -> Any:
 
 VERSION = 2
 STATES = ("ready", "running", "pending", "notready", "unknown", "terminating", "succeeded", "failed")
+UNNOTICED = "unnoticed"
 _TARGET, _CHANGED, _AFFECTED = 1, 2, 4
 MAX_OBSERVATIONS = 3000
 
@@ -129,7 +130,7 @@ def page_data(result: RunResult, timeline: Timeline, lanes: list[Lane]) -> dict[
         "steps": step_groups(result, clock.at),
         "undo": undo_objects(timeline, clock, timeline.end),
         "verdicts": verdict_objects(result, timeline, clock),
-        "blinds": blind_objects(timeline, clock, end),
+        "blinds": blind_objects(result, timeline, clock, end),
         "charts": chart_objects(timeline, clock, namespace, value_limits(result)),
     }
 
@@ -246,12 +247,16 @@ def verdict_objects(result: RunResult, timeline: Timeline, clock: PageClock) -> 
     ]
 
 
-def blind_objects(timeline: Timeline, clock: PageClock, end: float) -> list[dict[str, Any]]:
-    """Blind windows, and times whose changes came late, so that their order is uncertain.
+def blind_objects(result: RunResult, timeline: Timeline, clock: PageClock, end: float) -> list[dict[str, Any]]:
+    """Unnoticed times, blind windows, and times whose changes came late, so that their order is uncertain.
 
     ``kind`` nodes or pods hatches those lanes, recording all lanes, ``node`` one lane. ``end``: of what still lasts.
     """
-    found = []
+    found = [
+        {"kind": UNNOTICED, "node": printable(each.node), "start": clock.at(each.since), "end": clock.at(each.until)}
+        | {"text": printable(unnoticed_text(each))}
+        for each in result.unnoticed
+    ]
     late = [window for source in ("nodes", "pods") for window in timeline.currency.late_windows(source)]
     windows = [(blind, "{} could not be observed: {}") for blind in timeline.blind_windows]
     for blind, words in (*windows, *((blind, "the order of changes of {} is uncertain: {}") for blind in late)):
