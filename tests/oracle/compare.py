@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,23 +28,33 @@ Call = tuple[Path, int, int, int]
 
 @dataclass(slots=True)
 class Tally:
-    """Counts by assertion and operator, and what was reversed."""
+    """Counts by assertion and operator, those of mutated recordings apart, and what was reversed.
+
+    ``reasons``: why the judge does not decide what the oracle does, on recordings as they are.
+    """
 
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     pairs: int = 0
 
     def add(self, other: Tally) -> None:
         self.counts += other.counts
+        self.reasons += other.reasons
         self.failures += other.failures
         self.pairs += other.pairs
 
-    def count(self, expectation: Obj, operator: str, judged: str, right: str) -> None:
+    def count(self, expectation: Obj, operator: str, judged: str, right: str, because: str | None = None) -> None:
+        """``because``: of a recording as it is, None of a mutated one."""
         self.pairs += 1
         what = "judge undecided" if judged not in SURE else "oracle undecided"
         if judged == right:
             what = "agree" if judged in SURE else "both undecided"
-        self.counts[expectation.get("assert", "order"), operator, "reversed" if opposite(judged, right) else what] += 1
+        what = "reversed" if opposite(judged, right) else what
+        asked = "order" if because is not None and "order" in expectation else expectation.get("assert", "order")
+        self.counts["mutated" if because is None else asked, operator, what] += 1
+        if because is not None and what == COLUMNS[1]:
+            self.reasons[f"{asked} {operator}: {_general(because)}"] += 1
 
     def table(self) -> str:
         """One line for each assertion and operator."""
@@ -51,7 +62,13 @@ class Tally:
         lines = [f"{'':20}{'':9}" + "".join(f"{c:>18}" for c in COLUMNS)]
         lines += [f"{a:20}{o:9}" + "".join(f"{self.counts[a, o, c]:18}" for c in COLUMNS) for a, o in rows]
         total = [sum(n for k, n in self.counts.items() if k[2] == c) for c in COLUMNS]
-        return "\n".join([*lines, f"{'all':29}" + "".join(f"{n:18}" for n in total)])
+        reasons = [f"{n:6}  {reason}" for reason, n in self.reasons.most_common(60)]
+        return "\n".join([*lines, f"{'all':29}" + "".join(f"{n:18}" for n in total), "", *reasons])
+
+
+def _general(because: str) -> str:
+    """A reason without names and numbers."""
+    return re.sub(r"[\w./-]*\d[\w./:-]*", "N", because)[:150]
 
 
 def recordings() -> list[Path]:
@@ -80,19 +97,20 @@ class Subject:
         self.entries = read(path)
         self.world = World(self.entries)
         self.namespace = namespace_of(self.world)
-        self.generator = Generator(self.world, self.namespace, seed, self._unproven(seed))
+        self.generator = Generator(self.world, self.namespace, seed)
+        self.generator = Generator(self.world, self.namespace, seed, self._unproven())
 
-    def _unproven(self, seed: int) -> tuple[str, ...]:
+    def _unproven(self) -> tuple[str, ...]:
         """Steps that would make every verdict inconclusive."""
-        generator = Generator(self.world, self.namespace, seed)
         trivial = {"assert": "nodes-ready", "with": {"not-ready-at-most": 99}, "within": "1s"}
-        result = self.result(generator.experiment([trivial]), self.path)
+        result = self.result(self.generator.experiment([trivial]), self.path)
         return tuple(step.step for step in result.steps if step.proof_status != "proven")
 
     def result(self, experiment: Obj, recording: Path) -> api.RunResult:
         path = self.folder / "experiment.yaml"
         path.write_text(json.dumps(experiment), encoding="utf-8")
-        return api.judge(recording, api.load(path), bind={"workload": [self.namespace]}).result
+        bind = {"workload": [self.namespace], **self.generator.targets}
+        return api.judge(recording, api.load(path), bind=bind).result
 
     def case(self, world: World) -> Case:
         return Case(world, self.generator.targets, self.namespace, self.generator.steps[0].name, EFFECTIVE)
@@ -126,7 +144,7 @@ def compare(path: Path, number: int, seed: int, mutations: int = 1) -> Tally:
         plain = subject.judged(named.values(), path)
         for n, h in named.items():
             status = str(plain[n].status)
-            tally.count(h, operator_of(h), status, truth[n])
+            tally.count(h, operator_of(h), status, truth[n], plain[n].because)
             if opposite(status, truth[n]):
                 found = _failure(subject, "the opposite of the oracle", n, named, plain[n], truth[n])
                 tally.failures.append(found)
@@ -147,7 +165,7 @@ def _states(subject: Subject, tally: Tally, number: int) -> None:
     for word, verdicts in (("steady", result.steady_state), ("recovery", result.recovery)):
         for statement, verdict in zip(drawn, verdicts, strict=True):
             right = evaluate.steady(case, statement) if word == "steady" else evaluate.recovery(case, statement, within)
-            tally.count(statement, word, str(verdict.status), right)
+            tally.count(statement, word, str(verdict.status), right, verdict.because)
             if opposite(str(verdict.status), right):
                 failure = Failure(subject.path.name, word, statement, str(verdict.status), right, verdict.because,
                                   subject.entries, subject.entries, experiment, subject.namespace)  # fmt: skip

@@ -307,7 +307,7 @@ class Generator:
         if question == "rate":
             over = r.choice((2, 5, 10, 30))
             wanted |= {
-                r.choice(("at-most", "at-most", "at-least")): f"{r.randint(1, 5) / over:.6f}/s",
+                r.choice(("at-most", "at-most", "at-least")): f"{r.randint(1, 5) * 60 // over}/m",
                 "over": f"{over}s",
             }
         elif question == "order":
@@ -319,6 +319,8 @@ class Generator:
             if wanted["by"] == "ordinal":
                 params["owner"] = self._stateful() or {"kind": "StatefulSet", "name": "db"}
         elif question == "count":
+            if wanted.get("gone") and "at" not in params:
+                wanted = {"deleting": True}
             least = r.randint(0, 8)
             wanted |= r.choice([{"least": least}, {"most": least}, {"least": least, "most": least + r.randint(0, 3)}])
         if question in ("each", "any", "none", "count") and r.random() < 0.2:

@@ -61,8 +61,7 @@ def _fits(q: Question, obj: Obj, node: str | None) -> bool:
 
 def pods_started(q: Question) -> Trace:
     names = set(node_names(q, q.params["node"]))
-    traces = [_starts(q, name) for name in sorted(names)]
-    return masked(combined(traces, any_of if q.operator == "never" else all_of), q.world.masks("pods"))
+    return masked(combined([_starts(q, name) for name in sorted(names)], any_of), q.world.masks("pods"))
 
 
 def _starts(q: Question, node: str) -> Trace:

@@ -398,8 +398,9 @@ def per_second(text: str) -> float:
 
 
 def _rate(q: Question, wanted: Obj) -> Trace:
-    """In each window, of the length and up to 0.5 s less, so many pods or nodes began to match."""
+    """In each window, a tenth shorter or longer than it says, so many pods or nodes began to match."""
     over = seconds(wanted.get("over", "30s"))
+    tenth = over / 10
     begins = _begins(q, wanted)
     most = math.floor(per_second(wanted["at-most"]) * over + 1e-9) if wanted.get("at-most") else None
     least = math.ceil(per_second(wanted["at-least"]) * over - 1e-9) if wanted.get("at-least") else None
@@ -411,10 +412,10 @@ def _rate(q: Question, wanted: Obj) -> Trace:
     def value(t: float) -> Value:
         if t - over < first:
             return None
-        certain = sum(max(t - over + 0.5, q.a) < b.lo and b.hi <= t for b, _, _ in begins)
+        certain = sum(max(t - over + tenth, q.a) < b.lo and b.hi <= t for b, _, _ in begins)
         possible = sum(t - over < b.hi and b.lo <= t for b, _, _ in begins)
         surely = sum(max(t - over, q.a) < b.lo and b.hi <= t for b, _, _ in begins)
-        could = sum(t - over - 0.5 < b.hi and b.lo <= t for b, _, _ in begins)
+        could = sum(t - over - tenth < b.hi and b.lo <= t for b, _, _ in begins)
         found = []
         if most is not None:
             found.append(False if certain > most else True if possible <= most else None)
@@ -422,7 +423,7 @@ def _rate(q: Question, wanted: Obj) -> Trace:
             found.append(True if surely >= least else False if could < least else None)
         return all_of(found)
 
-    moments = [m + d for b, _, _ in begins for m in (b.lo, b.hi) for d in (0, over, over - 0.5, over + 0.5)]
+    moments = [m + d for b, _, _ in begins for m in (b.lo, b.hi) for d in (0, over, over - tenth, over + tenth)]
     moments += [math.nextafter(m, math.inf) for m in moments] + [math.nextafter(m, -math.inf) for m in moments]
     return masked(sampled([*moments, q.world.start, first + over], value), q.world.masks("pods"))
 
