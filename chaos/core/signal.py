@@ -127,7 +127,8 @@ class Signal(Struct, frozen=True, gc=False, eq=False):
             return self
         if not self.samples or self.samples[-1].t <= until:  # as usual
             return Signal((*self.samples, _lag(until, source)))
-        known = tuple(s for s in self.samples if s.t <= until or s.lo < s.t)  # what is computed may not come about
+        # What is computed may not come about; a blind window stays one.
+        known = tuple(s for s in self.samples if s.t <= until or s.lo < s.t or s.value is None)
         last = known[-1] if known else NO_OBSERVATION
         lag = _lag(until, source)
         return Signal((*known, lag.moved(max(lag.t, last.t), max(until, last.lo))))

@@ -47,6 +47,8 @@ class Tally:
     def count(self, expectation: Obj, operator: str, judged: str, right: str, because: str | None = None) -> None:
         """``because``: of a recording as it is, None of a mutated one."""
         self.pairs += 1
+        if because is not None and because.startswith("foreign fault"):  # as documented: somebody else interfered
+            judged = right = "inconclusive"
         what = "judge undecided" if judged not in SURE else "oracle undecided"
         if judged == right:
             what = "agree" if judged in SURE else "both undecided"
@@ -162,8 +164,11 @@ def _states(subject: Subject, tally: Tally, number: int) -> None:
         [{"assert": "nodes-ready", "with": {"not-ready-at-most": 99}, "within": "1s"}], drawn, f"{within:.3f}s"
     )
     result, case = subject.result(experiment, subject.path), subject.case(subject.world)
+    is_steady = all(evaluate.steady(case, statement) == "held" for statement in drawn)
     for word, verdicts in (("steady", result.steady_state), ("recovery", result.recovery)):
         for statement, verdict in zip(drawn, verdicts, strict=True):
+            if word == "recovery" and not is_steady:
+                continue  # without a steady state before the fault, a recovery is not judged
             right = evaluate.steady(case, statement) if word == "steady" else evaluate.recovery(case, statement, within)
             tally.count(statement, word, str(verdict.status), right, verdict.because)
             if opposite(str(verdict.status), right):

@@ -102,8 +102,10 @@ class _Count:
         self._losses[change.cause] += 1
         if self._desired is not None and len(self._healthy) < self._desired:
             uncertain = change.cause == _UNKNOWN or any(_is_blind_at(blind, change.t) for blind in self._blinds)
-            if change.cause in self._by or uncertain:
-                self._is_respected = None if uncertain and self._is_respected else False
+            if uncertain and self._is_respected is not False:
+                self._is_respected = None
+            elif change.cause in self._by:
+                self._is_respected = False
 
     def _sample(self, t: float, seq: int) -> Sample:
         if self._desired is None:

@@ -13,6 +13,7 @@ from chaos.core.timeline import Timeline
 
 RESOLUTION = 1.0  # seconds: most times in objects are whole seconds
 _READING = 0.05  # seconds by which a reading of a clock may be off
+_QUICK = 0.5  # seconds: the begin of a reading that took no longer is not recorded
 _RELIST = 1.0  # seconds after a blind window in which objects are listed one after the other
 _PROMPT = 0.5  # seconds: of all renewals of a Lease, one is stored as soon as that
 Bounds = tuple[float, float]
@@ -50,14 +51,15 @@ def seconds_ahead(timeline: Timeline, node: str) -> Bounds:
     for reading in timeline.readings(node, "host-time"):
         if is_number(reading.value):
             low = max(low, reading.value - reading.t - _READING)
-            high = min(high, reading.value - reading.began + _READING)
+            began = reading.t - _QUICK if reading.since is None else reading.since
+            high = min(high, reading.value - began + _READING)
     if (low, high) == UNKNOWN:
         low, high = _ahead_by_lease(timeline, node)
     return (low, high) if low <= high else UNKNOWN
 
 
 def _ahead_by_lease(timeline: Timeline, node: str) -> Bounds:
-    low, high = UNKNOWN
+    low = high = -math.inf
     before: str | None = None
     prompt = max(_PROMPT, timeline.currency.slowest)
     lists = Lists(timeline, "leases")
@@ -70,9 +72,9 @@ def _ahead_by_lease(timeline: Timeline, node: str) -> Bounds:
         stored = min(version.earliest, version.t), min(version.t, version.latest)
         low = max(low, renewed - stored[1])
         if before is not None and version.t not in lists:  # what was listed may have been stored long before
-            high = min(high, renewed - stored[0] + prompt)
+            high = max(high, renewed - stored[0] + prompt)
         before = text
-    return low, high
+    return (low, high) if math.isfinite(high) else UNKNOWN
 
 
 def moment_of(text: str | None, ahead: Bounds) -> Bounds:
