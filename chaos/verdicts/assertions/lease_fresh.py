@@ -10,10 +10,9 @@ from chaos.core.assertion import Claim, Names, Noun, View, format_seconds
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.field_types import DurationText, Model
 from chaos.core.kube import Lease, LeaseSpec
-from chaos.core.recording import BlindWindow
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History
-from chaos.verdicts.judge.clocks import UNKNOWN, Bounds, moment_of, seconds_ahead
+from chaos.verdicts.judge.clocks import UNKNOWN, Bounds, Lists, moment_of, seconds_ahead
 from chaos.verdicts.judge.signals import mask, uid_of, version_moments
 from chaos.verdicts.judge.temporal import negate
 
@@ -31,13 +30,13 @@ class Params(Model):
 
 
 def _samples(
-    history: History[Lease], at_most: float | None, ahead: Bounds, blinds: list[BlindWindow]
+    history: History[Lease], at_most: float | None, ahead: Bounds, lists: Lists
 ) -> Iterator[Sample]:
     """Samples of whether the Lease is fresh: from each renewal on, until the bound is over unless renewed before.
 
     ``ahead``: of the clock of the node.
     """
-    renewed, before, since = "", float("-inf"), UNKNOWN
+    renewed, since = "", UNKNOWN
     expiry = float("-inf")  # until when it was perhaps fresh
     moments = [version_moments(version) for version in history]
     for version, (lo, hi), following in zip(history, moments, (*moments[1:], _NEVER), strict=True):
@@ -51,10 +50,10 @@ def _samples(
             yield Sample(hi, None, version.seq, "its Lease has no known renewTime", earliest, version.order)
             continue
         if spec.renew_time != renewed:
-            hidden = not renewed or any(b.start <= version.t and (b.end or version.t) > before for b in blinds)
             measured = moment_of(spec.renew_time, ahead)
-            since = (measured[0], min(hi, measured[1])) if hidden else (lo, hi)
-        renewed, before = spec.renew_time, version.t
+            is_listed = not renewed or version.t in lists  # it may have been stored long before
+            since = (measured[0], min(hi, measured[1])) if is_listed else (lo, hi)
+        renewed = spec.renew_time
         was_perhaps_fresh = expiry > lo
         known, expiry = since[0] + bound, since[1] + bound  # until when it was certainly fresh, and perhaps
         value = True if known >= hi else False if expiry <= lo else None
@@ -104,12 +103,12 @@ class LeaseFresh:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         timeline = view.timeline
-        blinds = [window for window in timeline.blind_windows if window.covers("leases")]
+        lists = Lists(timeline, "leases")
         at_most = parse_duration(params.at_most) if params.at_most else None
         subjects = []
         for node in view.nodes(params.node):
             history = timeline.leases.get(node)
-            samples = _samples(history, at_most, seconds_ahead(timeline, node), blinds) if history else ()
+            samples = _samples(history, at_most, seconds_ahead(timeline, node), lists) if history else ()
             signal = Signal(tuple(samples)) if params.fresh else negate(Signal(tuple(samples)))
             subjects.append(Subject(node, mask(signal, timeline, "leases", uid=uid_of(history))))
         age = f"{format_duration(parse_duration(params.at_most))}" if params.at_most else "its duration"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pydantic import Field
 
@@ -11,6 +12,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.field_types import DurationText, Model
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Scrape
+from chaos.verdicts.judge.clocks import Bounds, seconds_ahead
 from chaos.verdicts.judge.signals import Observation, mask
 
 START = "kubelet_graceful_shutdown_start_time_seconds"
@@ -38,11 +40,33 @@ class Params(Model):
         return " and ".join(p for p in parts if p) or "a shutdown began and ended"
 
 
-def _evaluate(scrape: Scrape, params: Params, since: float) -> Observation:
+@dataclass(frozen=True, slots=True)
+class _Since:
+    """What tells a shutdown since a moment from an earlier one.
+
+    ``before``: the start in the last reading before it, None without one; ``moments``: where the moment lies by the
+    clock of the node.
+    """
+
+    before: float | None
+    moments: Bounds
+
+    def includes(self, start: float) -> bool | None:
+        """Whether a shutdown that started then, by the clock of the node, is since that moment."""
+        if self.before is not None or not start:
+            return start not in (0.0, self.before)
+        if start + _RESOLUTION <= self.moments[0]:
+            return False
+        return True if start >= self.moments[1] else None
+
+
+def _evaluate(scrape: Scrape, params: Params, since: _Since) -> Observation:
     start, end = scrape.values.get(START), scrape.values.get(END)
     if start is None or end is None:
         return None, "the kubelet has no such metrics"
-    started = start >= since - _RESOLUTION
+    started = since.includes(start)
+    if started is None:
+        return None, "it is not known whether the shutdown in the kubelet's metrics is an earlier one"
     ended = started and end >= start
     longest = parse_duration(params.duration_at_most) + _RESOLUTION if params.duration_at_most else None
     both = params.started is None and params.ended is None and longest is None
@@ -62,26 +86,39 @@ def _describe(start: float, end: float, started: bool, ended: bool) -> str:
     return f"the kubelet's metrics report a shutdown that began and {end_text}"
 
 
-def _samples(scrapes: list[Scrape], params: Params, since: float) -> Iterator[Sample]:
+def _samples(scrapes: list[Scrape], params: Params, moment: float, ahead: Bounds) -> Iterator[Sample]:
     """Samples of the scrapes, each valid until the next; unknown while the gauges may not be loaded yet."""
+    before: float | None = None
+    moments = moment + ahead[0], moment + ahead[1]
+    for scrape, is_loaded in _loaded(scrapes):
+        if scrape.t <= moment and is_loaded:
+            before = scrape.values.get(START)
+        if scrape.status != 200:
+            yield Sample(scrape.t, None, scrape.seq, "reading the metrics of the kubelet failed")
+        elif not is_loaded:
+            text = "the kubelet has just started, and its metrics may not be loaded yet"
+            yield Sample(scrape.t, None, scrape.seq, text)
+        else:
+            value, text = _evaluate(scrape, params, _Since(before, moments))
+            yield Sample(scrape.t, value, scrape.seq, text)
+
+
+def _loaded(scrapes: list[Scrape]) -> Iterator[tuple[Scrape, bool]]:
+    """The scrapes, each with whether its gauges were certainly loaded."""
     gap, resumed = False, float("-inf")
     for scrape in scrapes:
-        if scrape.status != 200:
-            gap = True
-            yield Sample(scrape.t, None, scrape.seq, "reading the metrics of the kubelet failed")
-            continue
-        if gap:
-            gap, resumed = False, scrape.t
-        value, text = _evaluate(scrape, params, since)
-        if scrape.t - resumed < _LOAD_SECONDS and not scrape.values.get(START) and not scrape.values.get(END):
-            value, text = None, "the kubelet has just started, and its metrics may not be loaded yet"
-        yield Sample(scrape.t, value, scrape.seq, text)
+        if scrape.status == 200 and gap:
+            resumed = scrape.t
+        gap = scrape.status != 200
+        is_early = scrape.t - resumed < _LOAD_SECONDS and not scrape.values.get(START) and not scrape.values.get(END)
+        yield scrape, not gap and not is_early
 
 
 class ShutdownMetrics:
     """``kubelet_graceful_shutdown_start_time_seconds`` and ``..._end_...`` (ALPHA gauges, whole seconds, node's clock).
 
-    Values of an earlier shutdown do not count: the start must be at most 1 s before ``since``. The kubelet sets the end
+    Values of an earlier shutdown do not count: the start must differ from that of the last reading before ``since``;
+    without one, the node's clock decides if it was measured. The kubelet sets the end
     just before it releases the lock, so the end is mostly read after the next boot. The first scrapes after a boot may
     have 0 for both gauges, so the result is unknown for 5 s after a gap. ``ended`` is about the same shutdown.
     (kubernetes pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go)
@@ -115,7 +152,8 @@ class ShutdownMetrics:
         since = view.moment(params.since) if params.since else view.anchor
         subjects = []
         for node in view.nodes(params.node):
-            signal = Signal(tuple(_samples(view.timeline.metrics.get(node, []), params, since)))
+            scrapes, ahead = view.timeline.metrics.get(node, []), seconds_ahead(view.timeline, node)
+            signal = Signal(tuple(_samples(scrapes, params, since, ahead)))
             subjects.append(Subject(node, mask(signal, view.timeline, f"metrics@{node}")))
         return SubjectSet(
             f"the kubelet's metrics report that {params.describe()}", tuple(subjects), empty_reason="no node"
