@@ -213,11 +213,8 @@ def _identities(q: Question, node: str, kind: str) -> list[tuple[float, float, o
         # a version proves the identity only when its kubelet wrote it
         changed = [r for i, r in enumerate(pairs) if i == 0 or r[2] != pairs[i - 1][2]]
         return changed if len(changed) > 1 else []
-    found = []
-    for e in q.world.entries:
-        if e["kind"] == "host" and e["type"] == kind and e.get("node") == node and e["object"] is not None:
-            found.append((e.get("since") or e["t"] - 0.5, e["t"], e["object"]))
-    return found
+    read = [e for e in q.world.entries if e["kind"] == "host" and e["type"] == kind and e.get("node") == node]
+    return [(e.get("since") or e["t"] - 0.5, e["t"], e["object"]) for e in read if e["object"] is not None]
 
 
 def _shared(q: Question, kind: str, node: str) -> bool:

@@ -90,7 +90,7 @@ class World:
             if kind == "current":
                 self.listed.setdefault(entry["type"], t)
                 closed.add(entry["type"])
-            elif entry.get("type") == "LIST" and kind not in closed and t < self.listed.get(kind, t) + 5:
+            elif entry.get("type") == "LIST" and kind not in closed and t < self.listed.get(kind, 9e99) + 5:
                 self.listed[kind] = t
             else:
                 closed.add(kind)
@@ -151,7 +151,7 @@ class World:
         """Until when everything of the kind is known: of an object (``until``), or of sets (``complete``)."""
         if not self.proven:
             return self.end
-        found = self.listed.get(kind, math.inf)
+        found: float = self.listed.get(kind, math.inf)
         for entry in self.current:
             if entry["type"] == kind:
                 obj = entry["object"]
