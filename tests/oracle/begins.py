@@ -103,6 +103,8 @@ def order(q: Question, wanted: Obj) -> Trace:
             broken |= own < highest
             highest, last = max(highest, own), v.hi
             rows.append((v.lo, v.hi, number >= wanted.get("least", 2) and not broken, v.order))
+        if broken:  # the page does not say whether a pod that begins later counts before
+            rows = [(lo, hi, None if value else False, order) for lo, hi, value, order in rows]
         return steps_of(rows)
 
     return masked(_agreed(trace, q, wanted), q.world.masks("pods"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.oracle.world import RESOURCES, Obj, write
 
-KEPT = {"meta", "action", "current", "blind", "nodes"}
+NEVER_LEFT_OUT = {"meta", "action", "current", "blind", "nodes"}
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Failure:
 
 def group_of(entry: Obj) -> str | None:
     """What is left out as one; None: never left out."""
-    if entry["kind"] in KEPT:
+    if entry["kind"] in NEVER_LEFT_OUT:
         return None
     if entry["kind"] in RESOURCES:
         return f"{entry['kind']} {entry['object']['metadata'].get('uid')}"

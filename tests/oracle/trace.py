@@ -61,7 +61,7 @@ def negated(trace: Trace) -> Trace:
 
 
 def masked(trace: Trace, windows: Iterable[tuple[float, float]]) -> Trace:
-    """Unknown in the windows. Where a change fell into one, nobody sees when; it shows at the borders."""
+    """Unknown in the windows. Where a change fell into one, its moment is not seen; it shows at the borders."""
     for begin, end in windows:
         if end <= begin:
             continue
