@@ -39,7 +39,7 @@ def _begins(q: Question, wanted: Obj, since: bool, frozen: bool) -> list[Begin]:
     return [(v, pod) for v, pod in began.values() if not v.listed]
 
 
-def _agreed(trace: Callable[[list[Begin]], Trace], q: Question, wanted: Obj) -> Trace:
+def _common(trace: Callable[[list[Begin]], Trace], q: Question, wanted: Obj) -> Trace:
     """What all readings of the page say."""
     traces = [trace(_begins(q, wanted, *variant)) for variant in VARIANTS]
     if all(t == traces[0] for t in traces):
@@ -80,7 +80,7 @@ def rate(q: Question, wanted: Obj) -> Trace:
         moments += [math.nextafter(m, to) for m in moments for to in (-math.inf, math.inf)]
         return sampled([*moments, q.world.start, first + over], value)
 
-    return masked(_agreed(trace, q, wanted), q.world.masks("pods"))
+    return masked(_common(trace, q, wanted), q.world.masks("pods"))
 
 
 def order(q: Question, wanted: Obj) -> Trace:
@@ -107,4 +107,4 @@ def order(q: Question, wanted: Obj) -> Trace:
             rows = [(lo, hi, None if value else False, order) for lo, hi, value, order in rows]
         return steps_of(rows)
 
-    return masked(_agreed(trace, q, wanted), q.world.masks("pods"))
+    return masked(_common(trace, q, wanted), q.world.masks("pods"))

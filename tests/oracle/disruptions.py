@@ -73,7 +73,7 @@ def _left(budget: Obj, pods: dict[tuple[str, str], Obj], space: str | None) -> b
 
 
 def _cause(v: Version) -> str | None:
-    """Why a healthy pod was lost; None: nothing tells."""
+    """Why a healthy pod was lost; None: it is unknown."""
     c = condition(v.obj, "DisruptionTarget")
     reason = c.get("reason") if c and c.get("status") == "True" else None
     if reason in CAUSES:

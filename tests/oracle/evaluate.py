@@ -188,7 +188,7 @@ def steady(case: Case, expectation: Obj) -> str:
     """What was true just before the first step; where that is not proven, the oracle does not know."""
     begin = case.begin(case.first)
     moments = {min(case.step(case.first).sent), begin.lo}
-    return _agreed(_at_moment(case, expectation, math.nextafter(t, -math.inf)) for t in moments)
+    return _common(_at_moment(case, expectation, math.nextafter(t, -math.inf)) for t in moments)
 
 
 def recovery(case: Case, expectation: Obj, within: float) -> str:
@@ -199,11 +199,11 @@ def recovery(case: Case, expectation: Obj, within: float) -> str:
         max(t for s in steps for t in times(s)) for times in (lambda s: s.returned, lambda s: [*s.returned, *s.proved])
     ]
     deadlines = [t + within for t in ends]
-    found = _agreed(_at_moment(case, expectation, min(t, math.nextafter(end, -math.inf))) for t in deadlines)
+    found = _common(_at_moment(case, expectation, min(t, math.nextafter(end, -math.inf))) for t in deadlines)
     return UNDECIDED if found == VIOLATED and max(deadlines) > end else found
 
 
-def _agreed(statuses: Iterable[str]) -> str:
+def _common(statuses: Iterable[str]) -> str:
     found = set(statuses)
     return found.pop() if len(found) == 1 else UNDECIDED
 

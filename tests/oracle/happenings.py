@@ -117,11 +117,11 @@ def starts(q: Question, node: str) -> list[tuple[float, float]]:
             lo = -math.inf if before is None else before.lo - 15
             if before is not None and before.listed:
                 lo = q.world.listed["pods"] - 15
-            told = stamp(get(s, "state", "running", "startedAt") or get(s, "state", "terminated", "startedAt"))
+            stamped = stamp(get(s, "state", "running", "startedAt") or get(s, "state", "terminated", "startedAt"))
             born = next(w for w in q.world.sequence("pods") if w.key == v.key)
             lo, hi = max(lo, born.lo), v.hi
-            if offset and told:
-                lo, hi = max(lo, told - offset[1]), min(hi, told + 1 - offset[0])
+            if offset and stamped:
+                lo, hi = max(lo, stamped - offset[1]), min(hi, stamped + 1 - offset[0])
             found.append((min(lo, hi), hi))
     return found
 

@@ -154,7 +154,7 @@ def _somewhen(entries: Entries, r: Random) -> float:
 
 
 def lost_versions(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
-    """A gap that nobody declared: versions of some objects vanish, which later reads know."""
+    """A gap without a blind window: versions of some objects vanish, which later reads know."""
     entries = proven(entries)
     kinds = {r.choice(("pods", "nodes", "leases", "pods", "nodes", "statefulsets", "deployments"))}
     begin, lasting = _somewhen(entries, r), r.choice((0.5, 3.0, 10.0))
@@ -213,7 +213,7 @@ def _gap(entries: Entries, r: Random, kinds: set[str], *, hosts: bool) -> Entrie
         is_host = hosts and entry["kind"] in ("host", "metrics") and entry.get("type") != "configz"
         return (source in kinds or is_host) and begin <= entry["t"] <= end
 
-    kept = [e for e in entries if not hidden(e)]
+    seen = [e for e in entries if not hidden(e)]
     added: Entries = []
     nodes = {e["node"] for e in entries if e["kind"] == "host" and e.get("node")} if hosts else set()
     for source in sorted(kinds | {f"host@{n}" for n in nodes} | {f"metrics@{n}" for n in nodes}):
@@ -227,7 +227,7 @@ def _gap(entries: Entries, r: Random, kinds: set[str], *, hosts: bool) -> Entrie
             closed["changed"] = sorted(k[1] for k in changed)
         added += _list(source, known, at_end, end)
         added.append({**entry, "t": end, "object": closed})
-    return sorted([*kept, *added], key=lambda e: e["t"])
+    return sorted([*seen, *added], key=lambda e: e["t"])
 
 
 def _list(kind: str, known: dict[tuple[str, str], Obj], at_end: dict[tuple[str, str], Obj], t: float) -> Iterable[Obj]:

@@ -93,9 +93,9 @@ def _lease(q: Question, node: str) -> Trace:
             lost = [a for a, b in windows if a <= v.hi and v.lo <= b < math.inf]
             if before is None or lost:
                 lo = min([lo, *lost]) if before is not None else -math.inf
-                offset, told = q.case.offset(node), stamp(renewed)
-                if offset and told:
-                    lo, hi = max(lo, told - offset[1]), min(hi, told - offset[0])
+                offset, stamped = q.case.offset(node), stamp(renewed)
+                if offset and stamped:
+                    lo, hi = max(lo, stamped - offset[1]), min(hi, stamped - offset[0])
                     lo = min(lo, hi)
         most = q.params.get("at-most")
         most = seconds(most) if most else float(get(v.obj, "spec", "leaseDurationSeconds") or 40)

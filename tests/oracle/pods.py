@@ -30,8 +30,8 @@ def preset(name: str, params: Obj) -> Obj:
         return params
     (question, base), *_ = PRESETS[name].items()
     own = next((k for k in QUESTIONS if k in params), question)
-    kept = {k: v for k, v in base.items() if own == "count" or k not in ("least", "most")}
-    return {**params, own: {**kept, **(params.get(own) or {})}}
+    preset_filter = {k: v for k, v in base.items() if own == "count" or k not in ("least", "most")}
+    return {**params, own: {**preset_filter, **(params.get(own) or {})}}
 
 
 def pods(q: Question) -> Trace:
