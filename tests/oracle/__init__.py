@@ -1,1 +1,1 @@
-"""A second opinion on verdicts: an oracle by brute force, written from docs/verdicts.md, that imports nothing of the judge."""
+"""A second opinion on verdicts: an oracle by brute force, from docs/verdicts.md. It imports nothing of the judge."""

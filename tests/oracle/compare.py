@@ -14,7 +14,7 @@ from pathlib import Path
 from chaos import api
 from tests.oracle import evaluate
 from tests.oracle.generate import Generator, namespace_of
-from tests.oracle.mutate import MUTATIONS, NO_MORE, SAME, mutate
+from tests.oracle.mutate import MUTATIONS, SAME, mutate
 from tests.oracle.question import Case
 from tests.oracle.shrink import Failure
 from tests.oracle.world import Obj, World, read, write
@@ -102,6 +102,10 @@ class Subject:
         self.generator = Generator(self.world, self.namespace, seed)
         self.generator = Generator(self.world, self.namespace, seed, self._unproven())
 
+    @property
+    def bound(self) -> dict[str, list[str]]:
+        return {"workload": [self.namespace], **self.generator.targets}
+
     def _unproven(self) -> tuple[str, ...]:
         """Steps that would make every verdict inconclusive."""
         trivial = {"assert": "nodes-ready", "with": {"not-ready-at-most": 99}, "within": "1s"}
@@ -111,8 +115,7 @@ class Subject:
     def result(self, experiment: Obj, recording: Path) -> api.RunResult:
         path = self.folder / "experiment.yaml"
         path.write_text(json.dumps(experiment), encoding="utf-8")
-        bind = {"workload": [self.namespace], **self.generator.targets}
-        return api.judge(recording, api.load(path), bind=bind).result
+        return api.judge(recording, api.load(path), bind=self.bound).result
 
     def case(self, world: World) -> Case:
         return Case(world, self.generator.targets, self.namespace, self.generator.steps[0].name, EFFECTIVE)
@@ -173,7 +176,7 @@ def _states(subject: Subject, tally: Tally, number: int) -> None:
             tally.count(statement, word, str(verdict.status), right, verdict.because)
             if opposite(str(verdict.status), right):
                 failure = Failure(subject.path.name, word, statement, str(verdict.status), right, verdict.because,
-                                  subject.entries, subject.entries, experiment, subject.namespace)  # fmt: skip
+                                  subject.entries, subject.entries, experiment, subject.bound)  # fmt: skip
                 tally.failures.append(failure)
 
 
@@ -195,16 +198,17 @@ def _mutated(
         if differs and differs(h):
             continue
         status, before = str(found[n].status), str(plain[n].status)
-        right = truth[n] if truth[n] in SURE else before
-        tally.count(h, operator_of(h), status, right)
-        rule = broken_rule(kind, before, status, truth[n])
-        if rule is None and opposite(evaluate.judge(case, h, named), truth[n]):
+        right, mine = truth[n] if truth[n] in SURE else before, evaluate.judge(case, h, named)
+        tally.count(h, operator_of(h), status, right if opposite(status, right) else mine)
+        less = kind == "cut_tail" or (kind == "fewer_proofs" and subject.world.proven)
+        rule = broken_rule(kind, before, status, truth[n], less)
+        if rule is None and opposite(mine, truth[n]):
             rule = "the oracle contradicts itself"
         if rule:
             tally.failures.append(_failure(subject, f"{kind}: {rule}", n, named, found[n], right, entries))
 
 
-def broken_rule(kind: str, plain: str, found: str, truth: str) -> str | None:
+def broken_rule(kind: str, plain: str, found: str, truth: str, less: bool) -> str | None:
     """Which rule the verdict on the mutated recording breaks."""
     if opposite(found, truth):
         return "the opposite of the oracle"
@@ -212,7 +216,7 @@ def broken_rule(kind: str, plain: str, found: str, truth: str) -> str | None:
         return "the opposite of the verdict on the original"
     if kind in SAME and found != plain:
         return "another verdict at another time"
-    if kind in NO_MORE and found in SURE and plain not in SURE:
+    if less and found in SURE and plain not in SURE:
         return "undecided by more"
     return None
 
@@ -237,7 +241,7 @@ def _failure(
 
     experiment = subject.generator.experiment(subject.parts(name, named))
     return Failure(subject.path.name, rule, named[name], str(verdict.status), right, verdict.because,
-                   own, subject.entries, experiment, subject.namespace, fails)  # fmt: skip
+                   own, subject.entries, experiment, subject.bound, fails)  # fmt: skip
 
 
 def calls(pairs: int, seed: int, paths: list[Path], mutations: int = 1) -> Iterator[Call]:

@@ -55,10 +55,8 @@ def outages(world: World, node: str) -> list[Off]:
 def _signs(world: World, node: str) -> list[tuple[float, float]]:
     """Answers of the host and renewals of the Lease; a status of the kubelet comes with them."""
     facts = {"machine", "configz", "machine-addresses"}
-    found = []
-    for e in world.entries:
-        if e["kind"] == "host" and e.get("node") == node and e["type"] not in facts:
-            found.append((e.get("since") or e["t"] - 0.5, e["t"]))
+    mine = [e for e in world.entries if e["kind"] == "host" and e.get("node") == node and e["type"] not in facts]
+    found = [(e.get("since") or e["t"] - 0.5, e["t"]) for e in mine]
     last = None
     for v in world.sequence("leases"):
         if v.obj["metadata"]["name"] == node and not v.deleted:

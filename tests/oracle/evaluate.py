@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
-from tests.oracle import happenings, objects, readings
+from tests.oracle import disruptions, happenings, objects, readings
 from tests.oracle.expressions import expression
 from tests.oracle.pods import PRESETS, pods, preset
 from tests.oracle.question import Case, Moment, Question, UndecidedError, seconds
@@ -15,8 +16,8 @@ from tests.oracle.world import Obj
 
 UNDECIDED = "inconclusive"
 ASSERTIONS: dict[str, Callable[[Question], Trace]] = {
-    "at-most-one": objects.at_most_one,
-    "budget-respected": objects.budget_respected,
+    "at-most-one": disruptions.at_most_one,
+    "budget-respected": disruptions.budget_respected,
     "endpoint-available": readings.endpoint_available,
     "event": happenings.event,
     "eviction-refused": happenings.eviction_refused,
@@ -73,11 +74,11 @@ def _histories(case: Case, expectation: Obj) -> Iterator[tuple[Question, Trace, 
         counts_since = name in SINCE or {"order", "rate"} & placed.params.keys() or "increase" in placed.params
         fixed = None if counts_since or "all" in placed.params.values() else ASSERTIONS[name](placed)
         for a in _moments(case, moment, fixed, name, expectation):
-            placed = replace(placed, a=a)
-            trace = fixed if fixed is not None else ASSERTIONS[name](placed)
+            counted = replace(placed, a=a)
+            trace = fixed if fixed is not None else ASSERTIONS[name](counted)
             if moment.order is not None:
                 trace = ordered(trace, a - moment.shift, moment.order)
-            yield placed, trace, a
+            yield counted, trace, a
 
 
 def _places(q: Question, name: str, formed: Moment) -> Iterator[Question]:
@@ -122,7 +123,7 @@ def _moments(case: Case, moment: Moment, trace: Trace | None, name: str, expecta
     shifts = {0.0, *_bounds(expectation)}
     points = {p - s for p in points for s in shifts}
     inside = sorted({lo, hi, *(p for p in points if lo < p < hi)})
-    found = sorted({*inside, *((a + b) / 2 for a, b in zip(inside, inside[1:], strict=False))})
+    found = sorted({*inside, *((a + b) / 2 for a, b in pairwise(inside))})
     if len(found) > MOST_MOMENTS:
         raise UndecidedError("too many moments")
     return found
@@ -175,10 +176,10 @@ def _order(case: Case, parts: list[Obj]) -> frozenset[str]:
         if not in_time or early == math.inf:
             return frozenset({VIOLATED})
     held = all(late < math.inf for _, late in firsts)
-    held &= all(a[1] <= b[0] for a, b in zip(firsts, firsts[1:], strict=False))
+    held &= all(a[1] <= b[0] for a, b in pairwise(firsts))
     if held:
         return frozenset({HELD})
-    if any(b[1] < a[0] for a, b in zip(firsts, firsts[1:], strict=False)):
+    if any(b[1] < a[0] for a, b in pairwise(firsts)):
         return frozenset({VIOLATED})
     return BOTH
 
@@ -187,22 +188,22 @@ def steady(case: Case, expectation: Obj) -> str:
     """What was true just before the first step; where that is not proven, the oracle does not know."""
     begin = case.begin(case.first)
     moments = {min(case.step(case.first).sent), begin.lo}
-    return _agreed(_at_moment(case, expectation, math.nextafter(t, -math.inf)) for t in moments)
+    return _common(_at_moment(case, expectation, math.nextafter(t, -math.inf)) for t in moments)
 
 
 def recovery(case: Case, expectation: Obj, within: float) -> str:
-    """Whether it is true at the deadline, which counts from the last return, undo or proof; and at the end, if before."""
+    """Whether it is true at the deadline, from the last return, undo or proof on; at the end, if that is before."""
     steps = case.world.steps.values()
     end = case.world.end
     ends = [
         max(t for s in steps for t in times(s)) for times in (lambda s: s.returned, lambda s: [*s.returned, *s.proved])
     ]
     deadlines = [t + within for t in ends]
-    found = _agreed(_at_moment(case, expectation, min(t, math.nextafter(end, -math.inf))) for t in deadlines)
+    found = _common(_at_moment(case, expectation, min(t, math.nextafter(end, -math.inf))) for t in deadlines)
     return UNDECIDED if found == VIOLATED and max(deadlines) > end else found
 
 
-def _agreed(statuses: Iterable[str]) -> str:
+def _common(statuses: Iterable[str]) -> str:
     found = set(statuses)
     return found.pop() if len(found) == 1 else UNDECIDED
 

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.objects import is_ready
-from tests.oracle.pods import is_deleting
-from tests.oracle.question import Question, UndecidedError, condition
+from tests.oracle.podsets import is_deleting
+from tests.oracle.question import Question, UndecidedError, is_ready
 from tests.oracle.trace import Trace, masked, steps_of
 from tests.oracle.world import Obj, get
 
 Lists = dict[str, list[Obj]]
 EXPRESSIONS: dict[str, Callable[[Lists, int], bool]] = {
-    "nodes.filter(n, !n.ready).size() <= {}": lambda l, n: sum(not is_ready(o) for o in l["nodes"]) <= n,
-    "pods.filter(p, p.ready).size() >= {}": lambda l, n: sum(_ready(o) for o in l["pods"]) >= n,
-    "pods.filter(p, p.deleting).size() <= {}": lambda l, n: sum(is_deleting(o) for o in l["pods"]) <= n,
-    "pods.size() == {}": lambda l, n: len(l["pods"]) == n,
+    "nodes.filter(n, !n.ready).size() <= {}": lambda has, n: sum(not is_ready(o) for o in has["nodes"]) <= n,
+    "pods.filter(p, p.ready).size() >= {}": lambda has, n: sum(is_ready(o) for o in has["pods"]) >= n,
+    "pods.filter(p, p.deleting).size() <= {}": lambda has, n: sum(is_deleting(o) for o in has["pods"]) <= n,
+    "pods.size() == {}": lambda has, n: len(has["pods"]) == n,
 }
-
-
-def _ready(pod: Obj) -> bool:
-    c = condition(pod, "Ready")
-    return c is not None and c.get("status") == "True"
 
 
 def expression(q: Question) -> Trace:

@@ -116,11 +116,11 @@ def starts(q: Question, node: str) -> list[tuple[float, float]]:
             lo = -math.inf if before is None else before.lo - 15
             if before is not None and before.listed:
                 lo = q.world.listed["pods"] - 15
-            told = stamp(get(s, "state", "running", "startedAt") or get(s, "state", "terminated", "startedAt"))
+            stamped = stamp(get(s, "state", "running", "startedAt") or get(s, "state", "terminated", "startedAt"))
             born = next(w for w in q.world.sequence("pods") if w.key == v.key)
             lo, hi = max(lo, born.lo), v.hi
-            if offset and told:
-                lo, hi = max(lo, told - offset[1]), min(hi, told + 1 - offset[0])
+            if offset and stamped:
+                lo, hi = max(lo, stamped - offset[1]), min(hi, stamped + 1 - offset[0])
             found.append((min(lo, hi), hi))
     return found
 
@@ -212,11 +212,8 @@ def _identities(q: Question, node: str, kind: str) -> list[tuple[float, float, o
         # a version proves the identity only when its kubelet wrote it
         changed = [r for i, r in enumerate(pairs) if i == 0 or r[2] != pairs[i - 1][2]]
         return changed if len(changed) > 1 else []
-    found = []
-    for e in q.world.entries:
-        if e["kind"] == "host" and e["type"] == kind and e.get("node") == node and e["object"] is not None:
-            found.append((e.get("since") or e["t"] - 0.5, e["t"], e["object"]))
-    return found
+    read = [e for e in q.world.entries if e["kind"] == "host" and e["type"] == kind and e.get("node") == node]
+    return [(e.get("since") or e["t"] - 0.5, e["t"], e["object"]) for e in read if e["object"] is not None]
 
 
 def _shared(q: Question, kind: str, node: str) -> bool:

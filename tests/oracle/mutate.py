@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
 from random import Random
-from typing import Any
 
+from tests.oracle.clocks import clocks_off, shifted
+from tests.oracle.gaps import KINDS, Differs, Entries, declared_gap, is_change, restart, somewhen
 from tests.oracle.pods import PRESETS
 from tests.oracle.question import ON_API
-from tests.oracle.world import RESOURCES, Obj, get, key_of
+from tests.oracle.world import RESOURCES, Obj, get
 
-Entries = list[Obj]
-Differs = Callable[[Obj], bool]  # whether the truth about an expectation is another one than in the original
-CHANGES = ("ADDED", "MODIFIED", "DELETED")
 OF_SETS = {"pods", "grace-respected", "workload-available", "volume-attached", "inhibitor-held", *PRESETS}
-STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-KINDS = tuple(sorted(RESOURCES))
 
 
 def copied(entries: Entries) -> Entries:
     found: Entries = json.loads(json.dumps(entries))
     return found
-
-
-def is_change(entry: Obj) -> bool:
-    return entry["kind"] in RESOURCES and entry.get("type") in CHANGES
 
 
 def proven(entries: Entries) -> Entries:
@@ -101,7 +91,7 @@ def _say_behind(entries: Entries, proof: Obj, late: list[int]) -> None:
 def late_watch(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
     """Some watches stall for a while."""
     kinds = set(r.sample(KINDS, r.randint(1, 4))) | {r.choice(("pods", "nodes", "leases", "events"))}
-    begin, lasting = _somewhen(entries, r), r.choice((0.5, 2.0, 6.0, 15.0))
+    begin, lasting = somewhen(entries, r), r.choice((0.5, 2.0, 6.0, 15.0))
 
     def later(entry: Obj) -> float:
         inside = entry["kind"] in kinds and begin <= entry["t"] < begin + lasting
@@ -148,19 +138,11 @@ def _without_marks(entries: Entries) -> Entries:
     return entries
 
 
-def _somewhen(entries: Entries, r: Random) -> float:
-    """A moment shortly before a change, or any."""
-    steps = [e["t"] for e in entries if e["kind"] == "action"]
-    changes = [e["t"] for e in entries if e["kind"] in ("pods", "nodes") and is_change(e) and e["t"] > steps[0] - 5]
-    some = float(r.choice(changes or steps) - r.choice((0.01, 0.3, 1.0, 3.0)))
-    return max(some, entries[0]["t"] + 2)
-
-
 def lost_versions(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
-    """A gap that nobody declared: versions of some objects vanish, which later reads know."""
+    """A gap without a blind window: versions of some objects vanish, which later reads know."""
     entries = proven(entries)
     kinds = {r.choice(("pods", "nodes", "leases", "pods", "nodes", "statefulsets", "deployments"))}
-    begin, lasting = _somewhen(entries, r), r.choice((0.5, 3.0, 10.0))
+    begin, lasting = somewhen(entries, r), r.choice((0.5, 3.0, 10.0))
     gone = [
         i for i, e in enumerate(entries) if is_change(e) and e["kind"] in kinds and begin <= e["t"] < begin + lasting
     ]
@@ -184,64 +166,6 @@ def lost_versions(entries: Entries, r: Random) -> tuple[Entries, Differs | None]
 
 def _uid(entry: Obj) -> str:
     return str(entry["object"]["metadata"].get("uid"))
-
-
-def declared_gap(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
-    """Some watches are interrupted, and begin again with a list."""
-    kinds = set(r.sample(KINDS, r.randint(1, 3))) | {r.choice(("pods", "nodes", "events", "leases"))}
-    return _gap(entries, r, kinds, hosts=r.random() < 0.3), None
-
-
-def restart(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
-    """The observer starts again: nothing is observed for a while."""
-    return _gap(entries, r, set(RESOURCES), hosts=True), None
-
-
-def _gap(entries: Entries, r: Random, kinds: set[str], *, hosts: bool) -> Entries:
-    begin, lasting = _somewhen(entries, r), r.choice((0.3, 2.0, 8.0, 20.0))
-    end = min(begin + lasting, entries[-1]["t"])
-    kinds = {k for k in kinds if any(e["kind"] == k and e["t"] < begin for e in entries)}
-    known: dict[tuple[str, str], Obj] = {}
-    at_end: dict[tuple[str, str], Obj] = {}
-    for entry in entries:
-        if entry["kind"] in kinds and entry.get("type") != "BOOKMARK" and entry["t"] <= end:
-            key = (entry["kind"], entry["object"]["metadata"].get("uid") or key_of(entry["kind"], entry["object"])[1])
-            for state in (known, at_end) if entry["t"] < begin else (at_end,):
-                state.pop(key, None)
-                if entry["type"] != "DELETED":
-                    state[key] = entry["object"]
-
-    def hidden(entry: Obj) -> bool:
-        source = entry["type"] if entry["kind"] == "current" else entry["kind"]
-        is_host = hosts and entry["kind"] in ("host", "metrics") and entry.get("type") != "configz"
-        return (source in kinds or is_host) and begin <= entry["t"] <= end
-
-    kept = [e for e in entries if not hidden(e)]
-    added: Entries = []
-    nodes = {e["node"] for e in entries if e["kind"] == "host" and e.get("node")} if hosts else set()
-    for source in sorted(kinds | {f"host@{n}" for n in nodes} | {f"metrics@{n}" for n in nodes}):
-        window: Obj = {"from": begin, "to": None, "reason": "the watch was interrupted"}
-        changed = [k for k in known.keys() | at_end.keys() if k[0] == source and known.get(k) != at_end.get(k)]
-        entry = {"t": begin, "kind": "blind", "type": source, "object": window}
-        entry |= {"node": source.partition("@")[2]} if "@" in source else {}
-        added.append(entry)
-        closed = {**window, "to": end}
-        if "@" not in source:
-            closed["changed"] = sorted(k[1] for k in changed)
-        added += _list(source, known, at_end, end)
-        added.append({**entry, "t": end, "object": closed})
-    return sorted([*kept, *added], key=lambda e: e["t"])
-
-
-def _list(kind: str, known: dict[tuple[str, str], Obj], at_end: dict[tuple[str, str], Obj], t: float) -> Iterable[Obj]:
-    """The new list, and the deletions that follow from it."""
-    for key, obj in known.items():
-        if key[0] == kind and key not in at_end:
-            note = "deduced: it is missing in a new list"
-            yield {"t": t, "kind": kind, "type": "DELETED", "object": obj, "note": note}
-    for key, obj in at_end.items():
-        if key[0] == kind:
-            yield {"t": t, "kind": kind, "type": "LIST", "object": obj}
 
 
 def cut_tail(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
@@ -300,111 +224,26 @@ def late_requests(entries: Entries, r: Random) -> tuple[Entries, Differs | None]
     return sorted(entries, key=lambda e: e["t"]), differs
 
 
-def clocks_off(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
-    """The clocks of all machines, or of some nodes, are off; nodefall measured that, or not."""
-    nodes = sorted({e["object"]["metadata"]["name"] for e in entries if e["kind"] == "nodes" and e["type"] == "LIST"})
-    chosen = None if r.random() < 0.5 else set(r.sample(nodes, r.randint(1, max(1, len(nodes) - 1))))
-    by, measured = r.choice((-30, -12, -5, -1, 1, 2, 8, 30)), r.random() < 0.5
-    found = []
-    for entry in entries:
-        offsets = get(entry, "object", "clockOffsets") if entry["kind"] == "meta" else None
-        if offsets is not None:
-            if not measured:
-                continue
-            for source, offset in offsets.items():
-                if chosen is None or source.removeprefix("host ") in chosen:
-                    offset["seconds"] += by
-        if entry["kind"] == "host" and entry["type"] == "host-time" and not measured:
-            continue
-        found.append(_written_at(entry, chosen, by))
-    return found, None
-
-
-def _written_at(entry: Obj, chosen: set[str] | None, by: int) -> Obj:
-    """An entry with the times that a clock wrote which is off."""
-    kind, obj = entry["kind"], entry["object"]
-    if kind in ("host", "metrics"):
-        if chosen is not None and entry.get("node") not in chosen:
-            return entry
-        return {**entry, "object": _reading(kind, entry.get("type"), obj, by)}
-    if kind not in RESOURCES:
-        return entry
-    meta = obj["metadata"]
-    if chosen is None:
-        return {**entry, "object": moved(obj, by)}
-    if kind == "leases" and meta.get("name") in chosen:
-        return {**entry, "object": {**obj, "spec": moved(obj["spec"], by)}}
-    if kind == "pods" and get(obj, "spec", "nodeName") in chosen and obj.get("status"):
-        return {**entry, "object": {**obj, "status": moved(obj["status"], by)}}
-    if kind == "events" and get(obj, "source", "host") in chosen:
-        return {**entry, "object": {**moved(obj, by), "metadata": meta}}
-    return entry
-
-
-def _reading(kind: str, name: str | None, value: Any, by: int) -> Any:
-    if kind == "metrics":
-        lines = [str(line).rpartition(" ") for line in value]
-        is_time = [a.endswith("_time_seconds") and float(v) > 1e9 for a, _, v in lines]
-        return [f"{a} {float(v) + by:.0f}" if t else f"{a} {v}" for (a, _, v), t in zip(lines, is_time, strict=True)]
-    if name in ("host-time", "pid1-start") and isinstance(value, int | float):
-        return value + by
-    if name == "containers" and value:
-        return {"running": [{**c, "startedAt": (c.get("startedAt") or 0) + by} for c in value["running"]]}
-    if name == "kubelet-journal" and value:
-        return {"lines": [{**line, "t": line["t"] + by} for line in value["lines"]]}
-    return value
-
-
-def moved(value: Any, by: float) -> Any:
-    """All RFC 3339 times in an object, later."""
-    if isinstance(value, dict):
-        return {k: moved(v, by) for k, v in value.items()}
-    if isinstance(value, list):
-        return [moved(v, by) for v in value]
-    if isinstance(value, str) and STAMP.fullmatch(value):
-        digits = value.partition(".")[2].removesuffix("Z")
-        whole = datetime.fromisoformat(value[:19]).replace(tzinfo=UTC) + timedelta(seconds=by)
-        return f"{whole:%Y-%m-%dT%H:%M:%S}" + (f".{digits}Z" if digits else "Z")
-    return value
-
-
-def _numbers_moved(value: Any, by: float) -> Any:
-    """All numbers that are seconds since the epoch, later."""
-    if isinstance(value, dict):
-        return {k: _numbers_moved(v, by) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_numbers_moved(v, by) for v in value]
-    return value + by if isinstance(value, int | float) and 1.5e9 < value < 2.1e9 else value
-
-
-def shifted(entries: Entries, r: Random) -> tuple[Entries, Differs | None]:
-    """Everything happened later: nothing else changes."""
-    by = r.choice((4096, 65536, 1048576))
-    found = []
-    for entry in entries:
-        entry = {**_written_at(entry, None, by), "t": entry["t"] + by}
-        if entry.get("since"):
-            entry["since"] += by
-        obj = entry["object"]
-        if entry["kind"] in ("current", "blind"):
-            names = ("until", "complete", "read", "from", "to")
-            entry["object"] = {k: v + by if k in names and v is not None else v for k, v in obj.items()}
-        if entry["kind"] == "action" and isinstance(obj.get("evidence"), dict):
-            evidence = _numbers_moved(moved(obj["evidence"], by), by)
-            entry["object"] = {**obj, "evidence": evidence}
-        found.append(entry)
-    return found, None
-
-
 MUTATIONS: dict[str, Callable[[Entries, Random], tuple[Entries, Differs | None]]] = {
     f.__name__: f
-    for f in (clocks_off, cut_tail, declared_gap, duplicates, equal_times, fewer_proofs, late_requests)
-    + (late_watch, lost_versions, restart, shifted, slow_watches)
+    for f in (
+        clocks_off,
+        cut_tail,
+        declared_gap,
+        duplicates,
+        equal_times,
+        fewer_proofs,
+        late_requests,
+        late_watch,
+        lost_versions,
+        restart,
+        shifted,
+        slow_watches,
+    )
 }
 SAME = ("shifted",)  # the verdict is the same
-NO_MORE = ("cut_tail", "fewer_proofs")  # what is decided with less is decided so with more
 
 
 def mutate(entries: Entries, kind: str, seed: int) -> tuple[Entries, Differs | None]:
     """The recording with one mutation, sorted by time, and whether the truth about an expectation is another one."""
-    return MUTATIONS[kind](copied(entries), Random(seed))
+    return MUTATIONS[kind](copied(entries), Random(seed))  # noqa: S311

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from tests.oracle.effective import Off, is_effective, outages, ready
-from tests.oracle.question import Question, UndecidedError, condition, node_names, seconds, text_matches
+from tests.oracle.question import Question, UndecidedError, condition, is_ready, node_names, seconds, text_matches
 from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
 from tests.oracle.world import Obj, Version, get
 
@@ -35,7 +35,7 @@ def node_condition(q: Question) -> Trace:
         c = condition(node, p.get("type", "Ready"))
         if c is None or c.get("status") != p["status"] or p.get("reason", c.get("reason")) != c.get("reason"):
             return False
-        return text_matches(p.get("message"), c.get("message"))
+        return bool(text_matches(p.get("message"), c.get("message")))
 
     return of_nodes(q, names, lambda now: q.each([holds(now[n]) for n in names]))
 
@@ -47,14 +47,13 @@ def node_taint(q: Question) -> Trace:
         found = [t for t in get(node, "spec", "taints") or () if t.get("key") == p["key"]]
         found = [t for t in found if p.get("effect") in (None, t.get("effect"))]
         found = [t for t in found if p.get("value") in (None, t.get("value") or "")]
-        return bool(found) == p.get("present", True)
+        return bool(bool(found) == p.get("present", True))
 
     return of_nodes(q, names, lambda now: q.each([holds(now[n]) for n in names]))
 
 
-def is_ready(node: Obj | None) -> bool:
-    c = condition(node, "Ready")
-    return c is not None and c.get("status") == "True"
+def is_healthy(pod: Obj) -> bool:
+    return is_ready(pod) and not get(pod, "metadata", "deletionTimestamp")
 
 
 def nodes_ready(q: Question) -> Trace:
@@ -68,7 +67,7 @@ def nodes_ready(q: Question) -> Trace:
 
 def stamp(text: str | None) -> float | None:
     """A time in an object, in seconds since the epoch."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else None
+    return datetime.fromisoformat(text).timestamp() if text else None
 
 
 def lease_fresh(q: Question) -> Trace:
@@ -94,9 +93,9 @@ def _lease(q: Question, node: str) -> Trace:
             lost = [a for a, b in windows if a <= v.hi and v.lo <= b < math.inf]
             if before is None or lost:
                 lo = min([lo, *lost]) if before is not None else -math.inf
-                offset, told = q.case.offset(node), stamp(renewed)
-                if offset and told:
-                    lo, hi = max(lo, told - offset[1]), min(hi, told - offset[0])
+                offset, stamped = q.case.offset(node), stamp(renewed)
+                if offset and stamped:
+                    lo, hi = max(lo, stamped - offset[1]), min(hi, stamped - offset[0])
                     lo = min(lo, hi)
         most = q.params.get("at-most")
         most = seconds(most) if most else float(get(v.obj, "spec", "leaseDurationSeconds") or 40)
@@ -143,7 +142,7 @@ def workload_available(q: Question) -> Trace:
 
 
 def _on_machines(q: Question, space: str | None) -> Trace:
-    """Unknown while a pod of the namespace may be counted whose machine is off or was so, and has not started it again."""
+    """Unknown while a pod may be counted whose machine is off, or was and has not started it again."""
     offs: dict[str, list[Off]] = {}
     histories: dict[str, list[Version]] = {}
     for v in q.world.sequence("pods"):
@@ -154,7 +153,12 @@ def _on_machines(q: Question, space: str | None) -> Trace:
         for versions in histories.values():
             for v, following in zip(versions, [*versions[1:], None], strict=True):
                 in_force = v.lo <= t and (following is None or following.hi > t)
-                if in_force and _healthy(v.obj) and not v.deleted and ready(q.world, versions, v, t, offs) is not True:
+                if (
+                    in_force
+                    and is_healthy(v.obj)
+                    and not v.deleted
+                    and ready(q.world, versions, v, t, offs) is not True
+                ):
                     return None
         return True
 
@@ -219,144 +223,3 @@ def volume_attached(q: Question) -> Trace:
             raise UndecidedError("no list")
         changes = changes or [(-math.inf, -math.inf, False, None)]
     return masked(steps_of(changes), q.world.masks(*kinds))
-
-
-def selects(selector: Obj | None, labels: Obj) -> bool:
-    """A label selector; null selects nothing."""
-    if selector is None:
-        return False
-    if any(labels.get(k) != v for k, v in (selector.get("matchLabels") or {}).items()):
-        return False
-    for r in selector.get("matchExpressions") or ():
-        has, value, op = r["key"] in labels, labels.get(r["key"]), r["operator"]
-        ok = {"In": has and value in (r.get("values") or ()), "NotIn": value not in (r.get("values") or ())}
-        ok |= {"Exists": has, "DoesNotExist": not has}
-        if not ok[op]:
-            return False
-    return True
-
-
-CAUSES = {"EvictionByEvictionAPI": "eviction", "PreemptionByScheduler": "preemption"}
-INVOLUNTARY = {"DeletionByTaintManager", "TerminationByKubelet", "DeletionByPodGC"}
-
-
-def budget_respected(q: Question) -> Trace:
-    p = q.params
-    space, by = q.case.space(p["namespace"]), p.get("by") or ["eviction", "deletion"]
-    budgets: dict[tuple[str, str], Obj] = {}
-    pods: dict[tuple[str, str], Obj] = {}
-    broken: set[tuple[str, str]] = set()
-    unknown = False
-    changes: list[Row] = []
-    seen = False
-    for v in q.world.sequence("poddisruptionbudgets", "pods"):
-        meta = v.obj["metadata"]
-        if meta.get("namespace") != space:
-            continue
-        if v.kind == "poddisruptionbudgets":
-            if p.get("name") in (None, meta["name"]):
-                seen = True
-                budgets.pop(v.key, None)
-                if not v.deleted:
-                    budgets[v.key] = v.obj
-        else:
-            before = pods.pop(v.key, None)
-            if not v.deleted:
-                pods[v.key] = v.obj
-            if not v.listed and before is not None and _healthy(before) and (v.deleted or not _healthy(v.obj)):
-                cause = _cause(v)
-                for key, budget in budgets.items():
-                    if selects(get(budget, "spec", "selector"), meta.get("labels") or {}):
-                        left = _left(budget, pods, space)
-                        unknown |= cause is None and left is False
-                        if cause in by and left is False:
-                            broken.add(key)
-        broken = {key for key in broken if key in budgets and _left(budgets[key], pods, space) is False}
-        changes.append((v.lo, v.hi, None if unknown else not broken, v.order))
-    if not seen:
-        raise UndecidedError("no budget")
-    return masked(steps_of(changes), q.world.masks("poddisruptionbudgets", "pods"))
-
-
-def _healthy(pod: Obj) -> bool:
-    c = condition(pod, "Ready")
-    return c is not None and c.get("status") == "True" and not get(pod, "metadata", "deletionTimestamp")
-
-
-def _left(budget: Obj, pods: dict[tuple[str, str], Obj], space: str | None) -> bool:
-    selector = get(budget, "spec", "selector")
-    healthy = sum(_healthy(o) and selects(selector, o["metadata"].get("labels") or {}) for o in pods.values())
-    return healthy >= (get(budget, "status", "desiredHealthy") or 0)
-
-
-def _cause(v: Version) -> str | None:
-    """Why a healthy pod was lost; None: nothing tells."""
-    c = condition(v.obj, "DisruptionTarget")
-    reason = c.get("reason") if c and c.get("status") == "True" else None
-    if reason in CAUSES:
-        return CAUSES[reason]
-    if reason in INVOLUNTARY:
-        return "involuntary"
-    if v.deduced:
-        return None
-    if v.deleted or get(v.obj, "metadata", "deletionTimestamp"):
-        return "deletion"
-    return "failure"
-
-
-def at_most_one(q: Question) -> Trace:
-    """Two pods of a name: both run for certain (their Ready nodes say so), or at most one can."""
-    space, name = q.case.space(q.params["namespace"]), q.params.get("name")
-    lives: dict[str, list[tuple[float, float, float, float]]] = {}
-    pods: dict[str, list[Version]] = {}
-    for v in q.world.sequence("nodes", "pods"):
-        owner = next((o for o in v.obj["metadata"].get("ownerReferences") or () if o.get("controller")), {})
-        mine = v.kind == "pods" and v.obj["metadata"].get("namespace") == space and owner.get("kind") == "StatefulSet"
-        if mine and name in (None, owner.get("name")):
-            pods.setdefault(v.key[1], []).append(v)
-    if not pods:
-        raise UndecidedError("no pods of a StatefulSet")
-    for versions in pods.values():
-        lives.setdefault(versions[0].obj["metadata"]["name"], []).append(_life(q, versions))
-
-    def value(t: float) -> Value:
-        found: list[Value] = []
-        for each in lives.values():
-            certain = sum(a <= t < b for _, a, b, _ in each)
-            possible = sum(a <= t < b for a, _, _, b in each)
-            found.append(False if certain > 1 else True if possible <= 1 else None)
-        values = {all_of(found), q.each(found)}
-        return values.pop() if len(values) == 1 else None
-
-    moments = [x for each in lives.values() for life in each for x in life]
-    return masked(sampled([q.world.start, *moments], value), q.world.masks("pods"))
-
-
-def _life(q: Question, versions: list[Version]) -> tuple[float, float, float, float]:
-    """May run from, runs from, runs until, may run until."""
-    running = [v for v in versions if not v.deleted and _runs(v.obj)]
-    begin = running[0] if running else None
-    node = get(versions[-1].obj, "spec", "nodeName")
-    ready_until = math.inf
-    for v in q.world.sequence("nodes"):
-        if v.obj["metadata"]["name"] == node and (v.deleted or not is_ready(v.obj)):
-            if begin is not None and v.hi >= begin.lo:
-                ready_until = min(ready_until, v.lo)
-    after = [v for v in versions if running and v.order > running[-1].order]
-    certain_end = min(after[0].lo if after else math.inf, ready_until)
-    uid, ended = versions[0].obj["metadata"].get("uid"), math.inf
-    for entry in q.world.entries:
-        if entry["kind"] == "host" and entry.get("node") == node and begin is not None and entry["t"] > begin.hi:
-            listed = get(entry["object"], "running") if entry["type"] == "containers" else None
-            begun = entry.get("since") or entry["t"] - 0.5
-            if listed is not None and begun > begin.hi and all(c.get("uid") != uid for c in listed):
-                ended = min(ended, entry["t"])
-    never_ran = not running and versions[-1].deleted and not node
-    if never_ran:
-        return math.inf, math.inf, math.inf, math.inf
-    certain = begin.hi if begin else math.inf
-    return versions[0].lo, certain, max(certain, certain_end) if begin else math.inf, ended
-
-
-def _runs(pod: Obj) -> bool:
-    return any(get(c, "state", "running") is not None for c in get(pod, "status", "containerStatuses") or ())

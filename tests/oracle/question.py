@@ -186,6 +186,12 @@ def condition(obj: Obj | None, name: str) -> Obj | None:
     return next((c for c in get(obj, "status", "conditions") or () if c.get("type") == name), None)
 
 
+def is_ready(obj: Obj | None) -> bool:
+    """Whether the condition Ready of a node or pod is True."""
+    c = condition(obj, "Ready")
+    return c is not None and c.get("status") == "True"
+
+
 def node_names(q: Question, param: str | None) -> list[str]:
     """The nodes of a parameter; of ``all`` those that existed at the first step or when judging starts."""
     named = q.case.nodes(param)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 from tests.oracle.objects import stamp
-from tests.oracle.pods import is_deleting, members_at
+from tests.oracle.podsets import is_deleting, members_at
 from tests.oracle.question import Question, UndecidedError, node_names, seconds
 from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
 from tests.oracle.world import Obj, get
@@ -36,7 +37,7 @@ def _held(q: Question, node: str) -> Trace:
     acts += [
         e["t"]
         for e in q.world.entries
-        if e["kind"] == "action" and e.get("node") == node and e["object"]["phase"] in ("undo",)
+        if e["kind"] == "action" and e.get("node") == node and e["object"]["phase"] == "undo"
     ]
     rows: list[Row] = []
     for i, (lo, hi, value) in enumerate(readings):
@@ -159,9 +160,9 @@ def endpoint_available(q: Question) -> Trace:
     if len(answers) < 3:
         raise UndecidedError("no probes")
     times = [t for t, _ in answers]
-    usual = sorted(b - a for a, b in zip(times, times[1:], strict=False))[len(times) // 2 - 1]
+    usual = sorted(b - a for a, b in pairwise(times))[len(times) // 2 - 1]
     valid = max(3 * usual, 5.0)
-    blind = [w for w in q.world.masks(f"probe@{p['probe']}")]
+    blind = q.world.masks(f"probe@{p['probe']}")
 
     def value(t: float) -> Value:
         low = high = 0.0
@@ -188,7 +189,7 @@ def endpoint_available(q: Question) -> Trace:
 def _crossings(answers: list[tuple[float, bool]], a: float, budget: float) -> list[float]:
     """When the failures that were seen exceed the budget."""
     total, found = 0.0, []
-    for (t, ok), (following, _) in zip(answers, answers[1:], strict=False):
+    for (t, ok), (following, _) in pairwise(answers):
         if not ok and following > a:
             begin = max(t, a)
             if total <= budget <= total + following - begin:

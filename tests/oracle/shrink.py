@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.oracle.world import RESOURCES, Obj, write
 
-KEPT = {"meta", "action", "current", "blind", "nodes"}
+NEVER_LEFT_OUT = {"meta", "action", "current", "blind", "nodes"}
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Failure:
     entries: list[Obj] = field(repr=False)
     original: list[Obj] = field(repr=False)
     experiment: Obj = field(repr=False)
-    namespace: str = ""
+    bound: dict[str, list[str]] = field(default_factory=dict, repr=False)
     fails: Callable[[list[Obj], list[Obj]], bool] | None = field(default=None, repr=False)
 
     def command(self, folder: Path | None = None) -> str:
@@ -34,7 +34,8 @@ class Failure:
         folder = folder or Path(tempfile.mkdtemp(prefix="oracle-"))
         write(folder / "recording.jsonl.gz", self.entries)
         (folder / "experiment.yaml").write_text(json.dumps(self.experiment, indent=1), encoding="utf-8")
-        return f"nodefall judge {folder}/recording.jsonl.gz {folder}/experiment.yaml --bind workload={self.namespace}"
+        binds = " ".join(f"--bind {name}={value}" for name, values in self.bound.items() for value in values)
+        return f"nodefall judge {folder}/recording.jsonl.gz {folder}/experiment.yaml {binds}"
 
     def text(self) -> str:
         return (
@@ -45,7 +46,7 @@ class Failure:
 
 def group_of(entry: Obj) -> str | None:
     """What is left out as one; None: never left out."""
-    if entry["kind"] in KEPT:
+    if entry["kind"] in NEVER_LEFT_OUT:
         return None
     if entry["kind"] in RESOURCES:
         return f"{entry['kind']} {entry['object']['metadata'].get('uid')}"

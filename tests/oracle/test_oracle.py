@@ -1,4 +1,4 @@
-"""The judge against the oracle: random expectations on recordings as they are, and as an imperfect observer made them."""
+"""The judge against the oracle: random expectations, also on recordings of an imperfect observer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ RIGHT = {
 }
 UNDECIDED_BY_THE_ORACLE = {"08-set-late-watch", "09-behind", "12-lease-late-watch"}
 KNOWN = (
-    "replaced counts any new pod; count without at counts deleted pods; delete-node counts from the sending, and a step on"
-    " a host from its entry; pods-started of several nodes needs one of them; replaced: {node: other} of all nodes"
+    "replaced counts any new pod; count without at counts deleted pods; delete-node counts from the sending; a step"
+    " on a host counts from its entry; pods-started of several nodes needs one; replaced: {node: other} of all nodes"
 )
 
 

@@ -40,8 +40,13 @@ def any_of(values: Iterable[Value]) -> Value:
     return no(all_of(no(v) for v in values))
 
 
+def one_of(values: set[Value]) -> Value:
+    """The only value; unknown if there are several."""
+    return values.pop() if len(values) == 1 else None
+
+
 def steps_of(rows: Iterable[Row], first: Value = None) -> Trace:
-    """A trace of changes in the order of time; a repeated value is none. Of what a first list had, the last one counts."""
+    """A trace of changes in the order of time; a repeated value is none. Of a first list only the end counts."""
     trace = [Change(-math.inf, -math.inf, first)]
     for lo, hi, value, order in rows:
         if lo == -math.inf:
@@ -56,23 +61,18 @@ def negated(trace: Trace) -> Trace:
 
 
 def masked(trace: Trace, windows: Iterable[tuple[float, float]]) -> Trace:
-    """Unknown in the windows. A change that may have been on either side of a border makes the window longer."""
-    for window in windows:
-        begin, end = window
+    """Unknown in the windows. Where a change fell into one, its moment is not seen; it shows at the borders."""
+    for begin, end in windows:
         if end <= begin:
             continue
-        while True:
-            lo = min([begin, *(c.lo for c in trace if c.lo < begin <= c.hi)])
-            hi = max([end, *(c.hi for c in trace if c.lo <= end < c.hi)])
-            if (lo, hi) == (begin, end):
-                break
-            begin, end = lo, hi
-        before = [c for c in trace if c.hi < begin]
-        after = [c for c in trace if c.lo > end]
-        within = [c for c in trace if c.hi >= begin and c.lo <= end]
-        last = (within or before or [Change(-math.inf, -math.inf, None)])[-1].value
+        for c in trace:  # before the window or after it: then all between is unknown
+            if c.lo < begin and end < c.hi:
+                begin, end = min(begin, c.lo), max(end, c.hi)  # noqa: PLW2901
+        before = [Change(c.lo, min(c.hi, begin), c.value, c.order) for c in trace if c.lo < begin]
+        after = [Change(max(c.lo, end), c.hi, c.value, c.order) for c in trace if c.hi > end and c.lo >= begin]
+        last = [c for c in trace if c.hi <= end or c.lo < begin][-1:] or [Change(begin, begin, None)]
         trace = [*before, Change(begin, begin, None)]
-        trace += [Change(end, end, last), *after] if end < math.inf else after
+        trace += [Change(end, end, last[0].value), *after] if end < math.inf else []
     return trace
 
 
@@ -113,13 +113,14 @@ def ordered(trace: Trace, a: float, order: float | None) -> Trace:
     """The trace if the version of ``order`` was stored at ``a``."""
     if order is None:
         return trace
-    found = []
+    found: Trace = []
     for c in trace:
         lo, hi = c.lo, c.hi
         if c.order is not None:
             lo = a if c.order == order else max(lo, a) if c.order > order else lo
             hi = a if c.order == order else min(hi, a) if c.order < order else hi
-        found.append(Change(min(lo, hi), hi, c.value, c.order))
+        lo = max(min(lo, hi), found[-1].lo if found else lo)
+        found.append(Change(lo, max(hi, lo), c.value, c.order))
     return found
 
 
@@ -133,7 +134,7 @@ def runs(trace: Trace, values: tuple[Value, ...]) -> list[tuple[Change, float, f
         elif first is not None and not inside:
             found.append((first, change.lo, change.hi) if change else (first, math.inf, math.inf))
             first = None
-    return found  # type: ignore[return-value]
+    return found
 
 
 def always(trace: Trace, a: float, b: float) -> frozenset[str]:

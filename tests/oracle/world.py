@@ -79,7 +79,8 @@ class World:
 
     def __init__(self, entries: list[Obj]) -> None:
         self.entries = entries
-        self.start, self.end = entries[0]["t"], max(e["t"] for e in entries)
+        self.start: float = entries[0]["t"]
+        self.end: float = max(e["t"] for e in entries)
         self.meta: Obj = entries[0].get("object") or {}
         self.current = [e for e in entries if e["kind"] == "current"]
         self.proven = bool(self.current)
@@ -90,7 +91,7 @@ class World:
             if kind == "current":
                 self.listed.setdefault(entry["type"], t)
                 closed.add(entry["type"])
-            elif entry.get("type") == "LIST" and kind not in closed and t < self.listed.get(kind, t) + 5:
+            elif entry.get("type") == "LIST" and kind not in closed and t < self.listed.get(kind, 9e99) + 5:
                 self.listed[kind] = t
             else:
                 closed.add(kind)
@@ -151,7 +152,7 @@ class World:
         """Until when everything of the kind is known: of an object (``until``), or of sets (``complete``)."""
         if not self.proven:
             return self.end
-        found = self.listed.get(kind, math.inf)
+        found: float = self.listed.get(kind, math.inf)
         for entry in self.current:
             if entry["type"] == kind:
                 obj = entry["object"]
@@ -208,7 +209,7 @@ class World:
         return sorted((float(o["version"]), o.get("read") or o["until"]) for o in objects)
 
     def _bounded(self, kind: str) -> Iterator[Version]:
-        """The versions of a kind, each once, with the bounds of its own receipt and proofs."""
+        """The versions of a kind, each once, with the bounds that its receipt and the proofs give."""
         seen: set[tuple[tuple[str, str], str, bool]] = set()
         orders: dict[tuple[str, str], float] = {}
         first, newest = self.listed.get(kind, math.inf), 0.0
