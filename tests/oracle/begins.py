@@ -58,6 +58,8 @@ def rate(q: Question, wanted: Obj) -> Trace:
     most = math.floor(per_second(wanted["at-most"]) * over + 1e-9) if wanted.get("at-most") else math.inf
     least = math.ceil(per_second(wanted["at-least"]) * over - 1e-9) if wanted.get("at-least") else 0
 
+    tenth = over / 10
+
     def trace(begins: list[Begin]) -> Trace:
         spans = [(v.lo, v.hi) for v, _ in begins]
         if wanted.get("per") == "node" and len({pod.node for _, pod in begins}) < len(begins):
@@ -72,8 +74,8 @@ def rate(q: Question, wanted: Obj) -> Trace:
         def value(t: float) -> Value:
             if t - over < first:
                 return None
-            few = False if certain(t, over - 0.5) > most else True if possible(t, over) <= most else None
-            many = True if certain(t, over) >= least else False if possible(t, over + 0.5) < least else None
+            few = False if certain(t, over - tenth) > most else True if possible(t, over) <= most else None
+            many = True if certain(t, over) >= least else False if possible(t, over + tenth) < least else None
             return all_of([few, many])
 
         moments = [m + d for span in spans for m in span for d in (0, over, over - tenth, over + tenth)]
