@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from chaos.plugin.stash import RUNNER
+from chaos.api.pytest import RUNNER
 
 if TYPE_CHECKING:
     from chaos.api import Lab
-    from chaos.plugin.items import ExperimentFile
-    from chaos.plugin.runner import Runner
+    from chaos.api.pytest.experiments import ExperimentFile, Runner
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -37,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nodefall: an experiment of nodefall; its labels are marks, too, as os/linux")
     config.addinivalue_line("markers", "xdist_group: tests of one group run in one process (pytest-xdist)")
     if path := _inventory(config):
-        from chaos.plugin.runner import make_runner
+        from chaos.api.pytest.experiments import make_runner
 
         config.stash[RUNNER] = make_runner(config, path)
 
@@ -54,7 +53,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Experiment
     """Collect a YAML file if it is an experiment."""
     if RUNNER not in parent.config.stash or file_path.suffix not in SUFFIXES:
         return None
-    from chaos.plugin.items import ExperimentFile, is_experiment
+    from chaos.api.pytest.experiments import ExperimentFile, is_experiment
 
     if not is_experiment(file_path):
         return None
@@ -99,6 +98,6 @@ def nodefall_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 @pytest.fixture
 def nodefall_run(request: pytest.FixtureRequest) -> Runner:
     """``nodefall_run(experiment, inventory)``: ``chaos.api.run`` with the options of this session."""
-    from chaos.plugin.runner import make_runner
+    from chaos.api.pytest.experiments import make_runner
 
     return request.config.stash.get(RUNNER, None) or make_runner(request.config, None)

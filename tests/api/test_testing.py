@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from chaos.api.testing import check_action
 from chaos.core.action import AnyAction, FactCheck, FailsafeTimer, Needs, Program, Proof, Target, Undo, UndoStep
 from chaos.core.command import HostCommand
-from chaos.plugin.contract import check_action
-from tests.plugin.outside.nodefall_sysctl import ACTION, Params, State, check_set, parameter_fact, program
+from tests.api.outside.nodefall_sysctl import ACTION, Params, State, check_set, parameter_fact, program
 from tools.action_pages import ACTIONS, example_target
 
 FACT = parameter_fact("vm.swappiness")

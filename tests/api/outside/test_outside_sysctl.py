@@ -3,10 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
+from chaos.api.testing import check_action
 from chaos.core.action import Needs, Target
 from chaos.core.errors import Unsupported
-from chaos.plugin.contract import check_action
-from tests.plugin.outside.nodefall_sysctl import ACTION, Params
+from tests.api.outside.nodefall_sysctl import ACTION, Params
 
 FACT = "sysctl?key=vm.swappiness"
 TARGET = Target("worker-1", facts={FACT: "60"}, tag="run-1-swap", max_duration=300.0)

@@ -12,8 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from msgspec import structs
 
-import chaos.plugin.items  # imported once, not in every inner session
-import chaos.plugin.runner
+import chaos.api.pytest.experiments  # imported once, not in every inner session
 from chaos.app.run.results import Run
 from chaos.core.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
 from chaos.core.installed_drivers import power_drivers, transport_drivers
@@ -84,14 +83,14 @@ def return_outcome(monkeypatch: pytest.MonkeyPatch, outcome: RunResult | Nodefal
             raise outcome
         return Run(outcome, Timeline(), reports / "cordon" / "20261121T000000Z")
 
-    monkeypatch.setattr(chaos.plugin.runner, "run", run)
+    monkeypatch.setattr(chaos.api.pytest.experiments, "run", run)
 
 
 def test_the_entry_point_is_importable_and_imports_nothing_slow() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     module = project["entry-points"]["pytest11"]["nodefall"]
     assert import_module(module).pytest_collect_file
-    slow = ("pydantic", "msgspec", "yaml", "kubernetes", "chaos.api", "chaos.app", "chaos.plugin.items")
+    slow = ("pydantic", "msgspec", "yaml", "kubernetes", "chaos.app", "chaos.api.pytest.experiments")
     code = f"import sys, {module}; sys.exit([n for n in {slow} if n in sys.modules] or 0)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -216,8 +215,7 @@ def test_an_interrupted_run_ends_the_session(
 BUSY = """
 import os, time
 from pathlib import Path
-import chaos.plugin.items  # imported once, not in every inner session
-import chaos.plugin.runner
+import chaos.api.pytest.experiments  # imported once, not in every inner session
 from chaos.core.errors import Refused
 
 def run(experiment, inventory, **_):
@@ -228,7 +226,7 @@ def run(experiment, inventory, **_):
         file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
     raise Refused("that was all")
 
-chaos.plugin.runner.run = run
+chaos.api.pytest.experiments.run = run
 """
 
 

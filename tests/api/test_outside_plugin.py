@@ -1,6 +1,6 @@
 """Plug-ins from outside are built, installed into a virtual environment and run on the lab.
 
-They are docs/plugin-template and tests/plugin/outside, an action that was written from the docs.
+They are docs/plugin-template and tests/api/outside, an action that was written from the docs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.kit.processes import LAB, ROOT, WALL, environment, wait_for
 
 pytestmark = pytest.mark.lab
 TEMPLATE = ROOT / "docs" / "plugin-template"
-OUTSIDE = ROOT / "tests" / "plugin" / "outside"
+OUTSIDE = ROOT / "tests" / "api" / "outside"
 NO_INDEX = ("No matching distribution found", "Could not find a version", "Connection", "Temporary failure")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=1", "--timeout=10"]
 

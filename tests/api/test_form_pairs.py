@@ -11,14 +11,14 @@ import pytest
 from pydantic import BaseModel
 
 import chaos.core.registry
+from chaos.api.testing import check_action, check_pair
 from chaos.core.action import AnyAction, Needs, Scope, UndoKind
 from chaos.core.errors import PluginError
 from chaos.core.permission import Permission
 from chaos.core.windows import windows_form
 from chaos.engine.registry import load_registry, load_windows_facts
 from chaos.faults.actions.cordon import DRAIN
-from chaos.plugin.contract import check_action, check_pair
-from tests.plugin.outside.nodefall_sysctl import ACTION, Params
+from tests.api.outside.nodefall_sysctl import ACTION, Params
 from tools.action_pages import ACTIONS, WINDOWS_ACTIONS, example_target
 
 PARAMS = Params(key="vm.swappiness", value="10")
@@ -97,8 +97,8 @@ UNKNOWN = form(name="nothing")
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_form_from_another_distribution_is_taken_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = "tests.plugin.test_form_pairs"
-    action = "tests.plugin.outside.nodefall_sysctl:ACTION"
+    here = "tests.api.test_form_pairs"
+    action = "tests.api.outside.nodefall_sysctl:ACTION"
     install(monkeypatch, nodefall_actions=action, nodefall_windows_actions=f"{here}:FORM")
     registry = load_registry()
     assert registry.action_on("sysctl", "windows") == FORM
@@ -108,7 +108,7 @@ def test_a_form_from_another_distribution_is_taken_on_windows(monkeypatch: pytes
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_a_form_of_no_action_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, nodefall_windows_actions="tests.plugin.test_form_pairs:UNKNOWN")
+    install(monkeypatch, nodefall_windows_actions="tests.api.test_form_pairs:UNKNOWN")
     with pytest.raises(PluginError, match="Windows form of an unknown action: nothing") as refused:
         load_registry()
     assert "nodefall.actions" in refused.value.hint
