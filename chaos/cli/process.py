@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from chaos.core.redaction import redact, redact_bytes
+from chaos.core.text import redact, redact_bytes
 
 _CLOSED_PIPES: set[int] = set()
 _GENERATIONS = (50_000, 20, 100)

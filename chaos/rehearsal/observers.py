@@ -12,11 +12,11 @@ import msgspec
 
 from chaos.cluster.observers.cluster import RECORDED
 from chaos.cluster.watch_codec import DecodedObject, WatchCodec
-from chaos.core.clock_offset import ClockOffset
 from chaos.core.kube import Node
 from chaos.core.ports import Clock, Observer, Sink
 from chaos.core.recording import LIST, Currency, EntryKind, RecordingEntry
 from chaos.core.resources import RESOURCES
+from chaos.core.time_bounds import ClockOffset
 from chaos.lab.facade import Change, DirectLab
 
 _ALWAYS = 253402300799.0  # seconds since the epoch: the end of the year 9999

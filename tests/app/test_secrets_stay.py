@@ -26,7 +26,7 @@ from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.kubeconfig import load_configuration
 from chaos.cluster.node_traces import NodeEvents
 from chaos.cluster.replica import RunIdentity, Signer
-from chaos.core import redaction
+from chaos.core import text as redaction
 from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.core.command import HostCommand, KubeCommand
 from chaos.core.decode import decode

@@ -18,9 +18,8 @@ from chaos.app.run.results import Run
 from chaos.app.wiring.inventories import as_inventory
 from chaos.core.errors import BadInput, Exit, NodefallError, RequirementUnmet, UsageError
 from chaos.core.inventory import Inventory
-from chaos.core.redaction import redact
 from chaos.core.store.process_lock import blocking_lock
-from chaos.core.text import on_node
+from chaos.core.text import on_node, redact
 from chaos.core.verdict import Status, Verdict
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment

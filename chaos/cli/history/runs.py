@@ -16,9 +16,9 @@ from chaos.cli.options import require_reports, seconds_of
 from chaos.cli.output import echo, echo_encodable, write
 from chaos.core.clock.system import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.result import StoredRun
 from chaos.core.store.prune import PruneDecision, PruneRules, prune, select
 from chaos.core.store.run_history import read_runs
-from chaos.core.stored_run import StoredRun
 from chaos.reports.history.trend import Trend, trend
 from chaos.reports.history.trend_page import trend_page
 from chaos.reports.history.trend_text import trend_document, trend_text

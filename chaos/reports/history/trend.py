@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chaos.core.result import RunResult
-from chaos.core.stored_run import SHORT_UID, StoredRun
+from chaos.core.result import SHORT_UID, RunResult, StoredRun
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.history.statistics import ChangePoint, Spread, change_points, spread
 from chaos.reports.run.outline import Duration, measured_duration, operator_of

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chaos.core.duration import format_duration
-from chaos.core.stored_run import SHORT_UID
+from chaos.core.result import SHORT_UID
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.reports.history.statistics import ChangePoint, sparkline

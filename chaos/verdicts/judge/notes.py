@@ -10,8 +10,8 @@ import msgspec
 
 from chaos.core.api_fact import PseudoFact
 from chaos.core.assertion import WatchingAssertion
-from chaos.core.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.core.experiment import Experiment
+from chaos.core.time_bounds import CLOCK_OFFSETS, ClockOffset
 from chaos.core.timeline import Timeline
 
 MAX_OFFSET = 1.0  # seconds

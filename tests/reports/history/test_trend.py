@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.core.result import RunResult
+from chaos.core.result import RunResult, StoredRun
 from chaos.core.store.run_directory import EXPERIMENT as FILE
 from chaos.core.store.run_history import read_run, read_runs
-from chaos.core.stored_run import StoredRun
 from chaos.core.verdict import Status, Verdict
 from chaos.reports.history.trend import CLUSTER, EXPERIMENT, Group, Trend, trend
 from chaos.reports.history.trend_page import trend_page
