@@ -28,7 +28,7 @@ from chaos.rehearsal.api import compare, rehearse
 if TYPE_CHECKING:
     # isort: off
     # fmt: off
-    from chaos.app.run.plan import ClusterInfo, Confirm
+    from chaos.app.run.experiment import ClusterInfo, Confirm
     from chaos.app.run.results import JudgedRun
     from chaos.app.labs import RunningLab
     from chaos.engine.load import LoadedExperiment
@@ -146,9 +146,9 @@ def plan(
     overrides refusals of preflight that are not final; the run is then inconclusive at best. Raises BadInput, and
     Refused if the experiment cannot be run.
     """
-    from chaos.app.run.plan import new_run_id, plan
+    from chaos.app.run.experiment import new_run_id, plan
     from chaos.app.wiring.connect import connect_cluster
-    from chaos.app.wiring.inventories import as_inventory
+    from chaos.documents.inventory import as_inventory
     from chaos.engine.connection import refuse_before_side_effects
 
     loaded, loaded_inventory = _as_loaded(experiment), as_inventory(inventory)
@@ -181,11 +181,10 @@ def run(  # noqa: PLR0913 - one per option
     In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. Raises
     BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
     """
-    from chaos.app.run.experiment import RunRequest, run
-    from chaos.app.run.plan import always_confirm, refuse_unconfirmed
+    from chaos.app.run.experiment import RunRequest, always_confirm, refuse_unconfirmed, run
     from chaos.app.wiring.connect import connect_cluster
-    from chaos.app.wiring.inventories import as_inventory
     from chaos.core.plan import Plan
+    from chaos.documents.inventory import as_inventory
     from chaos.engine.connection import refuse_before_side_effects
     from chaos.engine.progress import NullProgress, Unwatched
 
@@ -236,7 +235,7 @@ class Lab:
         speed: float | None = None,
         **settings: Any,
     ) -> None:
-        from chaos.app.wiring.inventories import lab_inventory
+        from chaos.documents.inventory import lab_inventory
 
         self._requested_inventory = lab_inventory(inventory, settings)
         self._seed, self._speed = seed, speed

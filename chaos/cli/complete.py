@@ -69,7 +69,7 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Contexts of the kubeconfig of ``--kubeconfig``, else of the environment or the home directory."""
-    from chaos.app.init.cluster import context_names, default_kubeconfig
+    from chaos.app.init import context_names, default_kubeconfig
 
     try:
         given = ctx.params.get("kubeconfig")

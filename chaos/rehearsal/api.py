@@ -31,7 +31,7 @@ def rehearse(
     ``jobs``: processes at a time, by default one for each core. Raises BadInput, UsageError, and Refused for what no
     copy can do.
     """
-    from chaos.app.wiring.inventories import as_inventory
+    from chaos.documents.inventory import as_inventory
     from chaos.engine.load import load
     from chaos.rehearsal.rehearsal import rehearse_snapshot
 

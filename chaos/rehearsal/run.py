@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from chaos.app.run.plan import plan
+from chaos.app.run.experiment import plan
 from chaos.app.run.results import JudgedRun
 from chaos.app.wiring.lock import journal_signer
 from chaos.cluster.lease_lock import Identity

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.app.run.experiment import carry_out
-from chaos.app.run.plan import new_run_id
+from chaos.app.run.experiment import carry_out, new_run_id
 from chaos.app.run.results import Run, close_recording, create_directory, write_reports
 from chaos.app.wiring.lock import own_identity
 from chaos.app.wiring.logs import RunLog, run_log

@@ -15,13 +15,12 @@ import pytest
 from chaos.api import load, run
 from chaos.api.pytest import RUNNER
 from chaos.app.run.results import Run
-from chaos.app.wiring.inventories import as_inventory
 from chaos.core.errors import BadInput, Exit, NodefallError, RequirementUnmet, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.store.process_lock import blocking_lock
 from chaos.core.text import on_node, redact
 from chaos.core.verdict import Status, Verdict
-from chaos.documents.inventory import load_inventory
+from chaos.documents.inventory import as_inventory, load_inventory
 from chaos.engine.load import LoadedExperiment
 from chaos.reports.run.outline import SIMULATED
 from chaos.reports.run.summary import summary

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from chaos.app.day.report import write_reports
+from chaos.app.fleet.agent import ClusterRow, FleetRequest
 from chaos.app.fleet.control import (
     FleetHalt,
     FleetView,
@@ -25,7 +26,6 @@ from chaos.app.fleet.control import (
 )
 from chaos.app.fleet.coordinator import run_fleet
 from chaos.app.fleet.loading import LoadedFleet, load_fleet
-from chaos.app.fleet.session import ClusterRow, FleetRequest
 from chaos.cli.gameday.control import HaltOptions
 from chaos.cli.gameday.deploy import warn_missing, warn_unpinned
 from chaos.cli.gameday.run import check_id

@@ -16,7 +16,7 @@ from chaos.app.day.document import LoadedGameDay, cluster_name, load_game_day, o
 from chaos.app.day.gates import GateEvaluator
 from chaos.app.day.runner import run_day
 from chaos.app.day.session import DayRequest
-from chaos.app.run.plan import ClusterInfo
+from chaos.app.run.experiment import ClusterInfo
 from chaos.app.undo.replica_entries import ResolvedReplica
 from chaos.app.wiring.connect import ENV_INVENTORY, inventory_path
 from chaos.cli.gameday.text import render, to_document

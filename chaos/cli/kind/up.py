@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.app.init.cluster import context_names
+from chaos.app.init import context_names
 from chaos.cli.bundled import bundled_path
 from chaos.cli.kind.diagnosis import KnownCause, host_warnings, known_cause
 from chaos.cli.kind.tools import Echo, Tools

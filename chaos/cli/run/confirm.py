@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
-from chaos.app.run.plan import ClusterInfo
+from chaos.app.run.experiment import ClusterInfo
 from chaos.app.undo.replica_entries import RejectedEntry, ResolvedReplica
 from chaos.cli.output import confirm_name, echo
 from chaos.cli.run.progress import Display

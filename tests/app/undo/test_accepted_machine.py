@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from chaos.app.undo.accepted_machine import accept_machines
+from chaos.app.undo.finish import accept_machines
 from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import NodefallError, Refused, UsageError
