@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.app import cli
-from chaos.cli.gameday.text import render, to_document
+from chaos.cli.gameday.plan import render, to_document
 from chaos.cli.output import to_json
 from chaos.cli.run.plan import _step
 from chaos.core.action import FailsafeTimer, Undo

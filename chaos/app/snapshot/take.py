@@ -13,8 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from chaos import __version__
-from chaos.app.snapshot.notes import Notes
-from chaos.app.snapshot.objects import ObjectCollector
+from chaos.app.snapshot.objects import Notes, ObjectCollector
 from chaos.cluster.snapshot.anonymize import Anonymizer
 from chaos.cluster.snapshot.component_fields import FACTS, KUBELET
 from chaos.cluster.snapshot.document import FORMAT, Header

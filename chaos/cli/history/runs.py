@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from chaos import __version__
-from chaos.cli.options import require_reports, seconds_of
+from chaos.cli.lazy import require_reports, seconds_of
 from chaos.cli.output import echo, echo_encodable, write
 from chaos.core.clock.system import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError

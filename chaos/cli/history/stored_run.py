@@ -12,7 +12,7 @@ import click
 from msgspec import to_builtins
 
 from chaos.api import judge
-from chaos.cli.options import require_reports
+from chaos.cli.lazy import require_reports
 from chaos.cli.output import echo, echo_encodable, open_page, to_json, wants_color, write
 from chaos.core.errors import UsageError
 from chaos.core.result import RunResult, RunState, StepResult, StoredRun

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from chaos.app.labs import LOG
-from chaos.cli.bundled import bundled_path
+from chaos.cli.complete import bundled_path
 from chaos.cli.lab_state import DEFAULT_NAME, LabDirectory, LabState, find, lab_names, remove_copy, terminate
 from chaos.core.clock import SystemClock
 from chaos.core.duration import format_duration, timestamp
