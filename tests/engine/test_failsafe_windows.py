@@ -12,7 +12,7 @@ from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.encoded_script import decode_script
 from chaos.core.errors import Aborted
 from chaos.core.windows import powershell, system_program
-from chaos.engine.failsafe_windows import arm_task, disarm_task, task_argv
+from chaos.engine.failsafe import arm_task, disarm_task, task_argv
 from chaos.engine.registry import load_windows_facts
 from chaos.machines.pool import Hosts
 from chaos.machines.windows_command_line import quote_argument

@@ -17,7 +17,7 @@ from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Response
 from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.connection import ClusterConnection
-from chaos.engine.injection_limits import InjectionLimits
+from chaos.engine.guards import InjectionLimits
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.observations import BUDGETS
 from tests.kit.fakes import FakeKube

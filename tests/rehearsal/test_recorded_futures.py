@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from chaos.core.store.recording import build_timeline, read_recording
-from chaos.rehearsal.futures import expected_of_recording
+from chaos.rehearsal.copies import expected_of_recording
 from chaos.reports.comparison.comparison import Comparison, compare
 from chaos.reports.comparison.side import side_of
 from chaos.verdicts.outcome.acceptance import Standing

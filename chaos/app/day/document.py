@@ -29,10 +29,9 @@ from chaos.documents.manifests import load_manifests
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.registry import load_registry
-from chaos.gameday.calendar import Calendar
+from chaos.gameday.calendar import Calendar, why_not_due
 from chaos.gameday.document import ApprovalGate, GameDay, GameDayEntry
 from chaos.gameday.outline import Outline, OutlineRequest, make_outline
-from chaos.gameday.schedule import why_not_due
 from chaos.gameday.state import DayState, DayStatus, entry_seeds, runs_on
 
 

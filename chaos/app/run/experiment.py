@@ -31,8 +31,7 @@ from chaos.engine.live_judge import LiveJudge, judge_options
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.local_identity import own_node
 from chaos.engine.observers import build_observers, observe_cluster, source_checks
-from chaos.engine.planning.planner import make_plan
-from chaos.engine.planning.stale import check_age, check_unchanged
+from chaos.engine.planning.planner import check_age, check_unchanged, make_plan
 from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import describe, refuse, run_checks, warnings

@@ -11,8 +11,8 @@ import msgspec
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
 from chaos.cluster.reads import iter_pages
 from chaos.cluster.snapshot.anonymize import API_GROUPS
-from chaos.cluster.snapshot.component_fields import visible_flags
 from chaos.cluster.snapshot.document import Missing
+from chaos.cluster.snapshot.fields import visible_flags
 from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED, Kind
 from chaos.cluster.snapshot.measure import Measurements
 from chaos.cluster.snapshot.projection import Convert, Leaf, Projector

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from chaos import __version__
 from chaos.app.snapshot.objects import Notes, ObjectCollector
 from chaos.cluster.snapshot.anonymize import Anonymizer
-from chaos.cluster.snapshot.component_fields import FACTS, KUBELET
 from chaos.cluster.snapshot.document import FORMAT, Header
+from chaos.cluster.snapshot.fields import FACTS, KUBELET
 from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED
 from chaos.cluster.snapshot.measure import Measurements
 from chaos.cluster.snapshot.projection import KEEP, NAME, Convert, Leaf, Projector, Tree, plain_conversions

@@ -23,8 +23,7 @@ from chaos.core.ports import Clock
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load
 from chaos.lab.facade import LabSpec
-from chaos.rehearsal.run import RehearsalOptions
-from chaos.rehearsal.stored import rehearse_and_store
+from chaos.rehearsal.run import RehearsalOptions, rehearse_and_store
 
 _WATCHED_PACE = 40.0  # seconds of cluster time per second where a view is redrawn: 100 s in 2.5 s
 

@@ -25,10 +25,9 @@ from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment, load
 from chaos.rehearsal.comparisons import CompareOptions, compare_all
 from chaos.rehearsal.copies import Source, lab_source, parse_changes, snapshot_source
-from chaos.rehearsal.forecast.document import Rehearsal, render_json
+from chaos.rehearsal.forecast.document import Rehearsal, render_json, render_suite, suite_text
 from chaos.rehearsal.forecast.formats import rehearsal_markdown, rehearsal_page, rehearsal_text
 from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.suite import render_suite, suite_text
 from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite
 from chaos.rehearsal.rehearsal import Request, cores, rehearse
 from chaos.reports.comparison.comparison import Comparison

@@ -11,8 +11,7 @@ from chaos.core.duration import format_duration
 from chaos.core.result import SHORT_UID
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
-from chaos.reports.history.statistics import ChangePoint, sparkline
-from chaos.reports.history.trend import ExpectationTrend, Group, Point, Trend
+from chaos.reports.history.trend import ChangePoint, ExpectationTrend, Group, Point, Trend, sparkline
 from chaos.reports.run.outline import SIMULATED, format_utc
 from chaos.reports.tables import Column, text_table
 

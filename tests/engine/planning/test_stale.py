@@ -11,7 +11,7 @@ from chaos.core.action import FactCheck, Undo
 from chaos.core.command import HostCommand
 from chaos.core.errors import Refused
 from chaos.core.plan import Plan, PlannedStep, PlannedTarget
-from chaos.engine.planning.stale import check_age, check_unchanged
+from chaos.engine.planning.planner import check_age, check_unchanged
 
 TARGET = PlannedTarget("victim", "n1", "uid-1", "boot 1")
 STEP = PlannedStep("stop", "kubelet-stop", "n1", {}, {"unit": "kubelet"}, (HostCommand(("systemctl",)),), Undo(), ())

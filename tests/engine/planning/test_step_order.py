@@ -8,7 +8,7 @@ from chaos.core.action import Undo
 from chaos.core.errors import Unsupported
 from chaos.core.experiment import Step
 from chaos.core.plan import PlannedStep
-from chaos.engine.planning.order import check_order, least_delay
+from chaos.engine.planning.planner import check_order, least_delay
 from chaos.engine.registry import load_registry
 
 

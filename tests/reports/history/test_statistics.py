@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.reports.history.statistics import MAX_P, Spread, change_points, pettitt, sparkline, spread
+from chaos.reports.history.trend import MAX_P, Spread, change_points, pettitt, sparkline, spread
 
 INF = math.inf
 CASES = [
