@@ -22,8 +22,8 @@ from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError, bad_input
 from chaos.core.inventory import Inventory
+from chaos.core.kube import RESOURCES
 from chaos.core.ports import KubeApi
-from chaos.core.resources import RESOURCES
 from chaos.core.text import printable
 from chaos.documents.document import read_document
 from chaos.documents.yaml_text import inline

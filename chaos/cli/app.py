@@ -15,8 +15,7 @@ import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
-from chaos.cli.output import echo
-from chaos.cli.process import ProcessEnd, open_standard_streams, redirect_to_null
+from chaos.cli.output import ProcessEnd, echo, open_standard_streams, redirect_to_null
 from chaos.core.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"

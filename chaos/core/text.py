@@ -147,6 +147,11 @@ def on_node(what: str, node: str) -> str:
     return f"{what} on {node}" if node else what
 
 
+def count_of(number: int, noun: str) -> str:
+    """``1 pod``, ``2 pods``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """A line for each row, its cells padded to the width of their columns. All rows have as many cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

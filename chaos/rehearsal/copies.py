@@ -18,8 +18,8 @@ from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_c
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.files import missing_file_hint
 from chaos.core.inventory import Lab
+from chaos.core.kube import RESOURCES
 from chaos.core.recording import RecordingEntry
-from chaos.core.resources import RESOURCES
 from chaos.core.timeline import Entry, Timeline
 from chaos.lab.facade import (
     Copy,

@@ -18,11 +18,10 @@ from chaos.cluster.observers.cluster import RECORDED
 from chaos.cluster.reads import METADATA_LIST
 from chaos.cluster.watch_codec import DecodedObject, WatchCodec
 from chaos.core.errors import Refused
-from chaos.core.kube import Node
+from chaos.core.kube import RESOURCES, Node
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import Clock, Observer, Response, Sink
 from chaos.core.recording import LIST, Currency, EntryKind, RecordingEntry
-from chaos.core.resources import RESOURCES
 from chaos.core.time_bounds import ClockOffset
 from chaos.lab.facade import Answer, Change, DirectLab, Task
 from chaos.rehearsal.turns import Turns

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from chaos.app.run.results import JudgedRun
 from chaos.cli import app
-from chaos.cli.output import echo
-from chaos.cli.process import StandardStream
+from chaos.cli.output import StandardStream, echo
 from chaos.cli.run.lines import PlainProgress
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.kubeconfig import load_configuration

@@ -19,9 +19,9 @@ import chaos.verdicts.assertions
 from chaos.core.action import Action
 from chaos.core.errors import BadInput
 from chaos.core.registry import PluginRegistry, discover
-from chaos.documents.document import json_schema
 from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_fleet, load_game_day
+from chaos.documents.schema import json_schema
 from chaos.documents.yaml_text import dump
 
 DATA = Path(__file__).parent / "data"

@@ -19,11 +19,11 @@ import chaos.verdicts.assertions
 from chaos.core.action import Action, Scope, UndoKind
 from chaos.core.errors import BadInput
 from chaos.core.registry import PluginRegistry, discover
-from chaos.documents.document import json_schema
 from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_game_day
 from chaos.documents.inventory import load_inventory
 from chaos.documents.manifests import load_manifests
+from chaos.documents.schema import json_schema
 from chaos.documents.yaml_tree import compose, resolve, to_builtins
 from chaos.machines.power.redfish import RedfishPower
 

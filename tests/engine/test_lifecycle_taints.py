@@ -9,7 +9,7 @@ import pytest
 
 from chaos.core.errors import NodefallError
 from chaos.core.ports import Response
-from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, lifecycle_taints, read_taints
+from chaos.engine.waits import TAINT_SECONDS, await_taints, lifecycle_taints, read_taints
 from tests.kit.fakes import FakeClock, FakeKube
 
 PRESSURE = "node.kubernetes.io/disk-pressure:NoSchedule"

@@ -16,8 +16,8 @@ from chaos.core.command import (
     PowerCommand,
     PowerVerb,
     TaintsCommand,
+    had_no_effect,
 )
-from chaos.engine.outcomes import had_no_effect
 
 STOP = HostCommand(("systemctl", "stop", "x.service"))
 PATCH = KubeCommand("PATCH", "/api/v1/nodes/n1", {})

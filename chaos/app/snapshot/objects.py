@@ -19,9 +19,8 @@ from chaos.cluster.snapshot.projection import Convert, Leaf, Projector
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError
 from chaos.core.files import SnapshotFile
-from chaos.core.kube import Node
+from chaos.core.kube import RESOURCES, Node
 from chaos.core.ports import KubeApi
-from chaos.core.resources import RESOURCES
 
 _SHOWN = 8
 _REASONS = {401: "not authenticated", 403: "not permitted", 404: "not served by this cluster"}

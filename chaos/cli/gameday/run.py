@@ -21,8 +21,7 @@ from chaos.app.undo.replica_entries import ResolvedReplica
 from chaos.app.wiring.connect import ENV_INVENTORY, inventory_path
 from chaos.cli.gameday.plan import render, to_document
 from chaos.cli.lazy import is_verbose
-from chaos.cli.output import echo, echo_progress, to_json
-from chaos.cli.process import tune_gc
+from chaos.cli.output import echo, echo_progress, to_json, tune_gc
 from chaos.cli.run.live import BestEffortProgress, make_progress
 from chaos.cli.run.plan import ask, confirm_entries
 from chaos.cluster.replica import PendingRun

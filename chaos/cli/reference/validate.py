@@ -71,7 +71,7 @@ def print_schema() -> None:
 
 def schema_text() -> str:
     """The text of docs/nodefall.schema.json."""
-    from chaos.documents.document import json_schema  # noqa: PLC0415
+    from chaos.documents.schema import json_schema  # noqa: PLC0415
     from chaos.engine.registry import load_registry  # noqa: PLC0415 - slow
 
     return json.dumps(json_schema(load_registry()), indent=2, ensure_ascii=False) + "\n"

@@ -25,7 +25,7 @@ from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment, load
 from chaos.rehearsal.comparisons import CompareOptions, compare_all
 from chaos.rehearsal.copies import Source, lab_source, parse_changes, snapshot_source
-from chaos.rehearsal.forecast.document import Rehearsal, render_json, render_suite, suite_text
+from chaos.rehearsal.forecast.document import Rehearsal, render_json, suite_text
 from chaos.rehearsal.forecast.formats import rehearsal_markdown, rehearsal_page, rehearsal_text
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite
@@ -194,7 +194,7 @@ def rehearse_several(
     with RehearsalProgress(len(parts) * len(seeds), is_shown=not quiet) as progress:
         suite = rehearse_suite(parts, seeds, jobs or cores(), progress.add)
     if as_json:
-        return echo_document(render_suite(suite), suite.exit_code)
+        return echo_document(render_json(suite), suite.exit_code)
     echo_encodable(*suite_text(suite))
     return suite.exit_code
 

@@ -108,9 +108,9 @@ def _code(result: RunResult | None) -> Exit:
     return next((code for code in _GRAVITY if code == result.exit_code), Exit.INCONCLUSIVE)
 
 
-def render_json(rehearsal: Rehearsal) -> str:
-    """The document, the same bytes for the same rehearsal."""
-    return msgspec.json.format(msgspec.json.encode(rehearsal, order="deterministic"), indent=2).decode() + "\n"
+def render_json(found: Rehearsal | Suite) -> str:
+    """The document, the same bytes for the same results."""
+    return msgspec.json.format(msgspec.json.encode(found, order="deterministic"), indent=2).decode() + "\n"
 
 
 def limits(missing: Sequence[str], samples: Sequence[Sample]) -> tuple[str, ...]:
@@ -229,11 +229,6 @@ def suite_of(rows: Sequence[SuiteRow], seeds: Sequence[int]) -> Suite:
     endings = [run.ending for row in rows for run in row.unexpected]
     code = Exit.VIOLATED if set(endings) & set(_DECIDED) else Exit.INCONCLUSIVE if endings else Exit.HELD
     return Suite(tuple(seeds), _headline(rows), int(code), tuple(rows))
-
-
-def render_suite(suite: Suite) -> str:
-    """The document, the same bytes for the same suite."""
-    return msgspec.json.format(msgspec.json.encode(suite, order="deterministic"), indent=2).decode() + "\n"
 
 
 def suite_text(suite: Suite) -> list[str]:

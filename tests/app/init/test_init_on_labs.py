@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from chaos.core.installed_drivers import power_drivers
-from chaos.documents.document import json_schema
 from chaos.documents.inventory import load_inventory
+from chaos.documents.schema import json_schema
 from chaos.engine.registry import load_registry
 from tests.kit import distributions
 from tests.kit.distributions import Node, RunningLab, init, serving
