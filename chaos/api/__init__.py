@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from chaos.rehearsal.api import compare, rehearse
+from chaos.rehearsal import compare, rehearse
 
 if TYPE_CHECKING:
     # isort: off

@@ -44,7 +44,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 
 def _hints(owner: Any, names: dict[str, Any]) -> list[Any]:
-    is_lazy = owner.__module__ in ("chaos.api", "chaos.rehearsal.api")  # they import types for type checkers only
+    is_lazy = owner.__module__ in ("chaos.api", "chaos.rehearsal")  # they import types for type checkers only
     return list(typing.get_type_hints(owner, localns=names if is_lazy else None).values())
 
 
