@@ -23,7 +23,7 @@ from judge_load import BEGIN, T0, VICTIM, Cluster
 
 import chaos.faults.actions
 import chaos.verdicts.assertions
-from chaos.cli.process import tune_gc
+from chaos.cli.output import tune_gc
 from chaos.core.action import Action
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry

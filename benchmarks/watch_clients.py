@@ -20,19 +20,18 @@ from typing import Any
 import msgspec
 
 from chaos.api import load
-from chaos.cli.process import tune_gc
+from chaos.cli.output import tune_gc
 from chaos.cluster.client import connect
 from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.cluster.observers.reflector import Reflector
 from chaos.cluster.watch_codec import ListPage, split_lines
 from chaos.core.clock import SystemClock
 from chaos.core.decode import decode
-from chaos.core.kube import Pod
+from chaos.core.kube import RESOURCES, Pod
 from chaos.core.ports import Observer, Sink
 from chaos.core.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
-from chaos.core.redaction import register_secret
-from chaos.core.resources import RESOURCES
 from chaos.core.store.recording_writer import RecordingWriter
+from chaos.core.text import register_secret
 from chaos.engine.live_judge import LiveJudge
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options

@@ -39,7 +39,7 @@ _DOCKER = re.compile(  # two daemons get in each other's way
 _SPREAD = re.compile(r"tests/(?:e2e/test_action_contract|experiments/test_verdicts)\.py::.*\[(.+)\]")
 _PARTS = 6
 # Rooms whose tests with marker lab start processes that run experiments: slow, unless they are marked smoke.
-_CONNECTED = re.compile(r"tests/(?:cli|gameday/deploy|e2e|experiments|plugin|rehearsal|sweep)/")
+_CONNECTED = re.compile(r"tests/(?:api|cli|gameday/deploy|e2e|experiments|rehearsal|sweep)/")
 _MACHINES = re.compile(r"tests/realhosts/")
 _APART = re.compile(r"tests/sweep/")  # minutes each
 

@@ -34,7 +34,7 @@ OWNERS = {
     "click": ("cli",),
     "cronsim": ("gameday",),
     "rich": ("cli",),
-    "pytest": ("plugin",),
+    "pytest": ("api",),
     "aiohttp": ("lab", "reports"),
     "asyncssh": ("lab",),
     "cryptography": ("faults", "lab"),

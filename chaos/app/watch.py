@@ -26,11 +26,10 @@ from chaos.core.labels import RUN_LABEL
 from chaos.core.legacy import decode_plan
 from chaos.core.plan import Plan, nodes_by_target
 from chaos.core.ports import Clock, KubeApi, RunWatcher
-from chaos.core.result import RunResult, provisional
+from chaos.core.result import RunResult, RunState, provisional
 from chaos.core.store import run_directory
 from chaos.core.store.recording import RecordingTail
 from chaos.core.store.run_history import read_run
-from chaos.core.stored_run import RunState
 from chaos.core.timeline import Timeline
 from chaos.documents.experiment import load_stored_experiment
 from chaos.engine.connection import ClusterConnection, lock_namespace

@@ -15,8 +15,7 @@ import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup
-from chaos.cli.output import echo
-from chaos.cli.process import ProcessEnd, open_standard_streams, redirect_to_null
+from chaos.cli.output import ProcessEnd, echo, open_standard_streams, redirect_to_null
 from chaos.core.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"
@@ -143,7 +142,7 @@ def _describe_bug(error: BaseException) -> str:
     import tempfile  # noqa: PLC0415 - slow, and seldom needed
     import traceback  # noqa: PLC0415
 
-    from chaos.core.redaction import redact  # noqa: PLC0415
+    from chaos.core.text import redact  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
     summary = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # redact before cutting a secret

@@ -1,7 +1,4 @@
-"""Shell completion: plug-ins, documents, targets, runs and what options take.
-
-Completion prints no error: where something cannot be read there is nothing to offer.
-"""
+"""Bundled experiments and inventories, and shell completion: plug-ins, documents, targets, runs and options."""
 
 # ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
@@ -9,12 +6,56 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from chaos.core.errors import NodefallError
+import chaos
+from chaos.core.errors import NodefallError, UsageError
+
+_PACKAGE = Path(chaos.__file__).parent
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def bundled_path(name: str) -> Path:
+    """The path of a bundled file, as ``experiments/graceful-poweroff.yaml``."""
+    packaged = _PACKAGE / "shipped" / name
+    return packaged if packaged.exists() else _PACKAGE.parent / name
+
+
+def bundled_names() -> list[str]:
+    """The names of the bundled experiments."""
+    return sorted(path.stem for path in bundled_path("experiments").glob("*.yaml"))
+
+
+def experiment_path(text: str) -> Path:
+    """The file of an experiment. A path that exists has precedence over the name of a bundled experiment.
+
+    Raises UsageError for a misspelled name. A path that does not exist is returned as it is.
+    """
+    if not _NAME.fullmatch(text) or os.path.lexists(text):
+        return Path(text)
+    bundled = bundled_path(f"experiments/{text}.yaml")
+    if bundled.is_file():
+        return bundled
+    if near := get_close_matches(text, bundled_names(), 1, 0.8):
+        raise UsageError(f"no file and no bundled experiment {text!r}", hint=f"did you mean {near[0]!r}?")
+    return Path(text)
+
+
+class ExperimentPath(click.Path):
+    """Converts with :func:`experiment_path`."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        return super().convert(experiment_path(os.fspath(value)), param, ctx)
+
 
 _HEAD_BYTES = 16_384  # the kind of a document is near its top
 _MAX_ENTRIES = 1000  # of a directory
@@ -69,7 +110,7 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Contexts of the kubeconfig of ``--kubeconfig``, else of the environment or the home directory."""
-    from chaos.app.init.cluster import context_names, default_kubeconfig
+    from chaos.app.init import context_names, default_kubeconfig
 
     try:
         given = ctx.params.get("kubeconfig")
@@ -101,7 +142,6 @@ complete_any_document = complete_document("Experiment", "Inventory", "GameDay")
 
 def complete_experiment_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Files of experiments, and after the first letter the names of the bundled experiments."""
-    from chaos.cli.bundled import bundled_names
 
     names = [name for name in bundled_names() if incomplete and name.startswith(incomplete)]
     files = complete_document("Experiment")(ctx, param, incomplete)
@@ -141,7 +181,6 @@ def _kind_of(path: Path) -> str:
 
 
 def _targets(experiment: str) -> list[str]:
-    from chaos.cli.bundled import experiment_path
     from chaos.documents.experiment import load_experiment
     from chaos.engine.registry import load_registry
 

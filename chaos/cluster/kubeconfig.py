@@ -20,7 +20,7 @@ from urllib.request import getproxies
 
 from chaos.core.errors import BadInput, NodefallError, bad_input
 from chaos.core.files import refuse_writable_by_others
-from chaos.core.redaction import register_secret
+from chaos.core.text import register_secret
 
 _lock = threading.Lock()
 _paths: dict[str, str] = {}  # by hash of the content; the descriptors stay open as long as the process

@@ -23,7 +23,7 @@ from chaos.core.labels import NODE_EVENT_NAMESPACE
 from chaos.core.node_mark import PREFIX, FoundMark, found_marks
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import KubeApi, Response
-from chaos.core.redaction import redact
+from chaos.core.text import redact
 
 INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
 _EVENTS = f"/api/v1/namespaces/{NODE_EVENT_NAMESPACE}/events"

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from chaos.core.kube import Metadata
+from chaos.core.kube import KubeObject, Metadata, Resource
 from chaos.core.recording import BOOKMARK, ERROR, DecodedEntry, RecordingEntry
-from chaos.core.resources import KubeObject, Resource
 
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what decoding raises; the last if too deep
 _encode = msgspec.json.Encoder().encode

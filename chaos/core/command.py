@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -227,3 +228,38 @@ def _has_code(outcome: Outcome, code: int) -> bool:
     if outcome.exit != 1 or code in (0, 1):
         return outcome.exit == code
     return f"({code})" in outcome.stderr or f" {code}:" in outcome.stdout
+
+
+_SHOWN_OUTPUT = 200  # characters of a failed program's output
+_UNIT_NOT_LOADED = 5  # systemctl's exit code (LSB: program is not installed)
+
+
+def had_no_effect(command: Command, outcome: Outcome) -> bool:
+    """True if the outcome excludes any effect: not sent, unit not loaded, refused, or rejected by the API server.
+
+    Any other failure may have had part of its effect.
+    """
+    if outcome.delivery is Delivery.NOT_SENT:
+        return True
+    if outcome.delivery is not Delivery.ANSWERED or is_success(command, outcome):
+        return False
+    if isinstance(command, HostCommand):
+        is_unknown_unit = outcome.exit == _UNIT_NOT_LOADED and _is_for_one_unit(command.argv)
+        return is_unknown_unit or bool(refusal(command, outcome))
+    if isinstance(command, (KubeCommand, TaintsCommand)):
+        return 400 <= (outcome.exit or 0) < 500
+    return False
+
+
+def _is_for_one_unit(argv: Sequence[str]) -> bool:
+    """True for ``systemctl VERB UNIT``: with several units, some may have been loaded."""
+    words = [word for word in argv if not word.startswith("-")]
+    return words[0] == "systemctl" and len(words) == 3
+
+
+def failure_reason(command: Command, outcome: Outcome) -> str:
+    """Programs of Windows write their errors to standard output."""
+    code = f"exit code {outcome.exit}"
+    shown = " ".join(outcome.stdout.split())[:_SHOWN_OUTPUT]
+    reason = refusal(command, outcome) or outcome.error or outcome.stderr.strip()
+    return reason or (f"{code}: {shown}" if shown else code)

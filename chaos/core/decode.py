@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chaos.core.fact import current_fact
-from chaos.core.kube import Metadata
+from chaos.core.kube import RESOURCES, Metadata
 from chaos.core.legacy import upgrade_facts, upgrade_meta
 from chaos.core.recording import (
     BOOKMARK,
@@ -22,7 +22,6 @@ from chaos.core.recording import (
     QueryResult,
     RecordingEntry,
 )
-from chaos.core.resources import RESOURCES
 from chaos.core.timeline import Entry
 
 _STATELESS = frozenset({BOOKMARK, ERROR})

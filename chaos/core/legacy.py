@@ -39,11 +39,11 @@ def decode_plan(data: bytes) -> Plan:
 def with_former_keys(plan: Plan) -> dict[str, Any]:
     """A plan as JSON types with the keys of 0.1.0 beside the present ones. They are deprecated."""
     document: dict[str, Any] = msgspec.to_builtins(plan)
-    _add_former(document, _PLAN)
+    add_former_keys(document, _PLAN)
     for target in document["targets"]:
-        _add_former(target, _PLANNED_TARGET)
+        add_former_keys(target, _PLANNED_TARGET)
     for step in document["steps"]:
-        _add_former(step, _PLANNED_STEP)
+        add_former_keys(step, _PLANNED_STEP)
     return document
 
 
@@ -117,7 +117,8 @@ def _renamed(value: Any, keys: Mapping[str, str]) -> Any:
     return {keys.get(key, key): item for key, item in value.items() if keys.get(key) not in value}
 
 
-def _add_former(document: dict[str, Any], keys: Mapping[str, str]) -> None:
+def add_former_keys(document: dict[str, Any], keys: Mapping[str, str]) -> None:
+    """Add the former name of each of ``keys`` beside the present one."""
     document.update({former: document[key] for former, key in keys.items()})
 
 

@@ -14,8 +14,7 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents.document import open_document, read_document
 from chaos.documents.expectations import DeclaredNames, check_expectations, find_plugin, report_duplicates
 from chaos.documents.manifests import load_manifests
-from chaos.documents.problems import Cursor, did_you_mean
-from chaos.documents.pydantic_errors import check_document
+from chaos.documents.problems import Cursor, check_document, did_you_mean
 from chaos.documents.yaml_tree import MappingEntry, MappingNode, Mark, Node, ScalarNode, SequenceNode
 
 T = TypeVar("T")

@@ -1,21 +1,29 @@
-"""Cursor through a tree of any shape, and the collector of its problems."""
+"""Problems of a document, with their positions in the file: of a tree of any shape, and of records of pydantic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from chaos.core.errors import BadInput, Problem
+from chaos.core.field_types import NAME
 from chaos.documents.yaml_tree import (
     MappingEntry,
     MappingNode,
     Mark,
     Node,
+    Path,
     ScalarNode,
     SequenceNode,
     child_of,
+    find,
     to_builtins,
 )
 
@@ -117,3 +125,171 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     if nearest:
         return f"did you mean {folded[nearest[0]]!r}?"
     return f"known are {', '.join(names)}" if 0 < len(names) <= 12 else ""
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def check_document(model: type[M], root: Cursor) -> M | None:
+    """The document at ``root`` as ``model``, or None after its errors were reported."""
+    assert root.node is not None  # noqa: S101 - a document is there
+    return check_model(model, root.node, root.value, root.errors)
+
+
+def check_model(model: type[M], root: Node, value: Any, errors: ErrorCollector) -> M | None:
+    """``value`` (of ``root``) as ``model``, or None after its errors were added to ``errors``."""
+    try:
+        return model.model_validate(value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            _add(model, root, detail, errors)
+    return None
+
+
+def _add(model: type[BaseModel], root: Node, detail: ErrorDetails, errors: ErrorCollector) -> None:
+    place = find(root, detail["loc"])
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        key = str(detail["loc"][-1])
+        known = _keys(model, place.path[:-1]) - {key}  # valid in another member of a union
+        errors.add(place.entry.key, f"unknown key {key!r}", did_you_mean(key, known))
+    elif kind == "missing":
+        errors.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
+    else:
+        message, hint = _format(detail)
+        if kind == "string_pattern_mismatch":
+            hint = hint or _description(model, place.path)
+        is_key = detail["loc"][-1:] == ("[key]",)
+        errors.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
+
+
+def _format(detail: ErrorDetails) -> tuple[str, str]:
+    """Message and hint."""
+    context: dict[str, Any] = detail.get("ctx", {})
+    given = detail["input"]
+    formatter = _FORMATTERS.get(detail["type"])
+    if formatter:
+        return formatter(given, context)
+    return detail["msg"].removeprefix("Value error, "), ""
+
+
+def describe_value(value: Any) -> str:
+    """Description of a value, for "expected text, got ..."."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f"the text {value[:60]!r}"
+    return "a list" if isinstance(value, Sequence) else "a mapping"
+
+
+def _format_expected(what: str) -> Callable[[Any, dict[str, Any]], tuple[str, str]]:
+    return lambda given, _: (f"expected {what}, got {describe_value(given)}", "")
+
+
+def _format_text(given: Any, _: dict[str, Any]) -> tuple[str, str]:
+    return f"expected text, got {describe_value(given)}", "quote it" if isinstance(given, bool | int | float) else ""
+
+
+def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
+    expected = str(context.get("expected", ""))
+    names = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
+    hint = did_you_mean(given, names) if isinstance(given, str) and len(names) > 1 else ""
+    return f"expected {expected}, got {describe_value(given)}", hint
+
+
+def _format_pattern(given: Any, context: dict[str, Any]) -> tuple[str, str]:
+    text, pattern = f"{str(given)[:80]!r}", context.get("pattern")
+    if pattern == NAME:
+        return f"invalid name {text}", "use lower-case letters, digits and, inside, -; at most 63 characters"
+    return f"{text} does not match {pattern}", ""
+
+
+def _format_missing_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+    return f"missing key {context['discriminator']}", ""
+
+
+def _format_unknown_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+    return _format_choice(context["tag"], {"expected": context["expected_tags"]})
+
+
+def _format_too_short(_: Any, context: dict[str, Any]) -> tuple[str, str]:
+    least = context.get("min_length", 1)
+    return ("must not be empty" if least == 1 else f"needs at least {least} items"), ""
+
+
+_MAPPING = _format_expected("a mapping (key: value)")
+_WHOLE = _format_expected("a whole number")
+_NUMBER = _format_expected("a number")
+_BOOLEAN = _format_expected("true or false")
+_FORMATTERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
+    "string_type": _format_text,
+    "string_pattern_mismatch": _format_pattern,
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": _WHOLE,
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "bool_type": _BOOLEAN,
+    "bool_parsing": _BOOLEAN,
+    "list_type": _format_expected("a list"),
+    "tuple_type": _format_expected("a list"),
+    "dict_type": _MAPPING,
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "literal_error": _format_choice,
+    "enum": _format_choice,
+    "union_tag_not_found": _format_missing_discriminator,
+    "union_tag_invalid": _format_unknown_discriminator,
+    "too_short": _format_too_short,
+    "string_too_short": _format_too_short,
+    "greater_than_equal": lambda given, c: (f"must be at least {c['ge']}, not {given}", ""),
+    "greater_than": lambda given, c: (f"must be more than {c['gt']}, not {given}", ""),
+    "less_than_equal": lambda given, c: (f"must be at most {c['le']}, not {given}", ""),
+}
+
+
+def _keys(model: type[BaseModel], path: Path) -> set[str]:
+    """Keys of the models at ``path`` below ``model``."""
+    return {field.alias or name for name, field in _fields(model, path)}
+
+
+def _description(model: type[BaseModel], path: Path) -> str:
+    """Description of the field at ``path`` below ``model``, "" for one without."""
+    fields = _fields(model, path[:-1]) if path else ()
+    return next((f.description for name, f in fields if path[-1] == (f.alias or name) and f.description), "")
+
+
+def _fields(model: type[BaseModel], path: Path) -> Iterator[tuple[str, FieldInfo]]:
+    """The fields of the models at ``path`` below ``model``, by name."""
+    found: list[Any] = [model]
+    for part in path:
+        found = [below for annotation in found for below in _field_types(annotation, part)]
+    return (item for m in found if _is_model(m) for item in m.model_fields.items())
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _union_members(annotation: Any) -> list[Any]:
+    """The members of a union, without Annotated around them."""
+    if get_origin(annotation) in (Union, UnionType):
+        return [flat for member in get_args(annotation) for flat in _union_members(member)]
+    if hasattr(annotation, "__metadata__"):
+        for mark in annotation.__metadata__:
+            if hasattr(mark, "members"):  # a union that depends on the installed plug-ins
+                return list(mark.members())
+        return _union_members(get_args(annotation)[0])
+    return [annotation]
+
+
+def _field_types(annotation: Any, part: str | int) -> list[Any]:
+    if _is_model(annotation):
+        fields = annotation.model_fields.items()
+        return [flat for name, f in fields if part == (f.alias or name) for flat in _union_members(f.annotation)]
+    arguments = get_args(annotation)
+    return _union_members(arguments[-1]) if arguments and get_origin(annotation) in (dict, list) else []

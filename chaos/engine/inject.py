@@ -18,6 +18,8 @@ from chaos.core.command import (
     HostCommand,
     Outcome,
     PodsCommand,
+    failure_reason,
+    had_no_effect,
     is_success,
     undecided_answer,
 )
@@ -27,7 +29,6 @@ from chaos.core.plan import PlannedStep
 from chaos.core.ports import Armed
 from chaos.core.recording import ActionPhase
 from chaos.engine.failsafe import arm
-from chaos.engine.outcomes import failure_reason, had_no_effect
 from chaos.engine.recorder import action_entry
 from chaos.engine.session import TICK, RunSession
 from chaos.engine.waits import await_any

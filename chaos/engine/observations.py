@@ -13,7 +13,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.node_mark import FoundMark
 from chaos.core.permission import Permission
 from chaos.core.power_identity import PowerIdentity, PowerRisk
-from chaos.core.stored_run import PendingUndoFinding
+from chaos.core.result import PendingUndoFinding
 from chaos.verdicts.judge.facts import kubelet_fact
 
 

@@ -11,7 +11,7 @@ import msgspec
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Clock
 from chaos.core.recording import FORMAT, ActionRecord, EntryKind, RecordingEntry, moved
-from chaos.core.redaction import redact_json
+from chaos.core.text import redact_json
 from chaos.core.timeline import Entry, Timeline
 
 DecodeFunc = Callable[[RecordingEntry, int], Entry | None]

@@ -18,7 +18,7 @@ from chaos.core.store.journal import Journal
 from chaos.core.store.journal_format import PendingUndo
 from chaos.core.text import on_node
 from chaos.engine.failsafe import disarm
-from chaos.engine.identity_guard import IdentityGuard
+from chaos.engine.guards import IdentityGuard
 from chaos.machines.pool import Hosts
 
 PROOF_SECONDS = 300.0  # for an undo to be proven

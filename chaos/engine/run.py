@@ -19,12 +19,11 @@ from chaos.core.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResu
 from chaos.core.text import on_node
 from chaos.core.verdict import Status
 from chaos.engine.inject import await_proofs, inject
-from chaos.engine.lifecycle_taints import TAINT_SECONDS, await_taints, read_taints
 from chaos.engine.recorder import meta_entry
 from chaos.engine.session import TICK, WORKLOAD, RunSession
 from chaos.engine.stop import Interrupted
 from chaos.engine.undo import REMOVED_LAST, confirm_lock, reconcile, roll_back_run
-from chaos.engine.waits import await_steady_state
+from chaos.engine.waits import TAINT_SECONDS, await_steady_state, await_taints, read_taints
 from chaos.machines.observer import PERIOD
 from chaos.machines.pod.manifest import HELPER_PODS
 from chaos.machines.pod.manifest import removal as pods_removal

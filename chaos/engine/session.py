@@ -27,7 +27,7 @@ from chaos.core.store.journal_format import EntryKey
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.connection import ClusterConnection
-from chaos.engine.injection_limits import InjectionLimits
+from chaos.engine.guards import InjectionLimits
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.observers import RunObservers
 from chaos.engine.planning.identity import identity_checks

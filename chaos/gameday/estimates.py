@@ -11,6 +11,7 @@ from msgspec import Struct
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.duration import parse_duration
 from chaos.core.experiment import Expectation, Experiment, TargetSpec, bound, parse_moment
+from chaos.core.text import count_of
 
 # Defaults of Kubernetes v1.36, and 30 s for the kubelet's grace periods, which are off by default.
 ASSUMED: Mapping[str, float] = {
@@ -50,7 +51,7 @@ class BlastRadius(Struct, frozen=True):
         return self.takes_down, max(map(_percent, self.shares), default=0), self.nodes, self.on_hosts
 
     def __str__(self) -> str:
-        count = [f"{self.nodes} node{'s' if self.nodes != 1 else ''}"] if self.nodes or not self.shares else []
+        count = [count_of(self.nodes, "node")] if self.nodes or not self.shares else []
         effect = "machines go down" if self.takes_down else "machines stay up" if self.on_hosts else "API objects only"
         undo = f", {', '.join(self.irreversible)} cannot be undone" if self.irreversible else ""
         return f"{' and '.join([*count, *self.shares])}, {effect}{undo}"

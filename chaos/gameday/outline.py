@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.experiment import Experiment
-from chaos.gameday.calendar import Calendar, Opening
+from chaos.gameday.calendar import Calendar, Opening, starts, times
 from chaos.gameday.document import GameDay, GameDayEntry, Pause
 from chaos.gameday.estimates import BlastRadius, blast_radius, experiment_duration, worst
-from chaos.gameday.schedule import starts, times
 from chaos.gameday.state import entry_seeds
 
 _MAX_PASSED_OVER = 20  # starts while the window is closed that are listed

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.field_types import Secret
-from chaos.core.redaction import register_secret
+from chaos.core.text import register_secret
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
 _WRITABLE_BY_OTHERS = 0o022

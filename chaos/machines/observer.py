@@ -13,12 +13,12 @@ import msgspec
 from chaos.cluster.observers.base import ObserverThread
 from chaos.cluster.observers.plugin import FactReader, ObserverContext
 from chaos.core.api_fact import PseudoFact
-from chaos.core.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.core.command import PowerState
 from chaos.core.errors import NodefallError
 from chaos.core.fact import SECONDS_SINCE_READ, FactRef
 from chaos.core.ports import Clock, MachineAddresses, Sink
 from chaos.core.recording import EntryKind, RecordingEntry
+from chaos.core.time_bounds import ClockOffset, ClockOffsetBounds
 
 PERIOD = 2.0  # seconds of cluster time between two samples
 JOURNAL, TIME = "kubelet-journal", "host-time"

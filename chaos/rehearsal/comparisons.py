@@ -18,8 +18,7 @@ from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.engine.load import load
 from chaos.lab.facade import ReplayError
-from chaos.rehearsal.copies import snapshot_source
-from chaos.rehearsal.futures import boot_times, expected_of_recording, with_boot_times
+from chaos.rehearsal.copies import boot_times, expected_of_recording, snapshot_source, with_boot_times
 from chaos.rehearsal.many import Rehearsals, ReportSample
 from chaos.rehearsal.rehearsal import predict
 from chaos.reports.comparison.comparison import Comparison, compare

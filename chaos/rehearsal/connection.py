@@ -1,7 +1,8 @@
-"""A new simulated cluster in this process, and the connection to it."""
+"""A new simulated cluster in this process, the connection to it, and its clock: sleeping moves the simulation."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.ports import PowerControl, Session
 from chaos.engine.connection import POD, ClusterConnection
 from chaos.engine.registry import load_facts, load_windows_facts
-from chaos.lab.facade import DirectLab, LabSpec
+from chaos.lab.facade import DirectLab, LabSpec, SimClock
 from chaos.machines.driver import SharedObjects
 from chaos.machines.pod.helpers import HelperPods
 from chaos.machines.pod.manifest import PodOptions
@@ -22,9 +23,54 @@ from chaos.machines.pool import Hosts, WindowsFacts
 from chaos.machines.power.docker import DockerControl
 from chaos.machines.sessions.arming import RetryingSession
 from chaos.machines.sessions.host_keys import HostKeyPins
-from chaos.rehearsal.clock import RehearsalClock
 from chaos.rehearsal.hosts import DirectContainer, DirectContainerSession, DirectPodSession, DirectPower, DirectSession
 from chaos.rehearsal.kube import CONTROLLERS, DirectKube
+from chaos.rehearsal.turns import Turns
+
+
+class RehearsalClock:
+    """Implements ``chaos.core.ports.Clock``. Times are whole microseconds, as those of a lab's time source."""
+
+    def __init__(self, sim: SimClock) -> None:
+        self._sim = sim
+        self.threads = Turns(sim)
+        self._is_woken = False
+
+    def now(self) -> float:
+        return round(self._sim.now, 6)
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep ``seconds``; False if :meth:`wake` ended the sleep early."""
+        if self._is_woken:
+            self.threads.give_way()
+            return False
+        if seconds > 0:
+            self.threads.block(math.ceil((self._sim.now + seconds) * 1e6) / 1e6, can_be_woken=True)
+        return not self._is_woken
+
+    def gather(self) -> None:
+        """No-op: nothing arrives while a thread has its turn."""
+
+    def settle(self) -> bool:
+        """No-op: time does not move while a thread has its turn, and ``threads.wait`` gives the others theirs."""
+        return False
+
+    def wake(self) -> None:
+        self._is_woken = True
+        self.threads.wake()
+
+    def resume(self) -> None:
+        self._is_woken = False
+
+    @contextmanager
+    def participant(self) -> Iterator[None]:
+        """No-op: time never moves while a thread has its turn."""
+        yield
+
+    def close(self) -> None:
+        """End all threads but the calling one."""
+        self.threads.close()
+
 
 Populate = Callable[[DirectLab], None]
 DOCKER = "docker"  # the transport that a rehearsal has besides SSH and pods: hosts and power control as containers

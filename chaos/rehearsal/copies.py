@@ -1,10 +1,10 @@
-"""What is rehearsed on: the copy of a cluster from a snapshot, or the simulated cluster of an inventory."""
+"""What is rehearsed on: a copy of a cluster from a snapshot or a recording, or the simulated one of an inventory."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,24 @@ from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_c
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.files import missing_file_hint
 from chaos.core.inventory import Lab
-from chaos.core.resources import RESOURCES
-from chaos.lab.facade import Copy, DirectLab, LabSpec, Snapshot, SnapshotError, read_snapshot
+from chaos.core.kube import RESOURCES
+from chaos.core.recording import RecordingEntry
+from chaos.core.timeline import Entry, Timeline
+from chaos.lab.facade import (
+    Copy,
+    DirectLab,
+    LabSpec,
+    Observation,
+    Snapshot,
+    SnapshotError,
+    forecast,
+    parse,
+    read_snapshot,
+)
+from chaos.reports.comparison.side import Expected, Side
+from chaos.verdicts.outcome.measure import Outcome
+from chaos.verdicts.outcome.outcome import outcome_of
+from chaos.verdicts.outcome.prediction import bands
 
 _START = 1_795_000_000.0  # of a lab without a snapshot: the same seed gives the same bytes
 _SETTLE = 120.0  # simulated seconds in which controllers and kubelets do what follows from changes
@@ -131,3 +147,70 @@ def _copy(snapshot: Snapshot, path: Path, is_changed: bool) -> LabCopy:
             lab.sim.run_until(lab.sim.now + _SETTLE)
 
     return LabCopy(copy.spec, start, lambda: copy.not_modelled)
+
+
+_KINDS = ("persistentvolumeclaims", "nodes", "volumeattachments", "pods")
+_ALL = 1 << 60  # entries: none is packed
+
+
+def raw_entries(entries: Iterable[RecordingEntry]) -> list[dict[str, Any]]:
+    """The entries as JSON has them, for the lab's replay."""
+    return [msgspec.json.decode(msgspec.json.encode(entry)) for entry in entries]
+
+
+def expected_of_recording(side: Side, entries: Iterable[RecordingEntry], seeds: Sequence[int]) -> Expected:
+    """What the lab predicts from the first lists of ``entries``, which are those of ``side``. Raises ReplayError."""
+    raw = raw_entries(entries)
+    findings: dict[str, None] = {}
+    outcomes = [_outcome(raw, seed, side, findings) for seed in seeds]
+    return Expected(
+        name=f"the first lists of {side.name}",
+        simulated=True,
+        experiment=side.experiment,
+        experiment_hash=side.experiment_hash,
+        targets=side.targets,
+        actions=side.actions,
+        outcomes=len(outcomes),
+        horizon=min(outcome.observed for outcome in outcomes),
+        measures=bands(outcomes),
+        notes=tuple(f"not predicted: {text}" for text in findings),
+    )
+
+
+def _outcome(raw: list[dict[str, Any]], seed: int, side: Side, findings: dict[str, None]) -> Outcome:
+    recording = parse(raw)
+    observations = forecast(recording, seed)
+    findings |= dict.fromkeys(recording.findings)
+    meta = raw[0]["object"] if raw[0]["kind"] == "meta" else {}
+    return outcome_of(timeline_of(observations, meta), side.fault)
+
+
+def timeline_of(observations: Mapping[str, Sequence[Observation]], meta: Mapping[str, Any]) -> Timeline:
+    """A timeline of the lab's observations."""
+    timeline = Timeline(few=_ALL)
+    timeline.meta.update(meta)
+    changes = [(item.t, place, item) for place, kind in enumerate(_KINDS) for item in observations[kind]]
+    for seq, (t, place, item) in enumerate(sorted(changes, key=lambda change: change[:2])):
+        kind = _KINDS[place]
+        timeline.add(Entry(seq, t, kind, item.type, msgspec.convert(item.object, RESOURCES[kind].type)))
+    return timeline
+
+
+def boot_times(entries: Iterable[RecordingEntry], nodes: Iterable[str]) -> dict[str, float]:
+    """Seconds from power-on to the start of the kubelet, of those nodes that were powered on. Raises ReplayError."""
+    recording = parse(raw_entries(entries))
+    return {node: seconds for node in sorted({*nodes}) if (seconds := recording.boot_seconds(node))}
+
+
+def with_boot_times(source: Source, seconds: Mapping[str, float]) -> Source:
+    """The same, with machines that boot in that time."""
+    return replace(source, make=partial(_make, source, seconds)) if seconds else source
+
+
+def _make(source: Source, seconds: Mapping[str, float]) -> LabCopy:
+    made = source.make()
+    nodes = [
+        msgspec.structs.replace(node, boot_seconds=seconds.get(node.name, node.boot_seconds))
+        for node in made.spec.nodes
+    ]
+    return replace(made, spec=msgspec.structs.replace(made.spec, nodes=nodes))

@@ -21,9 +21,9 @@ from chaos.engine.registry import load_facts
 from chaos.lab.facade import DirectLab, Machine
 from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
+from chaos.rehearsal.forecast.document import Suite, row_of, suite_of
 from chaos.rehearsal.forecast.finders import findings_of
 from chaos.rehearsal.forecast.sample import Case, Sample, outages
-from chaos.rehearsal.forecast.suite import Suite, row_of, suite_of
 from chaos.rehearsal.processes import rare_collections, run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of

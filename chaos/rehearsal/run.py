@@ -1,22 +1,25 @@
 """One experiment on one simulated cluster, from its plan to its verdicts, in this process and on simulated time alone.
 
-The same experiment, lab and seed give the same recording, byte for byte.
+With a run directory, if it is to be stored: the files of any run, for all commands that read one.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 
-from chaos.app.run.plan import plan
-from chaos.app.run.results import JudgedRun
-from chaos.app.wiring.lock import journal_signer
+from chaos.app.run.experiment import carry_out, new_run_id, plan
+from chaos.app.run.results import JudgedRun, Run, close_recording, create_directory, write_reports
+from chaos.app.wiring.lock import journal_signer, own_identity
+from chaos.app.wiring.logs import RunLog, run_log
 from chaos.cluster.lease_lock import Identity
 from chaos.core.cluster_view import ClusterView
 from chaos.core.decode import decode
@@ -32,13 +35,13 @@ from chaos.engine.connection import lock_namespace, refuse_before_side_effects
 from chaos.engine.live_judge import LiveJudge, judge_options
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.observers import build_observers
-from chaos.engine.progress import NullProgress
+from chaos.engine.progress import LoggedProgress, NullProgress, Unwatched
 from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.engine.session import NoOwner, RunSession
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.connection import DirectConnection, Populate, connect_directly, leave_empty
-from chaos.rehearsal.observers import DirectObservers
+from chaos.rehearsal.kube import DirectObservers
 from chaos.rehearsal.processes import rare_collections
 
 _SETTLE = 2.0  # seconds; over a network, a run waits that long for proofs of what it has seen
@@ -200,3 +203,47 @@ class SparseJudge(LiveJudge):
         if actions != self._actions or now >= self._judged_at + PERIOD:
             return True
         return any(self._judged_at < moment <= now for moment in self.deadlines)
+
+
+logger = logging.getLogger(__name__)
+
+
+def rehearse_and_store(
+    loaded: LoadedExperiment, lab_spec: LabSpec, seed: int, reports: Path, options: RehearsalOptions
+) -> Run:
+    """As :func:`chaos.rehearsal.run.rehearse_once`, with a new directory below ``reports``.
+
+    In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. If the
+    process is killed, ``nodefall undo`` finds that the cluster is gone with it. ``options.recording`` is a copy.
+    """
+    refuse_outside_world(loaded)
+    with run_log() as log:
+        progress = LoggedProgress(options.progress)
+        with rare_collections():
+            spec = msgspec.structs.replace(lab_spec, seed=seed)
+            with connect_directly(spec, options.settings, options.populate) as connection:
+                progress.phase("plan")
+                planned = plan_rehearsal(connection, loaded, seed, new_run_id(loaded))
+                finished, failure = _execute(connection, loaded, planned, reports, progress, log)
+        return write_reports(finished, options.recording, failure)
+
+
+def _execute(
+    connection: DirectConnection,
+    loaded: LoadedExperiment,
+    planned: tuple[Plan, ClusterView],
+    reports: Path,
+    progress: Progress,
+    log: RunLog,
+) -> tuple[Run, OSError | None]:
+    """The run, and what failed of its recording."""
+    ports, (plan, _), identity = replace(connection.ports, lab_pid=os.getpid()), planned, own_identity(planned[0].run)
+    directory, writer = create_directory(reports, loaded, ports, plan, identity.holder)
+    with ExitStack() as stack:
+        log.open(directory)
+        logger.info("run %s of %s, simulated in this process", plan.run, plan.experiment)
+        stack.callback(close_recording, writer)
+        journal = stack.enter_context(Journal(directory))
+        recorder = Recorder(decode, ports.clock, writer.write)
+        session = make_session(connection, loaded, planned, journal, recorder, progress, identity)
+        return carry_out(session, recorder, Unwatched(), directory, writer)

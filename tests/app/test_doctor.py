@@ -16,7 +16,7 @@ import pytest
 from chaos.api import load
 from chaos.app.doctor import DoctorRequest, Report, diagnose
 from chaos.app.labs import make_inventory
-from chaos.app.run.plan import plan
+from chaos.app.run.experiment import plan
 from chaos.app.wiring.connect import connect_cluster
 from chaos.core.action import Target
 from chaos.core.errors import Refused

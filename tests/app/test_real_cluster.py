@@ -10,7 +10,7 @@ import pytest
 import chaos.cluster.cluster_state
 from chaos.api import Lab, plan
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.run.confirm import summary
+from chaos.cli.run.plan import summary
 from chaos.core.action import Undo
 from chaos.core.command import HostCommand
 from chaos.core.errors import Refused

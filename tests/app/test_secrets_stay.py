@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from chaos.app.run.results import JudgedRun
 from chaos.cli import app
-from chaos.cli.output import echo
-from chaos.cli.process import StandardStream
+from chaos.cli.output import StandardStream, echo
 from chaos.cli.run.lines import PlainProgress
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.kubeconfig import load_configuration
 from chaos.cluster.node_traces import NodeEvents
 from chaos.cluster.replica import RunIdentity, Signer
-from chaos.core import redaction
+from chaos.core import text as redaction
 from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.core.command import HostCommand, KubeCommand
 from chaos.core.decode import decode

@@ -15,7 +15,7 @@ import pytest
 from chaos.app.undo.pending import guard_pending_undo
 from chaos.cli.run import run as run_impl
 from chaos.cli.run.lines import PlainProgress
-from chaos.cli.run.progress import BestEffortProgress
+from chaos.cli.run.live import BestEffortProgress
 from chaos.core.action import FactCheck, Undo, UndoStep
 from chaos.core.command import PowerCommand, PowerVerb
 from chaos.core.errors import NodefallError, UndoPending

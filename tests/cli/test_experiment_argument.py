@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.app import cli
-from chaos.cli.bundled import bundled_names, bundled_path, experiment_path
+from chaos.cli.complete import bundled_names, bundled_path, experiment_path
 from chaos.core.errors import UsageError
 from tests.kit.command import command as run_command
 

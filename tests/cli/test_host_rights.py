@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.reference.commands import sudoers_command, windows_rights_command
-from chaos.cli.reference.host_rights import PRIVILEGES
+from chaos.cli.reference.rights import PRIVILEGES
 from chaos.core.errors import UsageError
 from chaos.engine.registry import load_registry
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import chaos.cli.kind.up
 from chaos.api import Lab
 from chaos.cli.app import cli
-from chaos.cli.bundled import experiment_path
+from chaos.cli.complete import experiment_path
 from chaos.cli.kind.tools import PROVIDER, Tools, find_tools
 from chaos.cli.kind.up import RETAIN_HINT, UpOptions, down, up
 from chaos.core.duration import parse_duration

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from chaos.cli import process as streams
-from chaos.cli.process import StandardStream, is_closed_pipe
+from chaos.cli import output as streams
+from chaos.cli.output import StandardStream, is_closed_pipe
 
 ROOT = Path(__file__).parents[2]
 # on_exit() stands for the clean-up of OpenSSL: it runs with exit() and not with _exit(), and here it crashes for sure.
 _PROGRAM = """
 import atexit, ctypes, sys, threading
-from chaos.cli.process import ProcessEnd
+from chaos.cli.output import ProcessEnd
 
 end = ProcessEnd()
 libc = ctypes.CDLL(None)
@@ -135,7 +135,7 @@ except UsageError:
 def test_what_survives_is_examined_once_and_cyclic_garbage_is_freed() -> None:
     code = """
 import gc, weakref
-from chaos.cli.process import tune_gc
+from chaos.cli.output import tune_gc
 class Cycle:
     def __init__(self): self.me = self
 tune_gc()

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from chaos.cli.output import wants_color
 from chaos.cli.run.demo import PacedProgress
 from chaos.cli.run.lines import PlainProgress, ProgressState, StepGroups
-from chaos.cli.run.live import LiveProgress
-from chaos.cli.run.progress import BestEffortProgress, Display, QuietProgress, make_progress
+from chaos.cli.run.live import BestEffortProgress, Display, LiveProgress, QuietProgress, make_progress
 from chaos.cli.run.view.state import EVENTS
 from chaos.core.action import ProofStatus
 from chaos.core.result import RESULT_VERSION, Judgement, RunResult, StepResult, UndoResult
@@ -253,9 +252,7 @@ def test_the_view_keeps_the_last_events_and_says_how_many_it_dropped(monkeypatch
 
 
 def test_rich_is_imported_only_for_the_live_view() -> None:
-    code = (
-        "import io, sys, chaos.cli.run.progress as p; p.make_progress(io.StringIO()); sys.exit('rich' in sys.modules)"
-    )
+    code = "import io, sys, chaos.cli.run.live as p; p.make_progress(io.StringIO()); sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from chaos.cluster.observers.base import Backoff
 from chaos.cluster.watch_codec import DECODE_ERRORS, TruncatedLineError, WatchCodec, split_lines
 from chaos.core.decode import decode
+from chaos.core.kube import RESOURCES
 from chaos.core.recording import RecordingEntry, moved
-from chaos.core.resources import RESOURCES
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 LINE = st.binary(min_size=1, max_size=40).filter(lambda b: b"\n" not in b and b.strip() != b"")

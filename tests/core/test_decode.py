@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.core.decode import decode
-from chaos.core.kube import Node, Pod
+from chaos.core.kube import RESOURCES, Node, Pod
 from chaos.core.recording import ActionRecord, BlindWindow, ProbeResult, QueryResult, RecordingEntry, Series
-from chaos.core.resources import RESOURCES
 from chaos.core.timeline import Entry, Timeline
 
 

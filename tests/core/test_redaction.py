@@ -17,9 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core import redaction
-from chaos.core.redaction import REDACTED, contains_secret, redact, redact_bytes, redact_json, register_secret
-from chaos.core.text import escape_control
+from chaos.core import text as redaction
+from chaos.core.text import (
+    REDACTED,
+    contains_secret,
+    escape_control,
+    redact,
+    redact_bytes,
+    redact_json,
+    register_secret,
+)
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 SECRETS = st.text(LETTERS, min_size=6, max_size=40).filter(lambda text: len(text.strip()) >= 6)

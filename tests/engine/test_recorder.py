@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.core import redaction
+from chaos.core import text as redaction
 from chaos.core.decode import decode
 from chaos.core.kube import Metadata, Pod
 from chaos.core.recording import DecodedEntry, RecordingEntry

@@ -14,8 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.gameday.calendar import Calendar
-from chaos.gameday.schedule import MAX_LATENESS, due, kubernetes_cron, starting_deadline, starts, times, why_not_due
+from chaos.gameday.calendar import (
+    MAX_LATENESS,
+    Calendar,
+    due,
+    kubernetes_cron,
+    starting_deadline,
+    starts,
+    times,
+    why_not_due,
+)
 from chaos.gameday.time_rules import Schedule, Window
 
 ALWAYS = Calendar(None)

@@ -12,7 +12,7 @@ from chaos.app.day.document import load_game_day, new_state
 from chaos.app.day.session import DayRequest, DaySession
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore
-from chaos.app.run.plan import always_confirm
+from chaos.app.run.experiment import always_confirm
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Response
 from chaos.engine.connection import ClusterConnection

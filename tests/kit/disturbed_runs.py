@@ -17,8 +17,7 @@ from typing import Any
 import yaml
 
 from chaos.app.labs import LabServeOptions, start_lab
-from chaos.app.run.experiment import RunRequest, run
-from chaos.app.run.plan import always_confirm
+from chaos.app.run.experiment import RunRequest, always_confirm, run
 from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.cluster.api import WatchStream
 from chaos.cluster.errors import RESET, KubeUnreachable

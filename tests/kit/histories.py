@@ -25,8 +25,7 @@ import yaml
 
 from chaos.app import labs
 from chaos.app.lab_spec import lab_spec
-from chaos.app.run.experiment import RunRequest, run
-from chaos.app.run.plan import always_confirm
+from chaos.app.run.experiment import RunRequest, always_confirm, run
 from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.cluster import lease_lock
 from chaos.cluster.replica import PREFIX

@@ -11,7 +11,7 @@ import sys
 import threading
 from types import FrameType
 
-from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.run.live import BestEffortProgress, make_progress
 from chaos.cli.run.view import frame as frames
 from chaos.core.result import Judgement
 from tests.kit.live_views import META, START, named, pending

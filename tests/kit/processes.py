@@ -65,7 +65,7 @@ def write_experiment(path: Path, spec: dict[str, Any]) -> Path:
 def plugin_options() -> list[str]:
     """For pytest; an editable installation may be older than the entry point of the plug-in."""
     known = [entry.name for entry in entry_points(group="pytest11")]
-    return [] if "nodefall" in known else ["-p", "chaos.plugin.hooks"]
+    return [] if "nodefall" in known else ["-p", "chaos.api.pytest.hooks"]
 
 
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:

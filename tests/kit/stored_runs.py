@@ -10,11 +10,10 @@ import msgspec
 
 from chaos import __version__
 from chaos.core.action import FactCheck, Undo
-from chaos.core.result import RESULT_VERSION, RunResult
+from chaos.core.result import RESULT_VERSION, RunResult, StoredRun
 from chaos.core.store.journal import Journal
 from chaos.core.store.run_directory import EXPERIMENT, RESULT, RUN, RunInfo, save
 from chaos.core.store.run_history import read_run
-from chaos.core.stored_run import StoredRun
 from chaos.core.verdict import Status, Verdict, worst
 
 NOW = 1795232133.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from chaos.core.ports import Observer
 from chaos.lab.facade import SimClock
-from chaos.rehearsal.clock import RehearsalClock
+from chaos.rehearsal.connection import RehearsalClock
 from tests.kit.misbehaving import Lines
 
 PATIENCE = 3600.0  # simulated seconds until a test gives up

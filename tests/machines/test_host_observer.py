@@ -11,11 +11,11 @@ from unittest.mock import Mock
 import msgspec
 
 import chaos.faults.readings
-from chaos.core.clock_offset import ClockOffset
 from chaos.core.command import Delivery, Outcome, PowerState
 from chaos.core.fact import HostFact
 from chaos.core.recording import RecordingEntry
 from chaos.core.registry import discover
+from chaos.core.time_bounds import ClockOffset
 from chaos.machines.observer import OBSERVER, OPTIONAL_FACTS, PERIOD, HostObserver
 from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answered

@@ -1,4 +1,4 @@
-"""An action of another package on a real machine, through the real engine: tests/plugin/outside."""
+"""An action of another package on a real machine, through the real engine: tests/api/outside."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from chaos.core.errors import Refused
 from chaos.machines.pool import Hosts
+from tests.api.outside.nodefall_sysctl import ACTION
 from tests.kit.drive import drive, registry_with
 from tests.kit.machines import RealHost
-from tests.plugin.outside.nodefall_sysctl import ACTION
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 FORWARD = "net.ipv4.ip_forward"

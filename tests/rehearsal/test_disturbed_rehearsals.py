@@ -22,7 +22,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from chaos.app.run.plan import plan
+from chaos.app.run.experiment import plan
 from chaos.app.wiring.lock import journal_signer
 from chaos.core.decode import decode
 from chaos.core.recording import RecordingEntry

@@ -6,6 +6,7 @@ All shipped experiments only with NODEFALL_EXPERIMENTS=all (``.ci/nightly``).
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,18 +15,21 @@ import msgspec
 import pytest
 
 from chaos.app.lab_spec import lab_spec
+from chaos.core.store.recording import build_timeline, read_recording
 from chaos.engine.load import load
 from chaos.lab.cluster import Cluster
 from chaos.lab.facade import DirectLab
 from chaos.lab.spec import LabSpec, NodeSpec
-from chaos.rehearsal.copies import LabCopy, Source, lab_source, snapshot_source
+from chaos.rehearsal.copies import LabCopy, Source, expected_of_recording, lab_source, snapshot_source
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Rehearsals
-from chaos.verdicts.outcome.acceptance import SIMULATED_RESOLUTION, Row, Terms, compare_outcome
+from chaos.reports.comparison.comparison import Comparison, compare
+from chaos.reports.comparison.side import side_of
+from chaos.verdicts.outcome.acceptance import SIMULATED_RESOLUTION, Row, Standing, Terms, compare_outcome
 from chaos.verdicts.outcome.prediction import bands
 from tests.kit.experiment_runs import BUNDLED, part
 from tests.kit.lab_copies import save
-from tests.kit.processes import EXPERIMENTS
+from tests.kit.processes import EXPERIMENTS, ROOT
 from tests.kit.random_clusters import set_up
 from tests.kit.rehearsals import START, settings_of
 from tests.kit.simkit import workload
@@ -145,3 +149,68 @@ def test_a_copy_has_windows_nodes(tmp_path: Path) -> None:
     assert lab is not None
     spec = msgspec.convert(lab_spec(lab, 1, START), LabSpec)
     assert [str(row) for row in surprises_of_copy(name, spec, Cluster.start, tmp_path, seeds=5)] == []
+
+
+RECORDINGS = sorted((ROOT / "tests" / "recordings").glob("*.jsonl.gz"))
+MEASURES = {
+    "01-graceful-poweroff": 84,
+    "02-cancelled-shutdown-signal": 106,
+    "05-power-cut": 105,
+    "07-partition-from-control-plane": 42,
+    "08-drain-blocked-then-allowed": 86,
+    "10-priority-shutdown": 54,
+    "12-partition-ipv4-only": 0,  # the kubelet comes back over IPv6 in time: nothing happens, as is predicted
+    "16-graceful-poweroff-exit-codes": 99,
+    "25-two-nodes-of-a-zone": 48,
+    "27-poweroff-cancelled-in-flight-systemd-257": 160,
+    "31-volume-force-deleted-pod": 22,
+    "33-volume-graceful-poweroff": 36,
+}
+# What the volume controllers and a kubelet that is stopped leave to chance, and what came after the last entry.
+NOT_JUDGED = {"27-poweroff-cancelled-in-flight-systemd-257": 3, "33-volume-graceful-poweroff": 10}
+
+
+def _compared(path: Path, seeds: int = 20) -> Comparison:
+    entries = list(read_recording(path))
+    side = side_of(path.name, build_timeline(entries))
+    return compare(side, expected_of_recording(side, entries, range(1, seeds + 1)))
+
+
+@pytest.mark.parametrize(
+    "path", others_nightly(RECORDINGS, RECORDINGS[::3]), ids=lambda path: path.name.removesuffix(".jsonl.gz")
+)
+def test_every_measure_lies_in_its_band(path: Path) -> None:
+    name = path.name.removesuffix(".jsonl.gz")
+    comparison = _compared(path)
+    assert [str(row) for row in comparison.outside] == []
+    found = Counter(row.standing for row in comparison.rows)
+    assert found[Standing.INSIDE] == MEASURES[name] == len(comparison.side.outcome.seconds)
+    assert sum(found.values()) - found[Standing.INSIDE] <= NOT_JUDGED.get(name, 0)
+
+
+def test_every_recording_is_predicted() -> None:
+    assert {path.name.removesuffix(".jsonl.gz") for path in RECORDINGS} == MEASURES.keys()
+
+
+@pytest.mark.parametrize("shift", [("controllerManager", {"nodeMonitorGracePeriod": "25s"}), ("systemd", 257)])
+def test_another_cluster_would_have_been_noticed(shift: tuple[str, object]) -> None:
+    """A prediction with another grace period, or a systemd that cancels shutdowns, leaves what happened outside."""
+    name = "27-poweroff-cancelled-in-flight-systemd-257" if shift[0] == "systemd" else "05-power-cut"
+    path = ROOT / "tests" / "recordings" / f"{name}.jsonl.gz"
+    entries = list(read_recording(path))
+    side = side_of(path.name, build_timeline(entries))
+    meta = msgspec.json.decode(entries[0].object)
+    other = {**meta, shift[0]: 252 if shift[0] == "systemd" else shift[1]}
+    entries[0] = msgspec.structs.replace(entries[0], object=msgspec.Raw(msgspec.json.encode(other)))
+    assert compare(side, expected_of_recording(side, entries, range(1, 11))).outside
+
+
+def test_the_future_is_not_known() -> None:
+    """Without what followed the last operation, but for the boot of the machine, the prediction is the same."""
+    path = ROOT / "tests" / "recordings" / "08-drain-blocked-then-allowed.jsonl.gz"
+    entries = list(read_recording(path))
+    side = side_of(path.name, build_timeline(entries))
+    last = max(entry.t for entry in entries if entry.kind == "action")
+    known = [entry for entry in entries if entry.t <= last or entry.kind not in ("pods", "nodes", "leases", "events")]
+    whole, cut = (expected_of_recording(side, each, [1, 2]).measures for each in (entries, known))
+    assert whole == cut

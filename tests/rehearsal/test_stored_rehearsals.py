@@ -18,8 +18,7 @@ from chaos.core.ports import Progress
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.run_directory import RUN, RunInfo, load
 from chaos.engine.progress import NullProgress
-from chaos.rehearsal.run import RehearsalOptions
-from chaos.rehearsal.stored import rehearse_and_store
+from chaos.rehearsal.run import RehearsalOptions, rehearse_and_store
 from tests.kit.command import command
 from tests.kit.processes import ROOT, environment
 from tests.kit.rehearsals import loaded, rehearse, settings_of, spec_of

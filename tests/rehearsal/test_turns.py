@@ -10,7 +10,7 @@ import time
 import pytest
 
 from chaos.lab.facade import SimClock
-from chaos.rehearsal.clock import RehearsalClock
+from chaos.rehearsal.connection import RehearsalClock
 
 START = 1000.0
 

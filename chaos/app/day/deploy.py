@@ -15,9 +15,8 @@ from chaos.core.inventory import Cluster, Inventory
 from chaos.documents.document import read_text
 from chaos.documents.inventory import load_inventory, referenced_files
 from chaos.documents.yaml_text import dump
-from chaos.gameday.calendar import Calendar
+from chaos.gameday.calendar import Calendar, kubernetes_cron, starting_deadline
 from chaos.gameday.deploy.deployment import DAY_ROOT, HOME, MAX_DAY_NAME, DayFile, Deployment, SecretFile, Storage
-from chaos.gameday.schedule import kubernetes_cron, starting_deadline
 
 _DEADLINE = 600  # seconds, of a day without a schedule
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -13,9 +13,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from chaos.app.run.plan import new_run_id, plan
+from chaos.app.run.experiment import new_run_id, plan
 from chaos.app.wiring.connect import connect_cluster
-from chaos.app.wiring.inventories import as_inventory
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.inventory import Inventory
@@ -25,14 +24,14 @@ from chaos.core.plan import Plan
 from chaos.core.registry import PluginRegistry
 from chaos.documents import gameday
 from chaos.documents.document import read_text
+from chaos.documents.inventory import as_inventory
 from chaos.documents.manifests import load_manifests
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.registry import load_registry
-from chaos.gameday.calendar import Calendar
+from chaos.gameday.calendar import Calendar, why_not_due
 from chaos.gameday.document import ApprovalGate, GameDay, GameDayEntry
 from chaos.gameday.outline import Outline, OutlineRequest, make_outline
-from chaos.gameday.schedule import why_not_due
 from chaos.gameday.state import DayState, DayStatus, entry_seeds, runs_on
 
 

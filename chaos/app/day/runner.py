@@ -7,16 +7,14 @@ from contextlib import contextmanager
 
 from msgspec import structs
 
-from chaos.app.day.abort_watch import abort_watch
 from chaos.app.day.document import day_permissions, is_under_way, new_state, refuse_unless_due
-from chaos.app.day.entry import DayEntry
+from chaos.app.day.entry import DayEntry, recover_runs
 from chaos.app.day.events import notifying, send_begin, send_end, send_entry_end, send_halt
 from chaos.app.day.gates import GateChecker, await_gates
 from chaos.app.day.report import reporting
 from chaos.app.day.session import DayRequest, DaySession
-from chaos.app.day.stop import DayHalted, DayStop, watch_day
+from chaos.app.day.stop import DayHalted, DayStop, abort_watch, watch_day
 from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
-from chaos.app.day.takeover import recover_runs
 from chaos.app.day.waits import await_pause, await_window, names_of_impaired
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.cluster_state import refuse_missing

@@ -13,7 +13,7 @@ from typing import Protocol
 from chaos.app.day.document import LoadedEntry, LoadedGameDay
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, day_time, existing
-from chaos.app.run.plan import Confirm
+from chaos.app.run.experiment import Confirm
 from chaos.app.undo.finish import ConfirmEntries
 from chaos.core.duration import timestamp
 from chaos.core.errors import NodefallError

@@ -15,7 +15,7 @@ from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.kube import Node, is_ready
 from chaos.core.ports import KubeApi
-from chaos.engine.lifecycle_taints import taints_of
+from chaos.engine.waits import taints_of
 from chaos.gameday.document import Pause
 from chaos.gameday.estimates import experiment_duration
 from chaos.gameday.state import MAX_IMPAIRED, DayRun, RunStatus, Waiting

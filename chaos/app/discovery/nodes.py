@@ -12,6 +12,7 @@ from msgspec import field
 from chaos.core.kube.meta import Base, condition
 from chaos.core.kube.node import NodeInfo, NodeSpec, NodeStatus
 from chaos.core.labels import CONTROL_PLANE_LABELS, ZONE_LABEL
+from chaos.core.text import count_of
 
 # Labels that name the pool of a node, of EKS, GKE, AKS and Karpenter.
 _POOLS = (
@@ -87,7 +88,7 @@ def summary(nodes: Iterable[ListedNode]) -> list[str]:
     roles = Counter("control plane" if node.is_control_plane else "worker" for node in nodes)
     windows = sum(node.system == "windows" for node in nodes)
     lines = [
-        f"{_count(len(nodes), 'node')}: {', '.join(_count(number, role) for role, number in sorted(roles.items()))}"
+        f"{count_of(len(nodes), 'node')}: {', '.join(count_of(number, role) for role, number in sorted(roles.items()))}"
     ]
     lines[0] += f", {windows} with Windows" if windows else ""
     pools = Counter(next((node.labels[key] for key in _POOLS if key in node.labels), "") for node in nodes)
@@ -100,10 +101,6 @@ def summary(nodes: Iterable[ListedNode]) -> list[str]:
             "dual-stack: the first InternalIP of a Node is used, which is of the family that the cluster prefers"
         )
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 KIND, EKS, GKE, AKS, OPENSHIFT = "kind", "EKS", "GKE", "AKS", "OpenShift"

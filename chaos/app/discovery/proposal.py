@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.app.discovery.entries import Entries, Entry
-from chaos.app.discovery.machines import Access, LinuxTransport, access_of
+from chaos.app.discovery.machines import Access, Entries, Entry, Kinds, LinuxTransport, PowerChoice, access_of, powers
 from chaos.app.discovery.nodes import MANAGED, UNKNOWN, Found, ListedNode, distribution_of, summary
-from chaos.app.discovery.power import Kinds, PowerChoice, powers
 
 _SHOWN = 4  # names in a note
 _DEFAULTS = "of all nodes, also of new ones; over a network each is reached at the first InternalIP of its Node"

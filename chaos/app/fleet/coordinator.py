@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from chaos.app.day.stop import DayStop, watch_day
 from chaos.app.day.store import DayStore, day_store, day_time, hold_day_lock
-from chaos.app.fleet.agent import Agent, Wanted
+from chaos.app.fleet.agent import Agent, ClusterRow, FleetRequest, FleetSession, Wanted
 from chaos.app.fleet.loading import LoadedCluster, LoadedFleet
 from chaos.app.fleet.member import Member
-from chaos.app.fleet.session import ClusterRow, FleetRequest, FleetSession
 from chaos.app.fleet.steps import clean_ended, step
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.lease_lock import ClusterLock

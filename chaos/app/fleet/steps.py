@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from chaos.app.fleet.agent import Agent, Inspection, Wanted
-from chaos.app.fleet.session import FleetSession
+from chaos.app.fleet.agent import Agent, FleetSession, Inspection, Wanted
 from chaos.core.clock.system import uptime
 from chaos.core.duration import parse_duration
 from chaos.gameday.deploy.manifests import fleet_job_name

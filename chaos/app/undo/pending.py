@@ -17,10 +17,10 @@ from chaos.cluster.node_traces import list_marks, remove_marks
 from chaos.cluster.replica import PendingRun, ReplicaEntry
 from chaos.core.errors import NodefallError, Refused, UndoPending
 from chaos.core.node_mark import FoundMark
+from chaos.core.result import PendingUndoFinding, Source
 from chaos.core.store.journal import read_pending
 from chaos.core.store.journal_format import PendingUndo
 from chaos.core.store.run_history import LocalRun, local_runs
-from chaos.core.stored_run import PendingUndoFinding, Source
 from chaos.core.text import on_node
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.engine.observations import ClusterObservations

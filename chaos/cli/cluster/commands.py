@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_run
-from chaos.cli.lazy import command
-from chaos.cli.options import cluster_option, inventory_option, json_option, reports_option
+from chaos.cli.lazy import cluster_option, command, inventory_option, json_option, reports_option
 
 
 @command(
@@ -126,7 +125,7 @@ def watch_command(**options: Any) -> int:
 
     Exit code 0 when the run has ended, whatever its verdict is.
     """
-    from chaos.cli.cluster.watch import watch
+    from chaos.cli.cluster.lock_status import watch
 
     return watch(**options)
 

@@ -20,8 +20,8 @@ from chaos.app.undo.pending import guard_pending_undo
 from chaos.app.undo.sources import import_run, load_info, pending_runs
 from chaos.app.wiring.logs import run_log
 from chaos.cli.output import echo
-from chaos.cli.run.confirm import confirm_acceptance, confirm_entries, describe_rejected
-from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.run.live import BestEffortProgress, make_progress
+from chaos.cli.run.plan import confirm_acceptance, confirm_entries, describe_rejected
 from chaos.cluster.replica import ReplicaEntry
 from chaos.core.errors import BadInput, Exit, NodefallError, UsageError, bad_input
 from chaos.core.inventory import Inventory

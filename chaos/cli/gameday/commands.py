@@ -20,9 +20,9 @@ from chaos.cli.gameday.group import (
     only_cluster_option,
     seed_option,
 )
-from chaos.cli.lazy import command
-from chaos.cli.options import (
+from chaos.cli.lazy import (
     cluster_option,
+    command,
     file_option,
     inventory_option,
     json_option,
@@ -123,9 +123,9 @@ def report_command(context: click.Context, /, **options: Any) -> int:
 
     Exit code: 0 rendered; with --fleet that of the worst cluster, as of gameday status.
     """
-    from chaos.cli.gameday import report
+    from chaos.cli.gameday.fleet import render_report
 
-    return report.render_report(context, **options)
+    return render_report(context, **options)
 
 
 @command(

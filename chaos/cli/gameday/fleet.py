@@ -1,4 +1,4 @@
-"""Game days of a fleet: run, shown, halted, resumed and reported."""
+"""Game days of a fleet: run, shown, halted, resumed and reported; and the report of a day, rendered again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from chaos.app.day.report import write_reports
+from chaos.app.day.report import load_day, write_reports
+from chaos.app.fleet.agent import ClusterRow, FleetRequest
 from chaos.app.fleet.control import (
     FleetHalt,
     FleetView,
@@ -25,19 +27,19 @@ from chaos.app.fleet.control import (
 )
 from chaos.app.fleet.coordinator import run_fleet
 from chaos.app.fleet.loading import LoadedFleet, load_fleet
-from chaos.app.fleet.session import ClusterRow, FleetRequest
 from chaos.cli.gameday.control import HaltOptions
 from chaos.cli.gameday.deploy import warn_missing, warn_unpinned
+from chaos.cli.gameday.plan import Seen, fleet_document, render_fleet
 from chaos.cli.gameday.run import check_id
-from chaos.cli.gameday.text import Seen, fleet_document, render_fleet
-from chaos.cli.lazy import is_verbose
-from chaos.cli.options import seconds_of
-from chaos.cli.output import can_redraw, confirm_name, echo, echo_progress, to_json
+from chaos.cli.lazy import is_verbose, refuse_with_fleet, seconds_of
+from chaos.cli.output import can_redraw, confirm_name, echo, echo_progress, to_json, write
 from chaos.core.errors import Exit, NodefallError, UsageError
+from chaos.core.store import day_directory
 from chaos.core.text import escape_for_encoding, printable
 from chaos.engine.stop import Interrupted
 from chaos.gameday.fleet_state import Observation, fleet_exit_code
 from chaos.gameday.state import DayState, RunStatus, describe
+from chaos.reports.day.formats import FORMATS
 
 _HEAD = ("cluster", "status", "phase", "now")
 _SHOWN = 20  # clusters in the summary before the confirmation
@@ -216,3 +218,32 @@ def _warn(fleet: LoadedFleet) -> None:
             keys = ", ".join(each.key for each in cluster.secrets)
             place = f"{cluster.deployment.namespace}/{cluster.deployment.secret}"
             echo(f"{cluster.name} needs the Secret {place} with {keys}", err=True)
+
+
+def render_report(
+    context: click.Context, directory: str, format_: str | None, out: Path | None, reports: Path, fleet: Path | None
+) -> int:
+    """Render the report of a day again: its DIRECTORY, GAMEDAY/DAY, GAMEDAY (its newest day) or last, the default."""
+    if format_ is not None and format_ not in FORMATS:
+        raise UsageError(f"--format: unknown format {format_!r}", hint=f"use one of {', '.join(FORMATS)}")
+    if out and not format_:
+        raise UsageError("--out needs --format")
+    if fleet is None:
+        _render(day_directory.find(reports, directory), format_, out)
+        return Exit.HELD
+    if context.get_parameter_source("directory") is not ParameterSource.DEFAULT:
+        refuse_with_fleet(DIRECTORY=directory)
+    found, code = gather_report(fleet, reports)
+    _render(found, format_, out)
+    return code
+
+
+def _render(directory: Path, format_: str | None, out: Path | None) -> None:
+    if format_ is None:
+        echo(str(write_reports(directory)))
+        return
+    text = FORMATS[format_].render(load_day(directory))
+    if out:
+        write(out, text)
+    else:
+        click.echo(text, nl=False)

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from chaos.cli.complete import complete_game_day_file
-from chaos.cli.lazy import examples
-from chaos.cli.options import file_option, inventory_option
+from chaos.cli.lazy import examples, file_option, inventory_option
 
 
 def _who() -> str:

@@ -16,15 +16,14 @@ from chaos.app.day.document import LoadedGameDay, cluster_name, load_game_day, o
 from chaos.app.day.gates import GateEvaluator
 from chaos.app.day.runner import run_day
 from chaos.app.day.session import DayRequest
-from chaos.app.run.plan import ClusterInfo
+from chaos.app.run.experiment import ClusterInfo
 from chaos.app.undo.replica_entries import ResolvedReplica
 from chaos.app.wiring.connect import ENV_INVENTORY, inventory_path
-from chaos.cli.gameday.text import render, to_document
+from chaos.cli.gameday.plan import render, to_document
 from chaos.cli.lazy import is_verbose
-from chaos.cli.output import echo, echo_progress, to_json
-from chaos.cli.process import tune_gc
-from chaos.cli.run.confirm import ask, confirm_entries
-from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.output import echo, echo_progress, to_json, tune_gc
+from chaos.cli.run.live import BestEffortProgress, make_progress
+from chaos.cli.run.plan import ask, confirm_entries
 from chaos.cluster.replica import PendingRun
 from chaos.core.errors import UsageError
 from chaos.core.plan import Plan

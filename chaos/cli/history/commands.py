@@ -15,8 +15,9 @@ from chaos.cli.complete import (
     complete_run,
     complete_target,
 )
-from chaos.cli.lazy import command, examples
-from chaos.cli.options import (
+from chaos.cli.lazy import (
+    command,
+    examples,
     experiment_argument,
     file_option,
     json_option,

@@ -12,13 +12,14 @@ from typing import Any
 import click
 
 from chaos import __version__
-from chaos.cli.options import require_reports, seconds_of
+from chaos.cli.lazy import require_reports, seconds_of
 from chaos.cli.output import echo, echo_encodable, write
 from chaos.core.clock.system import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.result import StoredRun
 from chaos.core.store.prune import PruneDecision, PruneRules, prune, select
 from chaos.core.store.run_history import read_runs
-from chaos.core.stored_run import StoredRun
+from chaos.core.text import count_of
 from chaos.reports.history.trend import Trend, trend
 from chaos.reports.history.trend_page import trend_page
 from chaos.reports.history.trend_text import trend_document, trend_text
@@ -132,8 +133,7 @@ def _conclude(doomed: Sequence[PruneDecision], deleted: Sequence[PruneDecision],
 
 
 def _total(decisions: Sequence[PruneDecision]) -> str:
-    count = len(decisions)
-    return f"{count} run{'' if count == 1 else 's'}, {sum(decision.size for decision in decisions):,} bytes"
+    return f"{count_of(len(decisions), 'run')}, {sum(decision.size for decision in decisions):,} bytes"
 
 
 def _document(

@@ -12,15 +12,14 @@ import click
 from msgspec import to_builtins
 
 from chaos.api import judge
-from chaos.cli.options import require_reports
+from chaos.cli.lazy import require_reports
 from chaos.cli.output import echo, echo_encodable, open_page, to_json, wants_color, write
 from chaos.core.errors import UsageError
-from chaos.core.result import RunResult, StepResult
+from chaos.core.result import RunResult, RunState, StepResult, StoredRun
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.run_directory import RESULT, load
 from chaos.core.store.run_history import read_run
-from chaos.core.stored_run import RunState, StoredRun
 from chaos.core.text import printable
 from chaos.reports.run.outline import unnoticed_text
 from chaos.reports.run.renderer import load_renderers

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.app.init.cluster import context_names
-from chaos.cli.bundled import bundled_path
+from chaos.app.init import context_names
+from chaos.cli.complete import bundled_path
 from chaos.cli.kind.diagnosis import KnownCause, host_warnings, known_cause
 from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_lab
-from chaos.cli.lazy import command, examples
-from chaos.cli.options import file_option, result_option
+from chaos.cli.lazy import command, examples, file_option, result_option
 from chaos.cli.output import echo_progress
 
 
@@ -144,7 +143,7 @@ def up_command(  # noqa: PLR0913 - one per option
     Exit code: 0 it is up; 2 it did not become ready, and was removed; 4 refused (the name or port is in use, or its
     directory is unusable); 64 bad input or usage.
     """
-    from chaos.cli.bundled import bundled_path
+    from chaos.cli.complete import bundled_path
     from chaos.cli.lab.up import UpOptions, build_lab, refuse_with_snapshot, up
     from chaos.documents.inventory import load_inventory
 

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from chaos.app.labs import LOG
-from chaos.cli.bundled import bundled_path
+from chaos.cli.complete import bundled_path
 from chaos.cli.lab_state import DEFAULT_NAME, LabDirectory, LabState, find, lab_names, remove_copy, terminate
 from chaos.core.clock import SystemClock
 from chaos.core.duration import format_duration, timestamp
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
-from chaos.core.text import printable
+from chaos.core.text import count_of, printable
 
 _TIMEOUT = 3.0  # wall seconds
 _LOG_END = 2000  # bytes
@@ -111,7 +111,7 @@ def summary(lab: dict[str, Any]) -> str:
     speed = f"{lab['speed']:g}"
     time = f"lockstep at most {speed}x" if lab["lockstep"] else f"free-running {speed}x"
     broken = f", deliberately broken: {', '.join(lab['breakages'])}" if lab["breakages"] else ""
-    return f"{lab['workers']} worker{'s' if lab['workers'] > 1 else ''}, Kubernetes {lab['kubernetes']}, {time}{broken}"
+    return f"{count_of(lab['workers'], 'worker')}, Kubernetes {lab['kubernetes']}, {time}{broken}"
 
 
 def next_steps(lab: dict[str, Any]) -> str:

@@ -19,8 +19,7 @@ from chaos.app.labs import LabServeOptions, RunningLab, start_lab
 from chaos.cli.lab.status import next_steps, to_dict
 from chaos.cli.lab.workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
 from chaos.cli.lab_state import LabDirectory, LabState, lab_names, remove_copy, start_ticks
-from chaos.cli.output import write
-from chaos.cli.process import is_closed_pipe
+from chaos.cli.output import is_closed_pipe, write
 from chaos.cluster.client import connect
 from chaos.core.clock import RemoteClock, SystemClock
 from chaos.core.duration import format_duration

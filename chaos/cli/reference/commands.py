@@ -10,8 +10,7 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from chaos.cli.complete import complete_any_document, complete_explained
-from chaos.cli.lazy import command
-from chaos.cli.options import experiment_argument, inventory_option
+from chaos.cli.lazy import command, experiment_argument, inventory_option
 
 
 @command(
@@ -119,7 +118,7 @@ def rbac_command(**options: Any) -> None:
     A run without one of them is refused before any side effect. A separate role, commented out, has the optional
     permissions of doctor, plan and run.
     """
-    from chaos.cli.reference import rbac
+    from chaos.cli.reference import rights as rbac
 
     rbac.rbac(**options)
 
@@ -136,7 +135,7 @@ def sudoers_command(**options: Any) -> None:
 
     A rule is always equivalent to root, as the file explains. Experiments that only use the API need no rule.
     """
-    from chaos.cli.reference import host_rights
+    from chaos.cli.reference import rights as host_rights
 
     host_rights.sudoers(**options)
 
@@ -154,6 +153,6 @@ def windows_rights_command(**options: Any) -> None:
     They are always equivalent to administrator, as the text explains. Experiments that only use the API need none.
     `nodefall sudoers` is the counterpart for Linux.
     """
-    from chaos.cli.reference import host_rights
+    from chaos.cli.reference import rights as host_rights
 
     host_rights.windows_rights(**options)

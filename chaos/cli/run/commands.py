@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_change, complete_run
-from chaos.cli.lazy import command
-from chaos.cli.options import (
+from chaos.cli.lazy import (
+    command,
     experiment_argument,
     file_option,
     first_seed_option,
@@ -219,7 +219,7 @@ def compare_command(
 
     Exit code 0: everything lies in its band; 1: something differs; 2: it cannot be compared; 64: bad input or usage.
     """
-    from chaos.cli.run.compare import compare_and_report
+    from chaos.cli.run.rehearse import compare_and_report
     from chaos.rehearsal.comparisons import CompareOptions
 
     require_reports(reports)

@@ -11,11 +11,10 @@ import msgspec
 
 from chaos.app.lab_spec import lab_spec
 from chaos.app.run.results import Run
-from chaos.cli.bundled import bundled_path
+from chaos.cli.complete import bundled_path
 from chaos.cli.lazy import is_verbose
-from chaos.cli.output import can_redraw
-from chaos.cli.process import tune_gc
-from chaos.cli.run.progress import BestEffortProgress, Display, make_progress
+from chaos.cli.output import can_redraw, tune_gc
+from chaos.cli.run.live import BestEffortProgress, Display, make_progress
 from chaos.cli.run.run import OutputOptions, open_report, print_result
 from chaos.core.clock import SystemClock
 from chaos.core.inventory import Lab
@@ -23,8 +22,7 @@ from chaos.core.ports import Clock
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load
 from chaos.lab.facade import LabSpec
-from chaos.rehearsal.run import RehearsalOptions
-from chaos.rehearsal.stored import rehearse_and_store
+from chaos.rehearsal.run import RehearsalOptions, rehearse_and_store
 
 _WATCHED_PACE = 40.0  # seconds of cluster time per second where a view is redrawn: 100 s in 2.5 s
 

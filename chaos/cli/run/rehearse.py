@@ -1,7 +1,8 @@
-"""Rehearses one or several experiments from the command line, and prints and writes the result."""
+"""Rehearses experiments from the command line, and compares runs; prints and writes the results."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import Self
 
 import click
 
-from chaos.cli.bundled import bundled_path
+from chaos.cli.complete import bundled_path
 from chaos.cli.output import echo, echo_document, echo_encodable, echo_progress, write
 from chaos.cluster.snapshot.whatif.changes import CHANGES
 from chaos.core.errors import BadInput, Problem, Refused, UsageError
@@ -22,13 +23,15 @@ from chaos.core.text import align_columns, escape_control
 from chaos.documents.document import kind_of_document, read_document
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment, load
+from chaos.rehearsal.comparisons import CompareOptions, compare_all
 from chaos.rehearsal.copies import Source, lab_source, parse_changes, snapshot_source
-from chaos.rehearsal.forecast.document import Rehearsal, render_json
+from chaos.rehearsal.forecast.document import Rehearsal, render_json, suite_text
 from chaos.rehearsal.forecast.formats import rehearsal_markdown, rehearsal_page, rehearsal_text
 from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.forecast.suite import render_suite, suite_text
 from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite
 from chaos.rehearsal.rehearsal import Request, cores, rehearse
+from chaos.reports.comparison.comparison import Comparison
+from chaos.reports.comparison.formats import comparison_document, comparison_markdown, comparison_page, comparison_text
 from chaos.verdicts.outcome.prediction import Prediction, dump_prediction
 
 _PARTS = 10  # lines where stderr is not a terminal
@@ -191,7 +194,7 @@ def rehearse_several(
     with RehearsalProgress(len(parts) * len(seeds), is_shown=not quiet) as progress:
         suite = rehearse_suite(parts, seeds, jobs or cores(), progress.add)
     if as_json:
-        return echo_document(render_suite(suite), suite.exit_code)
+        return echo_document(render_json(suite), suite.exit_code)
     echo_encodable(*suite_text(suite))
     return suite.exit_code
 
@@ -220,3 +223,40 @@ def _load_all(files: Sequence[Path]) -> list[LoadedExperiment]:
     if problems:
         raise BadInput(problems)
     return loaded
+
+
+def compare_and_report(options: CompareOptions, out: Path | None, *, quiet: bool, as_json: bool) -> int:
+    """Compare, write the reports, and print the result on stdout; the exit code. Raises NodefallError."""
+    _check_sources(options)
+    with RehearsalProgress(len(options.seeds), is_shown=not quiet and options.snapshot is not None) as progress:
+        comparisons = compare_all(replace(options, report=progress.add))
+    code = int(max(each.exit_code for each in comparisons))
+    document = json.dumps(comparison_document(comparisons), indent=2) + "\n"
+    if out:
+        _write_comparisons(out, comparisons, document)
+    if as_json:
+        return echo_document(document, code)
+    echo_encodable(*comparison_text(comparisons))
+    if out:
+        echo(f"report: {out / 'comparison.html'}")
+    return code
+
+
+def _check_sources(options: CompareOptions) -> None:
+    """Raises UsageError for more than one source of comparison, or for one with several runs."""
+    sources = {"--snapshot": options.snapshot, "--with": options.other, "--prediction": options.prediction}
+    given = [name for name, value in sources.items() if value]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} cannot be combined with {given[1]}")
+    if given and len(options.names) > 1:
+        raise UsageError(f"{given[0]} is for a single RUN, not for {len(options.names)}")
+
+
+def _write_comparisons(out: Path, comparisons: Sequence[Comparison], document: str) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}", hint="give another directory") from error
+    write(out / "comparison.json", document, private=True)
+    write(out / "comparison.md", comparison_markdown(comparisons), private=True)
+    write(out / "comparison.html", comparison_page(comparisons), private=True)

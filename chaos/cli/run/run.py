@@ -18,12 +18,10 @@ import msgspec
 from chaos.api import load, run
 from chaos.app.run.results import Run
 from chaos.app.wiring.connect import inventory_path
-from chaos.cli.lazy import is_verbose
-from chaos.cli.options import seconds_of
-from chaos.cli.output import echo_document, open_page, print_error, wants_color
-from chaos.cli.process import tune_gc
-from chaos.cli.run.confirm import ask
-from chaos.cli.run.progress import BestEffortProgress, make_progress
+from chaos.cli.lazy import is_verbose, seconds_of
+from chaos.cli.output import echo_document, open_page, print_error, tune_gc, wants_color
+from chaos.cli.run.live import BestEffortProgress, make_progress
+from chaos.cli.run.plan import ask
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.files import missing_file_hint, refuse_writable_by_others
 from chaos.core.inventory import Inventory

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chaos.cli.app import TerminationSignal
-from chaos.cli.output import echo_document, print_error
-from chaos.cli.process import free_finished_run, tune_gc
+from chaos.cli.output import echo_document, free_finished_run, print_error, tune_gc
 from chaos.cli.run.run import OutputOptions, RunOptions, load_inputs, run_once
 from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.inventory import Inventory

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_action, complete_assertion, complete_context
-from chaos.cli.lazy import command
-from chaos.cli.options import experiment_argument, inventory_option, reports_option
+from chaos.cli.lazy import command, experiment_argument, inventory_option, reports_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 

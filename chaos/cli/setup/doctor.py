@@ -13,9 +13,9 @@ import msgspec
 
 from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose, load_bundled
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.bundled import bundled_path
+from chaos.cli.complete import bundled_path
 from chaos.core.inventory import Inventory
-from chaos.core.text import printable
+from chaos.core.text import count_of, printable
 from chaos.engine.connection import refuse_before_side_effects
 from chaos.engine.load import load
 from chaos.engine.preflight.check import Severity
@@ -83,7 +83,7 @@ def render(report: Report, *, everything: bool) -> list[str]:
     """
     simulated = ", simulated" if report.simulated else ""
     lines = [
-        f"cluster {report.server} (Kubernetes {report.kubernetes}{simulated}), {_pluralize(report.hosts, 'host')}",
+        f"cluster {report.server} (Kubernetes {report.kubernetes}{simulated}), {count_of(len(report.hosts), 'host')}",
         "",
     ]
     shown = [finding for finding in report.findings if not _is_other_cluster(finding)]
@@ -154,7 +154,3 @@ def _host(finding: Finding) -> str:
 def _truncate(names: Sequence[str]) -> str:
     more = len(names) - _MAX_NAMES
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:_MAX_NAMES])} and {more} more"
-
-
-def _pluralize(names: Sequence[str], what: str) -> str:
-    return f"{len(names)} {what}{'' if len(names) == 1 else 's'}"

@@ -13,11 +13,20 @@ import click
 import msgspec
 
 from chaos import __version__
-from chaos.app.discovery.entries import to_document
-from chaos.app.discovery.machines import LinuxTransport
+from chaos.app.discovery.machines import LinuxTransport, to_document
 from chaos.app.discovery.proposal import Choices, ClusterFacts, Proposal, propose
-from chaos.app.init.cluster import context_names, default_kubeconfig, inventory_name, read_cluster, written_path
-from chaos.app.init.files import HostKey, known_hosts_path, known_hosts_text, read_host_keys, render
+from chaos.app.init import (
+    HostKey,
+    context_names,
+    default_kubeconfig,
+    inventory_name,
+    known_hosts_path,
+    known_hosts_text,
+    read_cluster,
+    read_host_keys,
+    render,
+    written_path,
+)
 from chaos.cli.output import echo, write_trusted
 from chaos.cli.setup import init_questions as questions
 from chaos.cli.setup.doctor import echo_report, report_document, run_doctor

@@ -13,11 +13,10 @@ from chaos.cluster.errors import KubeRejected, KubeUnreachable
 from chaos.cluster.observers.base import ObserverGroup, ThreadedObserver
 from chaos.cluster.observers.currency_prover import CurrencyProver
 from chaos.cluster.observers.reflector import Reflector
-from chaos.core.clock_offset import ClockOffset, ClockOffsetBounds
-from chaos.core.kube import Node
+from chaos.core.kube import RESOURCES, Node
 from chaos.core.labels import NODE_LEASE_NAMESPACE
 from chaos.core.ports import Clock, Observer
-from chaos.core.resources import RESOURCES
+from chaos.core.time_bounds import ClockOffset, ClockOffsetBounds
 
 HEALTH_PERIOD = 1.0  # seconds of cluster time
 PROBE_TIMEOUT = 2.0  # wall seconds

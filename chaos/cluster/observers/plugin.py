@@ -10,7 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from chaos.cluster.api import ClusterApi
-from chaos.core.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.core.experiment import Experiment
 from chaos.core.field_types import Secret
 from chaos.core.inventory import Inventory
@@ -18,6 +17,7 @@ from chaos.core.kube import Node
 from chaos.core.plan import Plan
 from chaos.core.ports import Clock, Observer, PowerControl, Sink
 from chaos.core.recording import EntryKind, RecordingEntry
+from chaos.core.time_bounds import CLOCK_OFFSETS, ClockOffset
 
 OffsetFunc = Callable[[], Mapping[str, ClockOffset]]  # by source
 

@@ -13,7 +13,6 @@ import msgspec
 from chaos.cluster.observers.base import ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext
 from chaos.cluster.observers.promql import MAX_BYTES, PrometheusClient, PrometheusUnavailable
-from chaos.core.clock_offset import ClockOffset
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import Secret
@@ -21,6 +20,7 @@ from chaos.core.inventory import Inventory, Prometheus
 from chaos.core.ports import Clock, Sink
 from chaos.core.probes import Query
 from chaos.core.recording import EntryKind, QueryResult, RecordingEntry, Series
+from chaos.core.time_bounds import ClockOffset
 
 _NEWEST_SAMPLE = "max(timestamp(up))"
 

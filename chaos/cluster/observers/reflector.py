@@ -18,10 +18,9 @@ from chaos.cluster.observers.base import Backoff, ThreadedObserver
 from chaos.cluster.observers.currency import CurrencyProof, Key, ObjectStore, different
 from chaos.cluster.reads import ConsistentRead, iter_pages, read_version, read_versions, replay_events
 from chaos.cluster.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineError, WatchCodec, split_lines
-from chaos.core.kube import Metadata
+from chaos.core.kube import Metadata, Resource
 from chaos.core.ports import Clock, Sink
 from chaos.core.recording import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, EntryKind, RecordingEntry
-from chaos.core.resources import Resource
 
 STALL = 20.0  # seconds of cluster time without a byte, while events are missing, after which a watch is dead
 _BUSY = 0.1  # seconds of cluster time since the chunk before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chaos.cluster.snapshot.pod_fields import POD, TEMPLATE
+from chaos.cluster.snapshot.fields import POD, TEMPLATE
 from chaos.cluster.snapshot.projection import (
     CONDITIONS,
     DROP,

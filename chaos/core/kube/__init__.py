@@ -2,200 +2,63 @@
 
 Every field may be missing or null, as real API servers send both (a bookmark has ``containers: null``).
 Times stay RFC 3339 strings: they are evidence, with a resolution of one second, not what bounds are judged on.
+``RESOURCES`` are the resources that are watched and recorded.
 """
 
 from __future__ import annotations
 
-from chaos.core.kube.meta import (
-    Annotations,
-    Base,
-    Condition,
-    Event,
-    EventSource,
-    LabelSelector,
-    Metadata,
-    ObjectReference,
-    OwnerReference,
-    Requirement,
-    condition,
-    full_name,
-)
-from chaos.core.kube.node import (
-    Address,
-    AttachedVolume,
-    AttachmentSource,
-    AttachmentSpec,
-    AttachmentStatus,
-    ClaimSpec,
-    ClaimStatus,
-    DaemonEndpoints,
-    Endpoint,
-    Lease,
-    LeaseSpec,
-    ManagedFields,
-    Node,
-    NodeInfo,
-    NodeMetadata,
-    NodeSpec,
-    NodeStatus,
-    NodeSwap,
-    OwnedFields,
-    OwnedSpec,
-    PersistentVolumeClaim,
-    Taint,
-    VolumeAttachment,
-    VolumeError,
-    is_ready,
-    last_manager,
-    node_condition,
-    operating_system,
-)
-from chaos.core.kube.pod import (
-    Affinity,
-    ClaimSource,
-    Container,
-    ContainerState,
-    ContainerStateRunning,
-    ContainerStateTerminated,
-    ContainerStateWaiting,
-    ContainerStatus,
-    Empty,
-    Hook,
-    Lifecycle,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    Pod,
-    PodSpec,
-    PodStatus,
-    PodTemplate,
-    Probe,
-    Resources,
-    Sleep,
-    TemplateMetadata,
-    Toleration,
-    TopologySpread,
-    Volume,
-    controller_of,
-    is_finished,
-    is_helper,
-    is_static,
-    phase,
-    pod_condition,
-)
-from chaos.core.kube.workload import (
-    BudgetSpec,
-    BudgetStatus,
-    ClaimRetention,
-    EndpointConditions,
-    EndpointPort,
-    EndpointSlice,
-    ExitCodes,
-    Job,
-    JobSpec,
-    JobStatus,
-    PodConditionPattern,
-    PodDisruptionBudget,
-    PodFailurePolicy,
-    PodFailureRule,
-    RollingUpdate,
-    SliceEndpoint,
-    UpdateStrategy,
-    Workload,
-    WorkloadSpec,
-    WorkloadStatus,
+from typing import Any
+
+from msgspec import Struct
+
+# ruff: noqa: F403, F405 - every name of these modules is exported
+from chaos.core.kube.meta import *
+from chaos.core.kube.node import *
+from chaos.core.kube.pod import *
+from chaos.core.kube.workload import *
+
+KubeObject = (
+    Node
+    | Pod
+    | Lease
+    | Event
+    | Workload
+    | PodDisruptionBudget
+    | EndpointSlice
+    | VolumeAttachment
+    | PersistentVolumeClaim
+    | Job
 )
 
-__all__ = [
-    "Address",
-    "Affinity",
-    "Annotations",
-    "AttachedVolume",
-    "AttachmentSource",
-    "AttachmentSpec",
-    "AttachmentStatus",
-    "Base",
-    "BudgetSpec",
-    "BudgetStatus",
-    "ClaimRetention",
-    "ClaimSource",
-    "ClaimSpec",
-    "ClaimStatus",
-    "Condition",
-    "Container",
-    "ContainerState",
-    "ContainerStateRunning",
-    "ContainerStateTerminated",
-    "ContainerStateWaiting",
-    "ContainerStatus",
-    "DaemonEndpoints",
-    "Empty",
-    "Endpoint",
-    "EndpointConditions",
-    "EndpointPort",
-    "EndpointSlice",
-    "Event",
-    "EventSource",
-    "ExitCodes",
-    "Hook",
-    "Job",
-    "JobSpec",
-    "JobStatus",
-    "LabelSelector",
-    "Lease",
-    "LeaseSpec",
-    "Lifecycle",
-    "ManagedFields",
-    "Metadata",
-    "Node",
-    "NodeAffinity",
-    "NodeInfo",
-    "NodeMetadata",
-    "NodeSelector",
-    "NodeSelectorTerm",
-    "NodeSpec",
-    "NodeStatus",
-    "NodeSwap",
-    "ObjectReference",
-    "OwnedFields",
-    "OwnedSpec",
-    "OwnerReference",
-    "PersistentVolumeClaim",
-    "Pod",
-    "PodConditionPattern",
-    "PodDisruptionBudget",
-    "PodFailurePolicy",
-    "PodFailureRule",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplate",
-    "Probe",
-    "Requirement",
-    "Resources",
-    "RollingUpdate",
-    "Sleep",
-    "SliceEndpoint",
-    "Taint",
-    "TemplateMetadata",
-    "Toleration",
-    "TopologySpread",
-    "UpdateStrategy",
-    "Volume",
-    "VolumeAttachment",
-    "VolumeError",
-    "Workload",
-    "WorkloadSpec",
-    "WorkloadStatus",
-    "condition",
-    "controller_of",
-    "full_name",
-    "is_finished",
-    "is_helper",
-    "is_ready",
-    "is_static",
-    "last_manager",
-    "node_condition",
-    "operating_system",
-    "phase",
-    "pod_condition",
-]
+
+class Resource(Struct, frozen=True):
+    """API path and type of a plural resource."""
+
+    plural: str
+    prefix: str  # "/api/v1" or "/apis/GROUP/VERSION"
+    type: type[Any]
+
+    @property
+    def path(self) -> str:
+        """Path of the collection in all namespaces."""
+        return f"{self.prefix}/{self.plural}"
+
+
+RESOURCES: dict[str, Resource] = {
+    r.plural: r
+    for r in (
+        Resource("nodes", "/api/v1", Node),
+        Resource("pods", "/api/v1", Pod),
+        Resource("events", "/api/v1", Event),
+        Resource("leases", "/apis/coordination.k8s.io/v1", Lease),
+        Resource("deployments", "/apis/apps/v1", Workload),
+        Resource("statefulsets", "/apis/apps/v1", Workload),
+        Resource("daemonsets", "/apis/apps/v1", Workload),
+        Resource("replicasets", "/apis/apps/v1", Workload),
+        Resource("jobs", "/apis/batch/v1", Job),
+        Resource("poddisruptionbudgets", "/apis/policy/v1", PodDisruptionBudget),
+        Resource("endpointslices", "/apis/discovery.k8s.io/v1", EndpointSlice),
+        Resource("volumeattachments", "/apis/storage.k8s.io/v1", VolumeAttachment),
+        Resource("persistentvolumeclaims", "/api/v1", PersistentVolumeClaim),
+    )
+}

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.result import RunState, StoredRun
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.run_directory import PLAN, RUN
 from chaos.core.store.run_history import read_run
-from chaos.core.stored_run import RunState, StoredRun
 
 # Seconds for which a run without a result is left alone: a new one has no journal yet that would be locked.
 _MIN_QUIET = 3600.0

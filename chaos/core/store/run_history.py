@@ -18,12 +18,11 @@ from msgspec import Struct
 
 from chaos.core.errors import NodefallError
 from chaos.core.plan import nodes_by_target
-from chaos.core.result import RunResult
+from chaos.core.result import RunResult, RunState, StoredRun
 from chaos.core.store.journal import NAME, read_entries, read_state
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal_format import EntryKey, PendingUndo
 from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, RunInfo, load, load_result
-from chaos.core.stored_run import RunState, StoredRun
 
 _MARKERS = (RUN, PLAN, RESULT)  # any one makes a directory that of a run: each can be lost
 

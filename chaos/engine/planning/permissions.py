@@ -12,10 +12,10 @@ from chaos.core.api_fact import NAMESPACE, OBJECT
 from chaos.core.assertion import ControllerManagerAssertion
 from chaos.core.command import KubeCommand
 from chaos.core.experiment import Experiment
+from chaos.core.kube import RESOURCES
 from chaos.core.labels import LOCK_NAME, NODE_EVENT_NAMESPACE, NODE_LEASE_NAMESPACE
 from chaos.core.permission import Permission, permission_for_request
 from chaos.core.probes import ServiceReference
-from chaos.core.resources import RESOURCES
 
 
 @dataclass(frozen=True, slots=True)

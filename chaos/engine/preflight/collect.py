@@ -1,16 +1,19 @@
-"""Collects what the preflight checks evaluate, for the doctor and for a plan."""
+"""Needs of an experiment, derived from its steps, assertions and bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import chaos.engine.preflight.checks
 from chaos.cluster.cluster_state import get_objects
 from chaos.cluster.workload import namespace_for
+from chaos.core.action import Scope
+from chaos.core.assertion import HostFactAssertion
 from chaos.core.cluster_view import ClusterView, node_addresses
-from chaos.core.duration import parse_duration
+from chaos.core.duration import parse_duration, satisfies
 from chaos.core.errors import Refused
+from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission
 from chaos.core.registry import Group, discover
@@ -19,10 +22,42 @@ from chaos.engine.helper_pods import read_helper_namespaces, refuse_unreachable_
 from chaos.engine.inspection import inspect_hosts, list_objects
 from chaos.engine.load import LoadedExperiment, api_reads, host_facts
 from chaos.engine.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
-from chaos.engine.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations
+from chaos.engine.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 from chaos.engine.planning.planner import PlanInputs, plan_step
 from chaos.engine.preflight.check import Check
-from chaos.engine.preflight.requirements import experiment_needs
+
+_GRACE = "shutdownGracePeriod"
+
+
+def experiment_needs(experiment: Experiment) -> frozenset[Need]:
+    """Needs of all steps and assertions together."""
+    return frozenset(_needs(experiment))
+
+
+def _needs(experiment: Experiment) -> Iterator[Need]:
+    spec = experiment.spec
+    steps = [step.bound for step in spec.method]
+    on_host = any(step.action.on_host and step.action.scope is Scope.NODE for step in steps)
+    assertions = [each.bound.assertion for each in spec.expectations if each.bound]
+    of_host = [assertion for assertion in assertions if isinstance(assertion, HostFactAssertion)]
+    if on_host or of_host:
+        yield Need.HOST
+    if any("containers" in assertion.host_facts for assertion in of_host):
+        yield Need.CONTAINERS
+    if on_host:
+        yield Need.ROOT
+    if any(step.action.takes_down for step in steps):
+        yield Need.DOWN
+    if any(step.terminates_pods for step in steps):
+        yield Need.ENDS_PODS
+    kubelet = spec.requires.get("kubelet", {})
+    if any(step.needs_on("linux").logind for step in steps):
+        yield Need.LOGIND
+        if any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items()):
+            yield Need.GRACEFUL
+    if kubelet or "kubelet." in experiment.model_dump_json(include={"spec": {"hypothesis", "abort"}}):
+        yield Need.KUBELET_CONFIG
+
 
 CHECKS: Mapping[str, Check] = discover(chaos.engine.preflight.checks, Check, Group.CHECKS)
 

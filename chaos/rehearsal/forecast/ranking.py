@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from chaos.core.duration import format_duration
+from chaos.core.text import count_of
 from chaos.rehearsal.forecast.sample import TITLES, Finding, FindingKind, Sample
 from chaos.reports.history.trend import ExpectationTrend, expectation_trends
 from chaos.verdicts.outcome.prediction import ExpectationBand, quantile
@@ -212,10 +213,10 @@ def score_parts(sample: Sample) -> tuple[ScorePart, ...]:
     gone, budgets = _number(sample, *_GONE), _number(sample, FindingKind.BUDGET_OVERDRAWN)
     seconds = [finding.seconds or 0.0 for finding in sample.findings if finding.kind in _GONE]
     minutes = sum(min(_MOST_MINUTES, math.ceil(each / 60)) for each in seconds)
-    without = f"{_count(gone, 'workload')} without a serving pod for {format_duration(round(sum(seconds)))} in all"
+    without = f"{count_of(gone, 'workload')} without a serving pod for {format_duration(round(sum(seconds)))} in all"
     parts = [
         ScorePart(gone * _OF_WORKLOAD + minutes, without),
-        ScorePart(budgets * _OF_BUDGET, f"{_count(budgets, 'budget')} overdrawn"),
+        ScorePart(budgets * _OF_BUDGET, f"{count_of(budgets, 'budget')} overdrawn"),
     ]
     texts = {
         FindingKind.NO_ROOM: "without room",
@@ -225,7 +226,7 @@ def score_parts(sample: Sample) -> tuple[ScorePart, ...]:
     }
     for kind, text in texts.items():
         pods = _pods(sample, kind)
-        parts.append(ScorePart(pods * _POINTS[kind], f"{_count(pods, 'pod')} {text}"))
+        parts.append(ScorePart(pods * _POINTS[kind], f"{count_of(pods, 'pod')} {text}"))
     return tuple(part for part in parts if part.points)
 
 
@@ -248,7 +249,3 @@ def _pods(sample: Sample, kind: FindingKind) -> int:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chaos.core.duration import format_duration
+from chaos.core.text import count_of
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.rehearsal.forecast.document import Rehearsal, Runs
 from chaos.rehearsal.forecast.ranking import Risk, VictimRank
@@ -24,7 +25,7 @@ SIDES: tuple[Column[tuple[str, str, str]], ...] = (
 )
 RISKS: tuple[Column[Risk], ...] = (
     Column("What", lambda risk: risk.title, "strong"),
-    Column("pods", lambda risk: _pods(risk.count), "sub", "What", View.HTML),
+    Column("pods", lambda risk: count_of(risk.count, "pod"), "sub", "What", View.HTML),
     Column("Of", lambda risk: risk.subject),
     Column("Pods", lambda risk: str(risk.count), views=View.MARKDOWN),
     Column("For", lambda risk: risk.length, is_named=True),
@@ -156,7 +157,7 @@ def source_text(rehearsal: Rehearsal) -> str:
 
 def how_often(rehearsal: Rehearsal) -> str:
     """``20 seeds``, ``each of 12 nodes, 1 seed``."""
-    seeds = f"{len(rehearsal.seeds)} seed" + ("s" if len(rehearsal.seeds) > 1 else "")
+    seeds = count_of(len(rehearsal.seeds), "seed")
     victims = f"each of {len(rehearsal.runs.victims)} {rehearsal.each}s, " if rehearsal.each else ""
     return f"{victims}{seeds}"
 
@@ -186,8 +187,4 @@ def _band_cell(band: ExpectationBand) -> str:
 
 
 def _risk_cell(length: str, count: int, share: str) -> str:
-    return ", ".join(part for part in (_pods(count), length, share) if part)
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod" + ("s" if count != 1 else "")
+    return ", ".join(part for part in (count_of(count, "pod"), length, share) if part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.core.text import printable
+from chaos.core.text import count_of, printable
 from chaos.reports.comparison.comparison import Comparison, ExpectationRow, most_surprising
 from chaos.verdicts.outcome.acceptance import Row, Standing, mechanism_of
 
@@ -19,14 +19,14 @@ def headline(comparison: Comparison) -> str:
     row = most_surprising(comparison.first)
     if row is not None:
         followers = len(comparison.followers(row))
-        as_late = f"; {_count(followers, 'measure')} after it {_as_late(row, followers)}" if followers else ""
+        as_late = f"; {count_of(followers, 'measure')} after it {_as_late(row, followers)}" if followers else ""
         return f"{row_sentence(row)}{as_late}{_more(comparison, 1 + followers)}"
     if comparison.changed:
         return f"{verdict_sentence(comparison.changed[0])}{_more(comparison, 1)}"
     known = sum(row.standing is Standing.INSIDE for row in comparison.rows)
     if not comparison.rows:
         return f"nothing surprises: nothing happened, as {source(comparison)}"
-    return f"nothing surprises: {_count(known, 'measure')} as {source(comparison)}"
+    return f"nothing surprises: {count_of(known, 'measure')} as {source(comparison)}"
 
 
 def counts(comparison: Comparison) -> str:
@@ -39,7 +39,7 @@ def source(comparison: Comparison) -> str:
     """``predicted by 20 seeds`` or ``in the run before``."""
     expected = comparison.expected
     if expected.simulated and not comparison.side.simulated:
-        return f"predicted by {_count(expected.outcomes, 'seed')} of {printable(expected.name)}"
+        return f"predicted by {count_of(expected.outcomes, 'seed')} of {printable(expected.name)}"
     return f"in {printable(expected.name)}"
 
 
@@ -60,7 +60,7 @@ def followers_text(comparison: Comparison, row: Row) -> str:
         return ""
     names = ", ".join(printable(str(each.measure)) for each in found[:_NAMED])
     more = ", ..." if len(found) > _NAMED else ""
-    return f"{_count(len(found), 'measure')} after it {_as_late(row, len(found))}: {names}{more}"
+    return f"{count_of(len(found), 'measure')} after it {_as_late(row, len(found))}: {names}{more}"
 
 
 def _as_late(row: Row, number: int) -> str:
@@ -127,8 +127,4 @@ def duration_text(row: ExpectationRow) -> str:
 
 def _more(comparison: Comparison, shown: int) -> str:
     count = len(comparison.outside) + len(comparison.changed) - shown
-    return f"; and {_count(count, 'other difference')}" if count else ""
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}" + ("" if number == 1 else "s")
+    return f"; and {count_of(count, 'other difference')}" if count else ""

@@ -32,9 +32,9 @@ from chaos.reports.day.contents import (
 )
 from chaos.reports.day.drawings import render_calendar, render_timeline
 from chaos.reports.day.view import SYMBOLS, ClusterRecord, DayView, RunView, moment_of
-from chaos.reports.junit import Case, Suite, junit_document
 from chaos.reports.markup import render_page
 from chaos.reports.run.json_ import to_text
+from chaos.reports.run.junit import Case, Suite, junit_document
 from chaos.reports.tables import (
     PAIRS,
     escape,

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chaos.core.errors import Exit
-from chaos.core.result import RunResult
-from chaos.core.stored_run import StoredRun
+from chaos.core.result import RunResult, StoredRun
 from chaos.core.text import printable
 from chaos.reports.history.trend import expectation_trends
 from chaos.reports.history.trend_text import expectations_table

@@ -11,8 +11,7 @@ from typing import Any
 from chaos.core.duration import format_duration
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
-from chaos.reports.history.statistics import spread
-from chaos.reports.history.trend import ExpectationTrend, Point, Trend
+from chaos.reports.history.trend import ExpectationTrend, Point, Trend, spread
 from chaos.reports.history.trend_text import change_text, heading, left_out_text, operator_text, point_text, spread_text
 from chaos.reports.markup import Html, join, render_page, tag
 from chaos.reports.run.outline import SIMULATED, format_utc

@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from chaos.core.duration import format_duration
-from chaos.core.stored_run import SHORT_UID
-from chaos.core.text import printable
+from chaos.core.result import SHORT_UID
+from chaos.core.text import count_of, printable
 from chaos.core.verdict import SYMBOLS, Status
-from chaos.reports.history.statistics import ChangePoint, sparkline
-from chaos.reports.history.trend import ExpectationTrend, Group, Point, Trend
+from chaos.reports.history.trend import ChangePoint, ExpectationTrend, Group, Point, Trend, sparkline
 from chaos.reports.run.outline import SIMULATED, format_utc
 from chaos.reports.tables import Column, text_table
 
@@ -36,7 +35,7 @@ def expectations_table(expectations: Iterable[ExpectationTrend], encoding: str) 
 def heading(trend: Trend) -> str:
     """The experiment, the number of runs, their time, and what they have in common."""
     first, last = (run.started or 0.0 for run in (trend.runs[0], trend.runs[-1]))
-    count = f"{len(trend.runs)} run{'s' if len(trend.runs) > 1 else ''}"
+    count = count_of(len(trend.runs), "run")
     return f"{printable(trend.experiment)}: {count} from {format_utc(first)} to {format_utc(last)} ({trend.group})"
 
 
@@ -91,8 +90,10 @@ def _change_run(trend: Trend, expectation: ExpectationTrend, change: ChangePoint
 
 def left_out_text(trend: Trend) -> list[str]:
     """What was left out, and the options that show it."""
-    lines = [f"left out: {_count(n)} of {group}; show with {_options(group)}" for group, n in trend.others.items()]
-    return [*lines, *([f"left out: {_count(trend.unfinished)} without a result"] if trend.unfinished else [])]
+    lines = [
+        f"left out: {count_of(n, 'run')} of {group}; show with {_options(group)}" for group, n in trend.others.items()
+    ]
+    return [*lines, *([f"left out: {count_of(trend.unfinished, 'run')} without a result"] if trend.unfinished else [])]
 
 
 def format_seconds(seconds: float, expectation: ExpectationTrend) -> str:
@@ -145,10 +146,6 @@ def _line(each: ExpectationTrend, encoding: str) -> str:
 
 def _cluster_option(group: Group) -> str:
     return group.cluster.rpartition(" with ")[0] if group.simulated else group.cluster[:SHORT_UID]
-
-
-def _count(runs: int) -> str:
-    return f"{runs} run{'s' if runs > 1 else ''}"
 
 
 def _options(group: Group) -> str:

@@ -9,12 +9,11 @@ too; they are deprecated. A verdict has ``limits`` only where an expectation lim
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import to_builtins
 
-from chaos.core.legacy import PROOF_STATUSES, RESULT_KEYS, STEP_RESULT_KEYS, VERDICT_KEYS
+from chaos.core.legacy import PROOF_STATUSES, RESULT_KEYS, STEP_RESULT_KEYS, VERDICT_KEYS, add_former_keys
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.reports.run.outline import evidence
@@ -44,18 +43,14 @@ def to_text(document: dict[str, Any]) -> str:
 def _settle_keys(document: dict[str, Any]) -> None:
     """Add the deprecated keys, and leave out ``limits`` without any."""
     for step in document["steps"]:
-        _alias(step, STEP_RESULT_KEYS)
+        add_former_keys(step, STEP_RESULT_KEYS)
         step["shown"] = _FORMER_PROOF_STATUSES.get(step["shown"], step["shown"])
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
-            _alias(verdict, VERDICT_KEYS)
+            add_former_keys(verdict, VERDICT_KEYS)
             if not verdict["limits"]:
                 del verdict["limits"]
-    _alias(document, RESULT_KEYS)
-
-
-def _alias(document: dict[str, Any], keys: Mapping[str, str]) -> None:
-    document.update({old: document[new] for old, new in keys.items()})
+    add_former_keys(document, RESULT_KEYS)
 
 
 RENDERER = Renderer("json", "result.json", "the complete result, for programs", render)

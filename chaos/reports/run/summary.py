@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chaos.core.duration import format_duration
-from chaos.core.result import RunResult
-from chaos.core.stored_run import RunState, StoredRun
+from chaos.core.result import RunResult, RunState, StoredRun
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.reports.run.outline import (

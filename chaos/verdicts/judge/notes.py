@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from chaos.core.api_fact import PseudoFact
 from chaos.core.assertion import WatchingAssertion
-from chaos.core.clock_offset import ClockOffset
 from chaos.core.experiment import Experiment
+from chaos.core.time_bounds import ClockOffset
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.clocks import recorded_offsets
 

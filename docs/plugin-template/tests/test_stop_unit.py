@@ -3,9 +3,9 @@
 import pytest
 from nodefall_stop_unit import ACTION, Params
 
+from chaos.api.testing import check_action
 from chaos.core.action import Target
 from chaos.core.errors import Unsupported
-from chaos.plugin.contract import check_action
 
 FACT = "unit-state?unit=cron.service"
 TARGET = Target("worker-1", facts={FACT: "active"}, tag="run-1-stop")

@@ -10,8 +10,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from chaos.app.day import abort_watch as abort_watch_module
-from chaos.app.day.abort_watch import AbortWatch, abort_watch, violated_in_run
+from chaos.app.day import stop as abort_watch_module
+from chaos.app.day.stop import AbortWatch, abort_watch, violated_in_run
 from chaos.app.wiring.connect import connect_cluster
 from chaos.core.experiment import Expectation
 from chaos.core.inventory import Inventory

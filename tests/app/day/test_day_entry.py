@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from chaos.app.day import entry as day_entry
-from chaos.app.day.entry import DayEntry
+from chaos.app.day.entry import DayEntry, recover_runs
 from chaos.app.day.session import DaySession
 from chaos.app.day.stop import DayHalted
-from chaos.app.day.takeover import recover_runs
 from chaos.core.action import ProofStatus, Undo
 from chaos.core.errors import Exit, Refused
 from chaos.core.result import RunResult, StepResult
@@ -224,7 +223,7 @@ def test_the_own_journal_of_a_run_proves_whether_there_was_a_fault(
     with Journal(directory) as journal:
         for step in steps:
             journal.mark_undone(journal.record_intent(step, step, "worker-1", Undo(), BEGIN), "proven")
-    monkeypatch.setattr("chaos.app.day.takeover._undo", lambda *_: None)
+    monkeypatch.setattr("chaos.app.day.entry._undo", lambda *_: None)
     recover_runs(day.session)
     assert stored(day).runs[0].status == status
 
@@ -252,7 +251,7 @@ def test_a_run_whose_end_was_not_stored(
 ) -> None:
     day = Day(tmp_path, ["one", "two"], BEGIN, abort=[NODES])
     left_running(day, "r1", has_fault=has_fault, outcome=outcome)
-    monkeypatch.setattr("chaos.app.day.takeover._undo", lambda *_: None)
+    monkeypatch.setattr("chaos.app.day.entry._undo", lambda *_: None)
     recover_runs(day.session)
     state = stored(day)
     assert (state.runs[0].status, state.runs[0].verdict, state.halt is not None) == (status, verdict, halts)
@@ -263,7 +262,7 @@ def test_a_result_with_steps_outweighs_a_journal_without(tmp_path: Path, monkeyp
     directory = left_running(day, "r1", has_fault=True, outcome=HELD)
     (directory / run_directory.PLAN).write_text("{}")
     Journal(directory).close()
-    monkeypatch.setattr("chaos.app.day.takeover._undo", lambda *_: None)
+    monkeypatch.setattr("chaos.app.day.entry._undo", lambda *_: None)
     recover_runs(day.session)
     assert stored(day).runs[0].verdict == "held"
 

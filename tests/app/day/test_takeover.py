@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.app.day.entry import recover_runs
 from chaos.app.day.stop import DayHalted
-from chaos.app.day.takeover import recover_runs
 from chaos.core.action import Undo
 from chaos.core.errors import Exit
 from chaos.core.result import RunResult

@@ -13,11 +13,11 @@ import pytest
 
 from chaos.app.day.report import write_reports
 from chaos.app.fleet import control, coordinator
+from chaos.app.fleet.agent import FleetRequest
 from chaos.app.fleet.control import FleetHalt, halt_fleet, pending_undo, resume_fleet, store_records, view_fleet
 from chaos.app.fleet.coordinator import FleetEnd, run_fleet
 from chaos.app.fleet.loading import LoadedFleet, load_fleet
 from chaos.app.fleet.member import Member
-from chaos.app.fleet.session import FleetRequest
 from chaos.app.fleet.steps import step
 from chaos.core.errors import Exit, Refused, UsageError
 from chaos.gameday.fleet_document import MAX_CLUSTERS

@@ -11,8 +11,7 @@ import pytest
 
 from chaos.app.day.stop import DayStop
 from chaos.app.day.store import DayStore, existing
-from chaos.app.fleet.agent import Inspection, Wanted
-from chaos.app.fleet.session import FleetRequest, FleetSession
+from chaos.app.fleet.agent import FleetRequest, FleetSession, Inspection, Wanted
 from chaos.app.fleet.steps import step
 from chaos.core.clock.system import uptime
 from chaos.core.errors import Exit, Refused

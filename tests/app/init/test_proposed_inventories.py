@@ -11,11 +11,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chaos.app.discovery.entries import to_document
+from chaos.app.discovery.machines import PowerChoice, to_document
 from chaos.app.discovery.nodes import ListedMetadata, ListedNode
-from chaos.app.discovery.power import PowerChoice
 from chaos.app.discovery.proposal import Choices, ClusterFacts, propose
-from chaos.app.init.files import render
+from chaos.app.init import render
 from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.kube.meta import Condition

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.app.discovery.nodes import KUBEADM_CONFIG, TABLE, ListedMetadata, ListedNode, distribution_of, summary
-from chaos.app.init.cluster import context_names, default_kubeconfig, inventory_name, read_cluster
+from chaos.app.init import context_names, default_kubeconfig, inventory_name, read_cluster
 from chaos.cluster.errors import REFUSED, KubeUnreachable
 from chaos.core.errors import BadInput, Exit, Refused, UsageError
 from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -9,12 +10,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from chaos.app.undo.accepted_machine import accept_machines
+from chaos.app.undo.finish import accept_machines
+from chaos.app.undo.sources import create_directory
 from chaos.cluster.cluster_state import UnknownFact
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.ports import Response
 from chaos.core.store.journal import Journal, read_pending
+from chaos.core.store.run_directory import RUN, RunInfo, find, load
 from chaos.engine.connection import ClusterConnection
 from chaos.machines.pool import Hosts
 from tests.kit.fakes import FakeClock, FakeKube
@@ -107,3 +110,26 @@ def test_what_is_not_confirmed_is_not_accepted(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="not confirmed"):
         accept(tmp_path, ("n1",), {"n1": NEW}, agrees=False)
     assert b"accepted" not in (tmp_path / "journal.jsonl").read_bytes()
+
+
+INFO = RunInfo("cut-1", "cut", 1.0, {"kind": "Inventory"}, cluster_uid="uid", cluster="uid")
+
+
+def test_the_journal_of_a_copy_is_in_the_cluster(tmp_path: Path) -> None:
+    directory = create_directory(INFO, tmp_path)
+    assert find(tmp_path, "cut-1") == directory
+    assert load(directory, RUN, RunInfo) == INFO
+    with Journal(directory) as journal:
+        assert (journal.has_replica, journal.pending()) == (True, [])
+
+
+def test_a_full_disk_is_refused_and_does_not_hide_the_run(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        with pytest.raises(Refused, match=r"cannot write .*run\.json: File too large"):
+            create_directory(INFO, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    made = create_directory(INFO, tmp_path)
+    assert find(tmp_path, "cut-1") == made

@@ -12,9 +12,9 @@ from chaos.app.undo.pending import UndoSources
 from chaos.cluster.replica import PendingRun, ReplicaEntry, RunIdentity
 from chaos.core.action import FactCheck, Undo
 from chaos.core.node_mark import FoundMark, NodeMark
+from chaos.core.result import PendingUndoFinding, Source
 from chaos.core.store.journal_format import PendingUndo, entry_key
 from chaos.core.store.run_history import LocalRun
-from chaos.core.stored_run import PendingUndoFinding, Source
 
 REPORTS, DIRECTORY = Path("out"), Path("out/cordon/1")
 RUN = "cordon-1f5458"

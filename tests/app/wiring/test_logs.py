@@ -12,7 +12,7 @@ import pytest
 from chaos.api import Lab, run
 from chaos.app.wiring import logs
 from chaos.app.wiring.logs import DEBUG_LOG, RunLog, attached, log_file_handler, run_log
-from chaos.core import redaction
+from chaos.core import text as redaction
 from chaos.core.threads import ContextPool, ContextThread
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import chaos.faults.readings
-from chaos.app.wiring.nodes import host_address, kubelet_certificate, node_address, with_move
+from chaos.app.wiring.connect import host_address, kubelet_certificate, node_address, with_move
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.fact import HostFact

@@ -16,8 +16,8 @@ from chaos.cluster.observers import currency
 from chaos.cluster.observers.currency import CurrencyProof, KnownVersions
 from chaos.cluster.observers.reflector import Reflector
 from chaos.cluster.reads import ConsistentRead, EventReplay
+from chaos.core.kube import RESOURCES
 from chaos.core.recording import Currency
-from chaos.core.resources import RESOURCES
 from tests.kit.misbehaving import KubeServer, Lines, ManualClock, plain_api, pod, serving
 
 

@@ -14,8 +14,8 @@ import pytest
 from chaos.cluster import client
 from chaos.cluster.observers import reflector
 from chaos.core.currency_log import CurrencyLog
+from chaos.core.kube import RESOURCES
 from chaos.core.recording import Currency
-from chaos.core.resources import RESOURCES
 from chaos.lab.server import lab
 from chaos.lab.spec import ApiMisbehaviour
 from tests.kit.observed_lab import KINDS, EmittedVersion, ObservedLab, observed_lab, repeated

@@ -21,8 +21,8 @@ from chaos.cluster.observers.cluster import ApiHealth
 from chaos.cluster.observers.currency import CurrencyProof, KnownVersions
 from chaos.cluster.observers.reflector import STALL, Reflector
 from chaos.cluster.reads import METADATA_LIST, ConsistentRead
+from chaos.core.kube import RESOURCES
 from chaos.core.recording import Currency
-from chaos.core.resources import RESOURCES
 from tests.kit.misbehaving import PATIENCE, KubeServer, Lines, ManualClock, plain_api, pod, serving
 
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from chaos.core.action import FactCheck, Undo
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.result import RunState, StoredRun
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal import Journal
 from chaos.core.store.prune import PruneRules, prune, select
 from chaos.core.store.run_directory import RESULT, RUN
 from chaos.core.store.run_history import read_runs
-from chaos.core.stored_run import RunState, StoredRun
 from tests.kit.stored_runs import DAY, NOW, result_of, store, within
 
 PENDING = Undo(proof=(FactCheck("node-ready", True),))

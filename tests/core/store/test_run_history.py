@@ -14,12 +14,11 @@ import pytest
 
 from chaos import __version__
 from chaos.core.action import FactCheck, Undo
-from chaos.core.result import UndoResult
+from chaos.core.result import RunState, UndoResult
 from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, RunInfo, find, save
 from chaos.core.store.run_history import flocked_inodes, local_runs, read_run, read_runs
-from chaos.core.stored_run import RunState
 from tests.kit.stored_runs import DAY, NOW, UID, result_of, store, within
 
 OLD_RESULT = Path(__file__).parents[2] / "core" / "data" / "0.1.0" / "result.json"

@@ -13,7 +13,7 @@ from chaos.core.kube import Node, Pod
 from chaos.core.node_mark import FoundMark, NodeMark
 from chaos.core.permission import Permission
 from chaos.core.power_identity import PowerRisk
-from chaos.core.stored_run import PendingUndoFinding, Source
+from chaos.core.result import PendingUndoFinding, Source
 from chaos.engine.observations import (
     BUDGETS,
     DAEMONSETS,

@@ -12,7 +12,7 @@ from chaos.core.action import Action
 from chaos.core.experiment import Experiment
 from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.observations import Need
-from chaos.engine.preflight.requirements import experiment_needs
+from chaos.engine.preflight.collect import experiment_needs
 
 REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))
 READY = {"assert": "nodes-ready", "with": {"nodes": "all"}, "within": "5s"}

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from chaos.cluster.watch_codec import WatchCodec
-from chaos.core.resources import RESOURCES
+from chaos.core.kube import RESOURCES
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import name_of
 from chaos.lab.replay.parser import parse

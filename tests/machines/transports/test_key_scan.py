@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chaos.app.init.files import known_hosts_text, read_host_keys
+from chaos.app.init import known_hosts_text, read_host_keys
 from chaos.core.errors import Unreachable
 from chaos.core.inventory import Inventory
 from chaos.machines.sessions.settings import LocalUser

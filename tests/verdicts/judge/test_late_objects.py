@@ -17,8 +17,8 @@ from chaos.cluster.observers import currency
 from chaos.cluster.observers.currency import CurrencyProof, ObjectStore
 from chaos.cluster.reads import ConsistentRead, EventReplay
 from chaos.cluster.watch_codec import WatchCodec
+from chaos.core.kube import RESOURCES
 from chaos.core.recording import ADDED, DELETED, LAG_BOUND, RecordingEntry
-from chaos.core.resources import RESOURCES
 from chaos.core.verdict import Status
 from tests.kit.misbehaving import ManualClock
 from tests.kit.story import HELD, INCONCLUSIVE, PENDING, T0, VIOLATED, Story, ask

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core.clock_offset import ClockOffset, ClockOffsetBounds
 from chaos.core.store.recording import build_timeline, read_recording
+from chaos.core.time_bounds import ClockOffset, ClockOffsetBounds
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
 from chaos.verdicts.judge.notes import address_changes, clock_notes

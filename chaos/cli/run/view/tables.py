@@ -13,7 +13,7 @@ from chaos.cli.run.lines import Line, ProgressState
 from chaos.cli.run.view.state import DELETED, ClusterState, NodeRow, WorkloadRow
 from chaos.core.text import escape_for_encoding, printable
 from chaos.core.verdict import SYMBOLS, Status, Verdict
-from chaos.reports.history.statistics import sparkline
+from chaos.reports.history.trend import sparkline
 
 GAP = 2  # cells between two columns
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from chaos.core.action import FailsafeTimer, Target
 from chaos.core.encoded_script import decode_script
 from chaos.core.errors import Unsupported
 from chaos.core.windows import powershell
-from chaos.engine.failsafe_windows import task_argv, task_xml
+from chaos.engine.failsafe import task_argv, task_xml
 from tests.kit.actionkit import WINDOWS_ACTIONS, command_text, describe, line_length, prepare
 
 HYPERVISOR, TIME = "service-state?service=vmictimesync", "service-state?service=w32time"

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from chaos.core.action import Target
-from chaos.core.command import Delivery, HostCommand, Outcome, is_success, undecided_answer
+from chaos.core.command import Delivery, HostCommand, Outcome, had_no_effect, is_success, undecided_answer
 from chaos.core.errors import Unsupported
-from chaos.engine.outcomes import had_no_effect
 from chaos.machines.windows_command_line import quote_argument
 from tests.kit.actionkit import WINDOWS_ACTIONS, describe, prepare
 from tests.kit.win_host import WindowsHost

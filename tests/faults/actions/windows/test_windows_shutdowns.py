@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from chaos.core.action import Target
-from chaos.core.command import Delivery, HostCommand, Outcome, PowerCapability, is_success, refusal
+from chaos.core.command import Delivery, HostCommand, Outcome, PowerCapability, had_no_effect, is_success, refusal
 from chaos.core.encoded_script import decode_script
 from chaos.core.errors import Unsupported
-from chaos.engine.outcomes import had_no_effect
 from chaos.faults.actions.windows.shutdown import CANCEL, shut_down
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
 from chaos.faults.readings.windows.shutdown_requests import abort_own_words

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core import redaction
+from chaos.core import text as redaction
 from chaos.core.action import ProofStatus
 from chaos.core.recording import ActionRecord, ProbeResult
 from chaos.core.result import RunResult, StepResult

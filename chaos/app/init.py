@@ -1,0 +1,205 @@
+"""Which kubeconfig an inventory is made from, and what it needs to know of that cluster. Changes nothing there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from chaos.app.discovery.machines import Entries, is_section
+from chaos.app.discovery.nodes import KUBEADM_CONFIG, ListedNode
+from chaos.app.discovery.proposal import ClusterFacts, Proposal
+from chaos.cluster.client import ApiClient
+from chaos.cluster.cluster_state import cluster_uid, server_version
+from chaos.cluster.errors import KubeRejected
+from chaos.cluster.reads import iter_pages
+from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
+from chaos.core.clock import SystemClock
+from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError, bad_input
+from chaos.core.inventory import Inventory
+from chaos.core.kube import RESOURCES
+from chaos.core.ports import KubeApi
+from chaos.core.text import printable
+from chaos.documents.document import read_document
+from chaos.documents.yaml_text import inline
+from chaos.documents.yaml_tree import to_builtins
+from chaos.machines.concurrency import run_concurrently
+from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
+from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
+from chaos.machines.transports.connection import ScannedKey, scan
+
+_CODEC = WatchCodec(RESOURCES["nodes"])
+_decode_node = msgspec.json.Decoder(ListedNode).decode
+_PERMISSIONS = "grant get on the namespace kube-system and list on nodes: without them there is no inventory"
+_MAX_NAME = 63  # characters, as of a label's value
+
+
+def read_cluster(kube: ApiClient, name: str, kubeconfig: str, context: str) -> ClusterFacts:
+    """Nodes, version and UID. Raises Refused for missing permissions and for a cluster without Nodes, NodefallError."""
+    try:
+        uid, version = cluster_uid(kube), server_version(kube)
+        nodes = _list_nodes(kube)
+    except KubeRejected as error:
+        hint = _PERMISSIONS if error.status == 403 else error.hint
+        raise Refused(f"the cluster cannot be read: {error.message}", hint=hint) from error
+    if not nodes:
+        raise Refused(f"{kube.server} has no Nodes: there is nothing to make an inventory of", hint="check --context")
+    has_config, note = _has_kubeadm_config(kube)
+    notes = (*(f"connection: {risk}" for risk in kube.risks), *([note] if note else []))
+    return ClusterFacts(
+        name, kubeconfig, context, kube.server, version, uid, nodes, has_kubeadm_config=has_config, notes=notes
+    )
+
+
+def _list_nodes(kube: KubeApi) -> tuple[ListedNode, ...]:
+    """All Nodes by name. Raises NodefallError."""
+    nodes: dict[str, ListedNode] = {}
+    for page, restarts in iter_pages(kube, "/api/v1/nodes", _CODEC):
+        if restarts:
+            nodes.clear()
+        for raw in page.items or ():
+            try:
+                node = _decode_node(raw)
+            except DECODE_ERRORS as error:
+                raise NodefallError(f"a Node cannot be decoded: {error}") from error
+            nodes[node.name] = node
+    return tuple(nodes[name] for name in sorted(nodes))
+
+
+def _has_kubeadm_config(kube: KubeApi) -> tuple[bool, str]:
+    """Whether kubeadm made the cluster, and a note where that cannot be read."""
+    status = kube.request("GET", KUBEADM_CONFIG).status
+    if status in (200, 404):
+        return status == 200, ""
+    return (
+        False,
+        f"whether kubeadm made the cluster is not known: get on configmap kubeadm-config was answered {status}",
+    )
+
+
+def default_kubeconfig() -> Path:
+    """That of KUBECONFIG, else ~/.kube/config. Raises UsageError if the variable names several."""
+    paths = [text for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
+    if len(paths) > 1:
+        raise UsageError("KUBECONFIG names several files, and an inventory has one", hint="give --kubeconfig FILE")
+    return Path(paths[0]) if paths else Path("~/.kube/config").expanduser()
+
+
+def inventory_name(context: str) -> str:
+    """A context as the name of an inventory and its file: of an ARN, say, what follows the last slash."""
+    name = re.sub(r"[^a-z0-9]+", "-", context.rpartition("/")[2].lower()).strip("-")[:_MAX_NAME].strip("-")
+    return name or "cluster"
+
+
+def context_names(kubeconfig: Path) -> tuple[list[str], str]:
+    """Names of the contexts, and the current one, "" for none. Raises BadInput for a file that is no kubeconfig."""
+    if not kubeconfig.is_file():
+        raise bad_input(str(kubeconfig), "there is no such kubeconfig", "give --kubeconfig FILE")
+    document: Any = to_builtins(read_document(kubeconfig))
+    contexts = document.get("contexts") or []
+    try:
+        return [str(each["name"]) for each in contexts], str(document.get("current-context") or "")
+    except (TypeError, KeyError) as error:
+        raise bad_input(str(kubeconfig), "its contexts have no names", "kubectl config get-contexts") from error
+
+
+def written_path(kubeconfig: Path) -> str:
+    """The path as an inventory has it: from the home directory, else absolute."""
+    path, home = kubeconfig.absolute(), Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+_WIDTH = 140  # a longer line has its comment above
+KeyStatus = Literal["known", "new", "changed", "revoked", "unreachable"]
+
+
+def render(proposal: Proposal, nodefall: str) -> str:
+    """The text of the inventory; ``nodefall``: the version that writes it."""
+    head = [
+        f"Written by nodefall {nodefall} init; yours to change. Paths are relative to this file.",
+        *proposal.head,
+        *(f"Note: {note}." for note in proposal.notes),
+    ]
+    return "\n".join([*(f"# {printable(line)}" for line in head), *_lines(proposal.entries, "")]) + "\n"
+
+
+def _lines(entries: Entries, indent: str) -> Iterator[str]:
+    for entry in entries:
+        comment = f"# {printable(entry.reason)}" if entry.reason else ""
+        text = f"{indent}{inline(entry.key)}:" + ("" if is_section(entry) else f" {inline(entry.value)}")
+        yield from _with_comment(text, comment, indent)
+        if is_section(entry):
+            yield from _lines(entry.value, f"{indent}  ")
+
+
+def _with_comment(text: str, comment: str, indent: str) -> Iterable[str]:
+    if not comment:
+        return (text,)
+    joined = f"{text}  {comment}"
+    return (joined,) if len(joined) <= _WIDTH else (f"{indent}{comment}", text)
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """The key that a host presents; ``error`` says why there is none."""
+
+    node: str
+    name: str  # in known_hosts
+    status: KeyStatus
+    type: str = ""
+    fingerprint: str = ""
+    line: str = ""  # of known_hosts
+    error: str = ""
+
+
+def read_host_keys(inventory: Inventory, addresses: Mapping[str, str], local: LocalUser) -> list[HostKey]:
+    """The keys of hosts by node, at their ``addresses``. No login is tried. Raises Refused."""
+    settings = {node: host_settings(inventory, node, local, address) for node, address in addresses.items()}
+    if not settings:
+        return []
+    known = load_known_hosts(next(iter(settings.values())))  # one file: that of defaults
+
+    def read(node: str) -> HostKey:
+        return _read(node, settings[node], known)
+
+    clock = SystemClock()
+    try:
+        return run_concurrently(list(settings), read, clock)
+    finally:
+        clock.close()
+
+
+def _read(node: str, settings: HostSettings, known: Iterable[Entry]) -> HostKey:
+    name = known_hosts_name(settings)
+    try:
+        key = scan(settings)
+    except Unreachable as error:
+        return HostKey(node, name, "unreachable", error=error.message)
+    return HostKey(
+        node, name, _status(name, key, known), key.type, fingerprint(key.blob), f"{name} {key.type} {key.base64}"
+    )
+
+
+def _status(name: str, key: ScannedKey, known: Iterable[Entry]) -> KeyStatus:
+    entries = [entry for entry in known if entry.covers(name)]
+    if any(entry.marker == "@revoked" and entry.key == key.blob for entry in entries):
+        return "revoked"
+    plain = [entry for entry in entries if not entry.marker]
+    if any(entry.key == key.blob for entry in plain):
+        return "known"
+    return "changed" if any(entry.type == key.type for entry in plain) else "new"
+
+
+def known_hosts_text(keys: Iterable[HostKey]) -> str:
+    """Lines for the keys that are new or known, never for one that has changed or is revoked."""
+    return "".join(f"{line}\n" for line in dict.fromkeys(key.line for key in keys if key.status in ("new", "known")))
+
+
+def known_hosts_path(out: Path) -> Path:
+    """The file of accepted keys beside an inventory."""
+    return out.with_suffix(".known_hosts")
