@@ -6,9 +6,8 @@ import math
 
 import msgspec
 
-from chaos.core.clock_offset import CLOCK_OFFSETS, ClockOffset
 from chaos.core.evidence import is_number
-from chaos.core.time_bounds import source_time
+from chaos.core.time_bounds import CLOCK_OFFSETS, ClockOffset, source_time
 from chaos.core.timeline import Timeline
 
 RESOLUTION = 1.0  # seconds: most times in objects are whole seconds
