@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from chaos.core.ports import Progress, RunWatcher
     from chaos.core.probes import Probe, Query, ServiceReference
     from chaos.core.recording import ActionRecord, BlindWindow, Currency, ProbeResult, QueryResult, Series
-    from chaos.core.result import ForeignFault, Phases, RunResult, StepResult, UndoResult
+    from chaos.core.result import ForeignFault, Phases, RunResult, StepResult, UndoResult, Unnoticed
     from chaos.core.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
     from chaos.core.verdict import ValueLimit
     from chaos.core.verdict import Status, Verdict
@@ -93,7 +93,7 @@ __all__ = [
     "RequirementUnmet", "Risk", "Row", "Rule", "Run", "RunResult", "RunWatcher", "Runs", "ScorePart", "Scrape",
     "Secret", "Series", "ServiceReference", "Side", "Spec", "Stall", "Standing", "Status", "Step", "StepResult",
     "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep",
-    "Unreachable", "Unsupported", "Until", "UsageError", "ValueLimit", "Verdict", "VictimRank", "Workload",
+    "Unnoticed", "Unreachable", "Unsupported", "Until", "UsageError", "ValueLimit", "Verdict", "VictimRank", "Workload",
     "compare", "judge", "kube", "load", "plan", "rehearse", "run",
 ]
 # fmt: on

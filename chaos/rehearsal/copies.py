@@ -15,11 +15,13 @@ from chaos.app.lab_spec import lab_spec
 from chaos.cluster.snapshot.document import Contents, name_of
 from chaos.cluster.snapshot.whatif.change import ChangeError
 from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_change
+from chaos.core.api_fact import PseudoFact
+from chaos.core.decode import decode
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.files import missing_file_hint
 from chaos.core.inventory import Lab
 from chaos.core.kube import RESOURCES
-from chaos.core.recording import RecordingEntry
+from chaos.core.recording import EntryKind, RecordingEntry
 from chaos.core.timeline import Entry, Timeline
 from chaos.lab.facade import (
     Copy,
@@ -160,9 +162,10 @@ def raw_entries(entries: Iterable[RecordingEntry]) -> list[dict[str, Any]]:
 
 def expected_of_recording(side: Side, entries: Iterable[RecordingEntry], seeds: Sequence[int]) -> Expected:
     """What the lab predicts from the first lists of ``entries``, which are those of ``side``. Raises ReplayError."""
-    raw = raw_entries(entries)
+    recorded = list(entries)
+    raw, fault = raw_entries(recorded), _fault(recorded)
     findings: dict[str, None] = {}
-    outcomes = [_outcome(raw, seed, side, findings) for seed in seeds]
+    outcomes = [_outcome(raw, fault, seed, side, findings) for seed in seeds]
     return Expected(
         name=f"the first lists of {side.name}",
         simulated=True,
@@ -177,22 +180,37 @@ def expected_of_recording(side: Side, entries: Iterable[RecordingEntry], seeds: 
     )
 
 
-def _outcome(raw: list[dict[str, Any]], seed: int, side: Side, findings: dict[str, None]) -> Outcome:
+def _fault(recorded: Iterable[RecordingEntry]) -> list[Entry]:
+    """The operations, and what the power controls said: both are the fault, not what the cluster made of it."""
+    found = (decode(entry, 0) for entry in recorded if entry.kind in (EntryKind.ACTION, EntryKind.HOST))
+    return [entry for entry in found if entry and (entry.kind == EntryKind.ACTION or entry.type == PseudoFact.MACHINE)]
+
+
+def _outcome(
+    raw: list[dict[str, Any]], fault: Sequence[Entry], seed: int, side: Side, findings: dict[str, None]
+) -> Outcome:
     recording = parse(raw)
     observations = forecast(recording, seed)
     findings |= dict.fromkeys(recording.findings)
     meta = raw[0]["object"] if raw[0]["kind"] == "meta" else {}
-    return outcome_of(timeline_of(observations, meta), side.fault)
+    return outcome_of(timeline_of(observations, meta, fault), side.fault)
 
 
-def timeline_of(observations: Mapping[str, Sequence[Observation]], meta: Mapping[str, Any]) -> Timeline:
-    """A timeline of the lab's observations."""
+def timeline_of(
+    observations: Mapping[str, Sequence[Observation]], meta: Mapping[str, Any], fault: Sequence[Entry] = ()
+) -> Timeline:
+    """A timeline of the lab's observations, with the entries about the ``fault`` up to their end."""
     timeline = Timeline(few=_ALL)
     timeline.meta.update(meta)
-    changes = [(item.t, place, item) for place, kind in enumerate(_KINDS) for item in observations[kind]]
-    for seq, (t, place, item) in enumerate(sorted(changes, key=lambda change: change[:2])):
-        kind = _KINDS[place]
-        timeline.add(Entry(seq, t, kind, item.type, msgspec.convert(item.object, RESOURCES[kind].type)))
+    entries = [
+        Entry(0, item.t, kind, item.type, msgspec.convert(item.object, RESOURCES[kind].type))
+        for kind in _KINDS
+        for item in observations[kind]
+    ]
+    end = max((entry.t for entry in entries), default=0.0)
+    entries += [entry for entry in fault if entry.t <= end]
+    for seq, entry in enumerate(sorted(entries, key=lambda entry: entry.t)):
+        timeline.add(msgspec.structs.replace(entry, seq=seq))
     return timeline
 
 

@@ -155,15 +155,15 @@ RECORDINGS = sorted((ROOT / "tests" / "recordings").glob("*.jsonl.gz"))
 MEASURES = {
     "01-graceful-poweroff": 84,
     "02-cancelled-shutdown-signal": 106,
-    "05-power-cut": 105,
+    "05-power-cut": 107,
     "07-partition-from-control-plane": 42,
     "08-drain-blocked-then-allowed": 86,
     "10-priority-shutdown": 54,
     "12-partition-ipv4-only": 0,  # the kubelet comes back over IPv6 in time: nothing happens, as is predicted
-    "16-graceful-poweroff-exit-codes": 99,
-    "25-two-nodes-of-a-zone": 48,
+    "16-graceful-poweroff-exit-codes": 101,
+    "25-two-nodes-of-a-zone": 52,
     "27-poweroff-cancelled-in-flight-systemd-257": 160,
-    "31-volume-force-deleted-pod": 22,
+    "31-volume-force-deleted-pod": 24,
     "33-volume-graceful-poweroff": 36,
 }
 # What the volume controllers and a kubelet that is stopped leave to chance, and what came after the last entry.

@@ -35,6 +35,7 @@ from chaos.verdicts.outcome.prediction import Band
 RESOLUTION, SIMULATED_RESOLUTION = 2.0, 1.0  # seconds
 _FALSE_ALARM = 0.001
 _ENDS = {FEWER_FOR: ENOUGH, NONE_FOR: SOME, UNNOTICED_FOR: NOTICED}
+_OF_POWER = (UNNOTICED_FOR, NOTICED)  # compared only where both sides have a power control that was read
 SYNC = 10.4  # seconds; period of a kubelet's Lease renewals and status syncs, with jitter (facts 5.1)
 _PASS = 5.2  # seconds between two passes of the node lifecycle controller (facts 5.2)
 _ORPHANS = 40.0  # seconds; period of pod GC, twice for pods of a deleted Node (facts 6 and 11)
@@ -149,6 +150,8 @@ class _Comparison:
         self, measure: Measure, band: Band | None, seconds: float | None, accepted: tuple[float, float]
     ) -> Standing:
         low, high = accepted
+        if measure.what in _OF_POWER and (seconds is None or band is None):
+            return Standing.UNKNOWN
         if seconds is None:
             return self._absent(measure, band, high)
         if band is None:

@@ -110,3 +110,12 @@ def test_a_uniform_time_is_outside_in_about_one_of_a_thousand(number: int) -> No
 def test_every_measure_has_a_mechanism_of_the_facts() -> None:
     text = mechanism_of(UNKNOWN)
     assert (text.facts, text.link) == ("5.2", "kubernetes-facts.md (5.2)")
+
+
+def test_what_only_one_side_could_see_is_no_difference() -> None:
+    """A side without a power control cannot know how long a machine that was off went unnoticed."""
+    unnoticed = Measure(Kind.NODE, "n1", "off unnoticed for")
+    assert standing({unnoticed: 45.0}, {}) == {unnoticed: Standing.UNKNOWN}
+    assert standing({}, band(unnoticed, 44.0, 46.0)) == {unnoticed: Standing.UNKNOWN}
+    assert standing({unnoticed: 45.0}, band(unnoticed, 44.0, 46.0)) == {unnoticed: Standing.INSIDE}
+    assert standing({unnoticed: 90.0}, band(unnoticed, 44.0, 46.0)) == {unnoticed: Standing.LATE}
