@@ -232,7 +232,11 @@ class Lab(Model):
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
         [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
     )
-    inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
+    inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
+        "always",
+        alias="inhibitorLostAfterCancel",
+        description="when a kubelet loses its new lock after a cancelled shutdown, as usually; seeded: mostly",
+    )
     disable_force_detach_on_timeout: bool = Field(
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
     )
