@@ -8,11 +8,13 @@ part of the table of breakages, the whole one if NODEFALL_EXPERIMENTS=all.
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from chaos.core.errors import Refused
+from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, NOTICED, UNDECIDED, is_noticed, part, unnoticed
-from tests.kit.rehearsals import outcome, rehearse, rehearse_of_size
+from tests.kit.rehearsals import loaded, outcome, rehearse, rehearse_of_size, settings_of, spec_of
 
 SEEDS = range(1, 11 if IS_WHOLE else 2)
 
@@ -80,3 +82,11 @@ def test_it_cannot_be_decided(name: str, breakage: str) -> None:
 def test_it_is_not_noticed(name: str, group: tuple[str, ...]) -> None:
     run = rehearse(name, breakages=group)
     assert outcome(run) == BUNDLED[name].notes["verdict"], f"{group}: {run.result.headline}"
+
+
+@pytest.mark.parametrize("name", ["lock-after-cancel", "poweroff-after-cancel"])
+def test_a_kubelet_that_keeps_its_lock_does_what_the_documentation_says(name: str) -> None:
+    """As when another file has got the number of the released lock."""
+    spec = msgspec.structs.replace(spec_of(name), inhibitor_lost_after_cancel="never")
+    run = rehearse_once(loaded(name), spec, 1, RehearsalOptions(settings_of(name)))
+    assert outcome(run) == "held", run.result.headline
