@@ -161,7 +161,7 @@ class StepRun:
     until_seq: int | None = None
     outcome: Outcome | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)  # of "proved" entries
-    phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" entry: armed, fired, began
+    phases: Mapping[str, Any] = field(default_factory=dict)  # evidence of the "returned" entry: armed, fired, began...
 
 
 class ProofStatus(StrEnum):

@@ -10,13 +10,15 @@ from chaos.core.action import Proof, ProofResult, ProofStatus, StepRun
 from chaos.core.command import Delivery
 from chaos.core.duration import parse_duration
 from chaos.core.kube import node_condition
-from chaos.core.recording import ActionPhase, ActionRecord
+from chaos.core.recording import FAILSAFE, ActionPhase, ActionRecord
 from chaos.core.timeline import Entry, Fact, Timeline
 
 BOOT_ACTIONS = ("hard-reboot", "kernel-crash", "power-button", "power-cut", "poweroff", "reboot", "schedule-shutdown")
 CANCEL_ACTIONS = ("cancel-shutdown", "cancel-shutdown-in-flight")
 SAME_BOOT_SECONDS = 2  # pid1-start is rounded twice
-_ARMING_SECONDS = 10.0  # by which a timer may elapse before its duration after the step: hosts are armed before it
+# In a recording that does not say when the failsafe timer fires: by how much earlier than the step's begin plus its
+# duration that may be. The timers of all hosts are armed before the step begins on any.
+_ARMING_SECONDS = 10.0
 
 
 def no_proof(because: str) -> ProofResult:
@@ -49,7 +51,10 @@ def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
 
 
 def within_duration(step: StepRun) -> StepRun:
-    """The step until its parameter ``duration`` may be over, when the host ends the effect by itself."""
+    """The step until the host may end the effect by itself: when the failsafe timer fires, at the earliest."""
+    fires_at = step.phases.get(FAILSAFE)
+    if isinstance(fires_at, int | float):
+        return replace(step, until=min(step.until, fires_at))
     if not (text := step.params.get("duration")):
         return step
     duration = parse_duration(str(text))

@@ -220,9 +220,7 @@ class Lab(Model):
         "service", alias="kubeletService", description="of Windows nodes: a real service, or a program under nssm"
     )
     preshutdown_timeout: DurationText | None = Field(
-        None,
-        alias="preshutdownTimeout",
-        description="of Windows nodes: PreshutdownTimeout as an administrator sets it after each start of the kubelet",
+        None, alias="preshutdownTimeout", description="of Windows nodes: as set after each start of the kubelet"
     )
     zones: list[str] = []
     kubernetes: SimulatedVersion = Field("v1.36.2", description="what differs between versions: docs/lab-versions.md")
@@ -232,7 +230,9 @@ class Lab(Model):
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
         [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
     )
-    inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field("never", alias="inhibitorLostAfterCancel")
+    inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
+        "always", alias="inhibitorLostAfterCancel", description="real ones usually do; seeded: in four of five cases"
+    )
     disable_force_detach_on_timeout: bool = Field(
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
     )

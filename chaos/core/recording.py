@@ -23,6 +23,7 @@ OVERRIDDEN, WARNINGS = "overridden", "warnings"
 SLACK = "slack"  # key of the meta entry: multiplies the durations in deadlines with timing: loose
 LOCK_LOSS = "lockLoss"  # key of a later meta entry: why the run was not alone on the cluster
 INTERRUPTED_AT = "interruptedAt"  # key of a later meta entry: when somebody stopped the run, in epoch seconds
+FAILSAFE = "failsafe"  # key of the evidence of a "returned" entry: when the failsafe timer fires, at the earliest
 TRUNCATED_RECORDING = "recording"  # source of the blind window after the end of a truncated recording
 # Kinds of entries about one node or one probe.
 _SCOPED_KINDS = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from chaos.core.errors import Aborted
 from chaos.core.experiment import Step, moment_of
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Armed
-from chaos.core.recording import ActionPhase
+from chaos.core.recording import FAILSAFE, ActionPhase
 from chaos.engine.failsafe import arm
 from chaos.engine.recorder import action_entry
 from chaos.engine.session import TICK, RunSession
@@ -67,13 +67,14 @@ def _fire_when_due(session: RunSession, step: Step, group: list[PlannedStep], mo
     session.record_intent([planned for planned in group if _has_preliminaries(planned)], clock.now())
     session.lock.check()  # the journal took time
     # Not earlier: the failsafe timer counts from now on.
-    _on_each(session, group, lambda planned: _run_preliminaries(session, planned))
+    timers = _on_each(session, group, lambda planned: _run_preliminaries(session, planned))
+    fires_at = {planned.node: at for planned, at in zip(group, timers, strict=True)}
     with ExitStack() as stack:
         many = len(group) > 1
         ready = _on_each(session, group, lambda planned: _arm(session, planned, stack, calibrate=many))
         session.limits.check(group)
         session.stop.check()  # arming took time
-        moments[step.name] = _fire_all(session, ready)
+        moments[step.name] = _fire_all(session, ready, fires_at)
 
 
 def _await_lock(session: RunSession, group: list[PlannedStep]) -> None:
@@ -110,8 +111,10 @@ class _ReadyStep:
     is_calibrated: bool
 
 
-def _fire_all(session: RunSession, ready: list[_ReadyStep]) -> tuple[float, float]:
-    """Fire the step on all nodes; the times of its begin and return."""
+def _fire_all(
+    session: RunSession, ready: list[_ReadyStep], fires_at: Mapping[str, float | None]
+) -> tuple[float, float]:
+    """Fire the step on all nodes; the times of its begin and return. ``fires_at``: of its failsafe timer, by node."""
     intended = session.clock.now()
     session.progress.tick(intended)
     # Steps with preliminaries are in the journal already, with the same undo.
@@ -135,7 +138,7 @@ def _fire_all(session: RunSession, ready: list[_ReadyStep]) -> tuple[float, floa
         uses_cluster_time = any(isinstance(planned.commands[-1], PodsCommand) for planned in group)
         outcomes = run_simultaneously(
             ready,
-            lambda r: _fire(session, r, fired),
+            lambda r: _fire(session, r, fired, fires_at[r.planned.node]),
             lambda futures: _monitor(session, group, futures, uses_cluster_time=uses_cluster_time),
             session.clock.threads,
         )
@@ -204,16 +207,22 @@ def _check_preconditions(session: RunSession, planned: PlannedStep) -> None:
             raise Aborted(f"step {planned.step} on {planned.node} was not done: it requires {check}, but {observed}")
 
 
-def _run_preliminaries(session: RunSession, planned: PlannedStep) -> None:
-    """Arm the failsafe timer and send the commands that precede the fault; the journal has the step's entry."""
+def _run_preliminaries(session: RunSession, planned: PlannedStep) -> float | None:
+    """Arm the failsafe timer and send the commands that precede the fault; the journal has the step's entry.
+
+    Returns the earliest moment at which the timer fires, None without one.
+    """
+    fires_at = None
     if planned.failsafe_timer:
-        timer = planned.failsafe_timer
+        timer, armed_after = planned.failsafe_timer, session.clock.now()
         seconds = arm(session.hosts, planned.node, timer, session.deadline - session.clock.now())
+        fires_at = armed_after + seconds
         session.progress.step(planned.step, planned.node, f"failsafe timer {timer.unit} fires in {seconds:.0f} s")
     for command in planned.commands[:-1]:
         outcome = session.hosts.send(planned.node, command)
         if not is_success(command, outcome):
             raise Aborted(f"step {planned.step} on {planned.node}: {command}: {failure_reason(command, outcome)}")
+    return fires_at
 
 
 def _has_preliminaries(planned: PlannedStep) -> bool:
@@ -232,7 +241,7 @@ def _arm(session: RunSession, planned: PlannedStep, stack: ExitStack, *, calibra
     return _ReadyStep(planned, armed_command, now(), is_calibrated)
 
 
-def _fire(session: RunSession, ready: _ReadyStep, fired: float) -> Outcome:
+def _fire(session: RunSession, ready: _ReadyStep, fired: float, fires_at: float | None) -> Outcome:
     """Run the command to its end and record its outcome."""
     planned = ready.planned
     command: Command = planned.commands[-1]
@@ -241,6 +250,7 @@ def _fire(session: RunSession, ready: _ReadyStep, fired: float) -> Outcome:
         _log.debug("%s: %s: %s, exit %s %s", planned.node, command, outcome.delivery, outcome.exit, outcome.error)
     phases = {"armed": ready.armed_at, "fired": fired} if ready.armed_command else {"fired": fired}
     began = {} if outcome.began is None else {"began": outcome.began}
+    timer = {} if fires_at is None else {FAILSAFE: fires_at}
     undecided = undecided_answer(command, outcome)
     stderr = {"stderr": undecided} if undecided else {}
     session.recorder.emit(
@@ -251,7 +261,7 @@ def _fire(session: RunSession, ready: _ReadyStep, fired: float) -> Outcome:
             command=str(command),
             delivery=outcome.delivery,
             exit=outcome.exit,
-            evidence=outcome.evidence | phases | began | stderr,
+            evidence=outcome.evidence | phases | began | timer | stderr,
         )
     )
     return outcome

@@ -121,6 +121,7 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     """Settings of kube-controller-manager and API server, in seconds and nodes per second. Facts 5.2, 5.6 and 7.
 
     ``node_monitor_grace_period``: 0 for the version's default, which the LabSpec puts in its place.
+    ``taints_within_pass`` is no setting, but a race that a controller manager on a busy machine loses.
     """
 
     node_monitor_period: float = 5.0
@@ -133,6 +134,7 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     default_unreachable_toleration_seconds: int = 300
     terminated_pod_gc_threshold: int = 12500
     disable_force_detach_on_timeout: bool = False
+    taints_within_pass: bool = False
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, rename="camel"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -275,3 +276,52 @@ def test_a_damaged_journal_and_a_forged_copy(inventory: Path, tmp_path: Path) ->
     assert not cordoned(inventory)
     assert not cordoned(inventory, "worker-1")
     assert not maps(inventory)
+
+
+def listed(cwd: Path) -> tuple[int, list[str], str]:
+    """Exit code, steps and stderr of a list on the machine of the run."""
+    done = nodefall("undo", "--list", "--json", cwd=cwd)
+    return done.returncode, [row["step"] for row in json.loads(done.stdout)["pendingUndo"]], done.stderr
+
+
+def test_the_machine_of_a_run_learns_what_was_undone_elsewhere(inventory: Path, tmp_path: Path) -> None:
+    """By a list, and by the next run; until then the undo is pending there."""
+    run = killed(inventory, tmp_path, "kubelet-stop")
+    assert listed(tmp_path)[:2] == (3, ["fault"])
+    shutil.copytree(tmp_path / "reports", tmp_path / "another" / "reports")
+    assert elsewhere(run, "-i", inventory, "--yes", cwd=tmp_path).returncode == 0
+    assert not maps(inventory)
+    code, steps, words = listed(tmp_path)
+    assert (code, steps) == (0, []), words
+    assert f"fault on worker-2 of run {run} was undone on another machine: kubelet-state is active" in words
+    assert "another machine" not in listed(tmp_path)[2]  # it is in the journal now
+    short = experiment(tmp_path, "kubelet-stop").read_text().replace("10m", "1s")
+    (tmp_path / "another" / "short.yaml").write_text(short)
+    again = nodefall("run", "short.yaml", "-i", inventory, "--plain", cwd=tmp_path / "another")
+    assert again.returncode == 0, again.stderr
+    assert f"of run {run} was undone on another machine" in again.stderr
+
+
+def test_a_copy_that_somebody_deleted_proves_no_undo(inventory: Path, tmp_path: Path) -> None:
+    """The node shows that its kubelet is still stopped."""
+    killed(inventory, tmp_path, "kubelet-stop")
+    (item,) = maps(inventory)
+    api(inventory, "DELETE", f"{MAPS}/{item['metadata']['name']}")
+    assert listed(tmp_path)[:2] == (3, ["fault"])
+    refused = nodefall("run", experiment(tmp_path, "kubelet-stop"), "-i", inventory, "--plain", cwd=tmp_path)
+    assert refused.returncode == 4, refused.stderr
+    assert "pending undo" in refused.stderr
+    assert nodefall("undo", "last", cwd=tmp_path).returncode == 0
+    assert listed(tmp_path)[:2] == (0, [])
+
+
+def test_without_its_cluster_an_undo_stays_pending(inventory: Path, tmp_path: Path) -> None:
+    run = killed(inventory, tmp_path, "kubelet-stop")
+    (file,) = tmp_path.glob("reports/*/*/run.json")
+    saved = file.read_bytes()
+    assert elsewhere(run, "-i", inventory, "--yes", cwd=tmp_path).returncode == 0
+    kubeconfig = json.loads(inventory.read_text())["cluster"]["kubeconfig"]
+    file.write_bytes(saved.replace(kubeconfig.encode(), str(tmp_path / "gone").encode()))
+    assert listed(tmp_path)[:2] == (3, ["fault"])
+    file.write_bytes(saved)
+    assert listed(tmp_path)[:2] == (0, [])

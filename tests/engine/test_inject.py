@@ -21,7 +21,7 @@ from chaos.core.experiment import Experiment
 from chaos.core.fact import HostFact
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.ports import Armed, Clock, Response
-from chaos.core.recording import ActionRecord, RecordingEntry
+from chaos.core.recording import FAILSAFE, ActionPhase, ActionRecord, RecordingEntry
 from chaos.core.registry import discover
 from chaos.core.result import RunResult
 from chaos.core.store.journal import read_pending
@@ -371,3 +371,28 @@ def test_the_limits_are_checked_after_the_step_was_armed(tmp_path: Path) -> None
         inject(context)
     assert session.sent == ["arm false", "cancel"]
     assert read_pending(tmp_path) == []
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(600.0, 60.0), (20.0, 20.0)])
+def test_the_recording_says_when_the_failsafe_timer_fires(tmp_path: Path, left: float, seconds: float) -> None:
+    """At the earliest: counted from before it was armed, which took 3 s."""
+    clock = FakeClock()
+    shown = f"NextElapseUSecMonotonic={40 + seconds:.0f}s\n"
+    session = OneOutcome(answered())
+    session.answers |= {SHOW: answered(shown), "cat /proc/uptime": answered("40.0 1\n")}
+
+    def planted() -> Outcome:
+        clock.sleep(3.0)
+        return answered()
+
+    session.answers[str(failsafe_command(HEAL, seconds))] = planted
+    step = PlannedStep("do", "kubelet-stop", "n1", {}, {}, (FAULT,), Undo(disarm=HEAL.unit), (), (), HEAL)
+    context = context_of(tmp_path, step, clock, session, FakeKube({}))
+    entries: list[RecordingEntry] = []
+    context.recorder = FakeRecorder(entries.append)
+    begin = clock.now()
+    context.deadline = begin + left
+    inject(context)
+    records = [msgspec.json.decode(entry.object, type=ActionRecord) for entry in entries if entry.kind == "action"]
+    (returned,) = [record for record in records if record.phase == ActionPhase.RETURNED]
+    assert returned.evidence[FAILSAFE] == begin + seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
@@ -30,6 +31,32 @@ def settings_of(name: str, transport: str = "ssh", *, is_kind: bool = False) -> 
     assert inventory.lab
     lab = inventory.lab.model_copy(update={"machine_id_per_boot": is_kind})
     return inventory.model_copy(update={"defaults": Defaults(transport=transport), "lab": lab})
+
+
+def of_size(name: str, workers: int) -> Inventory:
+    """The inventory of an experiment's lab with another number of workers, any of which may be targets.
+
+    The zones keep their nodes as far as there are as many; what is more is in another zone.
+    """
+    inventory = settings_of(name)
+    lab = inventory.lab
+    assert lab is not None
+    change: dict[str, Any] = {"workers": workers}
+    if lab.windows_workers:
+        change["windows_workers"] = workers
+    if lab.zones:
+        own = [lab.zones[index % len(lab.zones)] for index in range(min(workers, lab.workers))]
+        change["zones"] = own + ["rest"] * (workers - len(own))
+    limits = inventory.limits.model_copy(update={"max_nodes": workers, "min_ready_nodes": 0})
+    return inventory.model_copy(update={"lab": lab.model_copy(update=change), "limits": limits})
+
+
+def rehearse_of_size(name: str, workers: int, seed: int) -> JudgedRun:
+    """Run an experiment on its lab with another number of workers. Raises Refused."""
+    settings = of_size(name, workers)
+    assert settings.lab is not None
+    spec = msgspec.convert(lab_spec(settings.lab, 1, START), LabSpec)
+    return rehearse_once(loaded(name), spec, seed, RehearsalOptions(settings))
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from chaos.app.day.session import DaySession
 from chaos.app.day.waits import Wait, wait_until
 from chaos.app.doctor import DoctorRequest, diagnose
+from chaos.app.undo.elsewhere import learn_from_cluster
 from chaos.app.undo.pending import read_sources
 from chaos.app.wiring.lock import held_lock
 from chaos.cluster.observers.http_client import http_request
@@ -140,6 +141,7 @@ class GateSources:
         return record.holder if record and record.holder != self.own_holder else ""
 
     def pending_undo(self) -> Sequence[str]:
+        learn_from_cluster(self.connection, self.reports, _log.info)
         return [str(finding) for finding in read_sources(self.connection, self.reports).findings()]
 
     def _prometheus(self) -> tuple[PrometheusClient, Prometheus]:

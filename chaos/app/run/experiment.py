@@ -215,7 +215,7 @@ def carry_out(
 
 def _before_lock_wait(request: RunRequest, connection: ClusterConnection, progress: Progress, reason: str) -> None:
     """Waiting for the lock of a holder that has died is in vain if it left a pending undo. Raises Refused."""
-    refuse_pending_undo(connection, request.reports)
+    refuse_pending_undo(connection, request.reports, progress.note)
     progress.note(reason)
 
 

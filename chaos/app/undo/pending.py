@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chaos.app.undo.elsewhere import learn_from_cluster
 from chaos.cluster.journal_mirror import delete_configmap, pending_runs
 from chaos.cluster.node_traces import list_marks, remove_marks
 from chaos.cluster.replica import PendingRun, ReplicaEntry
@@ -152,8 +153,12 @@ def with_pending_undo(
     return replace(observations, pending_undo=findings, stale_marks=stale, list_errors=errors)
 
 
-def refuse_pending_undo(connection: ClusterConnection, reports: Path) -> UndoSources:
-    """The sources, none of which shows a pending undo. Raises Refused if one does."""
+def refuse_pending_undo(connection: ClusterConnection, reports: Path, note: Callable[[str], object]) -> UndoSources:
+    """The sources, none of which shows a pending undo. Raises Refused if one does.
+
+    ``note`` is called with each operation that another machine has undone, as the journal on this one learns only now.
+    """
+    learn_from_cluster(connection, reports, note)
     sources = read_sources(connection, reports)
     if found := sources.findings():
         more = f" (and {len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
@@ -165,10 +170,10 @@ def refuse_pending_undo(connection: ClusterConnection, reports: Path) -> UndoSou
 def remove_finished_runs(connection: ClusterConnection, reports: Path, note: Callable[[str], object]) -> None:
     """Delete the ConfigMaps of finished runs, and marks of what is undone already, as after kubectl uncordon.
 
-    Requires the cluster's lock. Raises Refused if an undo is pending. ``note`` is called for a mark that stays: the
-    credentials of a run without a step on Nodes may not change them.
+    Requires the cluster's lock. Raises Refused if an undo is pending. ``note`` is also called for a mark that stays:
+    the credentials of a run without a step on Nodes may not change them.
     """
-    sources = refuse_pending_undo(connection, reports)
+    sources = refuse_pending_undo(connection, reports, note)
     for finished in sources.cluster:
         delete_configmap(connection.kube, sources.namespace, finished.identity.run)
     for problem in remove_marks(connection.kube, sources.marks):

@@ -51,6 +51,9 @@ def undo_command(run: str | None, list_: bool, **options: Any) -> int:
     the machine. If it is the right one, --accept-machine NODE shows what identifies it now, asks, records that in the
     journal, and undoes there. It must be the machine of its Node, by what the Node reports now.
 
+    --list asks the cluster of each pending run: what another machine has undone is no longer pending once every proof
+    of its undo holds on the node.
+
     Exit code 0: nothing is pending; 3: an undo is still pending. Idempotent.
     """
     from chaos.cli.cluster.undo import UndoOptions, list_pending, undo

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shlex
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
+from chaos.app.undo.elsewhere import learn_of_run
 from chaos.app.undo.finish import Undone, UndoRequest, finish_undo
 from chaos.app.undo.pending import guard_pending_undo
 from chaos.app.undo.sources import import_run, load_info, pending_runs
@@ -31,6 +33,8 @@ from chaos.core.store.journal_format import PendingUndo
 from chaos.core.text import on_node
 from chaos.documents.inventory import load_inventory
 
+logger = logging.getLogger(__name__)
+
 
 def with_former_key(document: dict[str, Any]) -> dict[str, Any]:
     """The document with the key that 0.1 had for ``pendingUndo``, too."""
@@ -40,7 +44,8 @@ def with_former_key(document: dict[str, Any]) -> dict[str, Any]:
 def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     """List the runs below ``reports`` with a pending undo or an unreadable journal; the exit code.
 
-    With an inventory, the runs of any machine on that cluster.
+    With an inventory, the runs of any machine on that cluster. Without one, what the journals on this machine show,
+    once they have learned what another machine has undone. A cluster that does not respond leaves it pending.
     """
     scope = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
     rows, unreadable = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
@@ -72,12 +77,24 @@ def _on_disk(reports: Path) -> tuple[list[dict[str, str]], list[str]]:
     rows, unreadable = [], []
     for path in sorted(reports.glob(f"*/*/{NAME}")):
         try:
+            if any(entry.undo.proof for entry in read_pending(path.parent)):
+                _learn(path.parent)
             pending = read_pending(path.parent)
         except NodefallError as error:
             unreadable.append(error.message)
             continue
         rows += [_row(str(path.parent), entry) for entry in pending]
     return rows, unreadable
+
+
+def _learn(directory: Path) -> None:
+    """Let the journal learn what another machine has undone, if the run's cluster responds."""
+    try:
+        run_directory.refuse_untrusted(directory)
+        info = load_info(directory, has_inventory=False)
+        learn_of_run(directory, info, _inventory(directory, info, None), partial(echo, err=True))
+    except NodefallError as error:
+        logger.info("%s: its cluster does not say whether it was undone: %s", directory, error.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,21 +148,27 @@ def select_workload_nodes(
     inventory: Inventory,
     seed: int,
 ) -> tuple[str, ...]:
-    """Names of the nodes, sorted; () for no restriction: no target asks for it, or there are no more nodes anyway."""
-    if all(spec.runs is None for spec in specs.values()):
-        return ()
+    """Names of the nodes that the workload is confined to, sorted; () for no restriction.
+
+    They are the nodes of the targets that ask for it; if those are few, some of the other targets, then of the rest.
+    There is no restriction if no target asks for it, or if no more nodes take such pods anyway.
+    """
     targets = sorted({node for nodes in selected.values() for node in nodes})
+    asking = {node for name, nodes in selected.items() if specs[name].runs for node in nodes}
+    if not asking:
+        return ()
     systems = {operating_system(view.nodes[node]) for node in targets}  # images of one run on no other
-    others = sorted(
+    usable = sorted(
         name
         for name, node in view.nodes.items()
-        if name not in targets and is_schedulable(node) and view.role(name) == "worker"
+        if is_schedulable(node) and view.role(name) == "worker"
         if name not in inventory.protected.nodes and operating_system(node) in systems
     )
-    wanted = max(0, SPREAD - len(targets))
-    if len(others) <= wanted:
-        return ()
-    return tuple(sorted([*targets, *random.Random(seed).sample(others, wanted)]))  # noqa: S311 - reproducible
+    rng, confined = random.Random(seed), sorted(asking)  # noqa: S311 - reproducible
+    others = [name for name in usable if name not in targets]
+    for group in ([name for name in targets if name not in asking], others):
+        confined += rng.sample(group, min(len(group), max(0, SPREAD - len(confined))))
+    return () if set(usable) <= set(confined) else tuple(sorted(confined))
 
 
 def is_schedulable(node: Node) -> bool:

@@ -98,7 +98,10 @@ class NodeLifecycle:
             if not (self._rules.counts_heartbeats and self._is_settled(node)):
                 self._check_node(node)
         if not self._rules.zone_states_first:
-            self._handle_disruption(self._store.list("nodes"))
+            cached = self._store.list("nodes")
+            if self._rules.taints_within_pass:
+                self._drain()
+            self._handle_disruption(cached)
         duration = self._sim.rng.uniform(*_PASS_DURATION)
         self._sim.after(self._rules.node_monitor_period + duration, self._monitor)
 
@@ -238,7 +241,10 @@ class NodeLifecycle:
         return taints[ready], taints["Unknown" if ready == "False" else "False"]
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
-        """Evaluate zone states at the end of a pass, and set rates and taints. NLC handleDisruption."""
+        """Evaluate zone states at the end of a pass, and set rates and taints. NLC handleDisruption.
+
+        ``nodes``: as in the controller's cache. It removes no taint that they do not have there (RemoveTaintOffNode).
+        """
         numbers = self._ready_counts(nodes)
         self.zones = dict.fromkeys(self.zones, (0, 0)) | {zone: both for zone, both in numbers.items() if any(both)}
         states = {zone: zone_state(*number, self._rules) for zone, number in numbers.items()}
@@ -247,7 +253,8 @@ class NodeLifecycle:
         now = self._sim.now
         if all_full and not self._is_full_disruption:
             for node in nodes:
-                self._taints.remove_no_execute(name_of(node))
+                if any(has_taint(node, key, "NoExecute") for key in self._rules.ready_taints.values()):
+                    self._taints.remove_no_execute(name_of(node))
             for zone in self._zones.values():
                 zone.queue.clear()
                 zone.known.clear()

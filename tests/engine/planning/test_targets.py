@@ -211,3 +211,26 @@ def test_a_workload_is_not_confined_unless_a_target_runs_it() -> None:
     specs = {"victim": target(role="worker")}
     selected = select_nodes(specs, cluster(9), inventory(), 1)
     assert select_workload_nodes(specs, selected, cluster(9), inventory(), 1) == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_workload_runs_where_targets_ask_for_it_and_then_on_other_targets(seed: int) -> None:
+    """Of 30 nodes that all go down, three take its pods: those of the two targets that ask for it, and one more."""
+    specs = {
+        "others": target(role="worker", runs="workload"),
+        "last": target(role="worker", runs="workload"),
+        "most": target(role="worker", count="100%"),
+    }
+    view, allowed = cluster(30), inventory(limits={"maxNodes": 30, "minReadyNodes": 0})
+    selected = select_nodes(specs, view, allowed, seed)
+    nodes = select_workload_nodes(specs, selected, view, allowed, seed)
+    assert len(nodes) == SPREAD
+    assert {*selected["others"], *selected["last"]} < set(nodes)
+
+
+def test_a_workload_takes_a_target_that_does_not_ask_before_a_node_that_is_none() -> None:
+    specs = {"victim": target(role="worker", runs="workload"), "other": target(role="worker")}
+    selected = select_nodes(specs, cluster(9), inventory(limits={"maxNodes": 9}), 1)
+    nodes = select_workload_nodes(specs, selected, cluster(9), inventory(), 1)
+    assert len(nodes) == SPREAD
+    assert {*selected["victim"], *selected["other"]} < set(nodes)

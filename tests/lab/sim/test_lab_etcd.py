@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from chaos.lab.apiserver.store import Change
+from chaos.lab.objects import name_of
+from chaos.lab.replay.recording import to_epoch
 from tests.kit.lab_host import EtcdLab
 
 SEEDS = range(1, 6)
@@ -77,3 +82,23 @@ def test_kubelets_write_once_there_is_a_leader() -> None:
         lab.cluster.machines[member].power_on()
     lab.wait(90.0)
     assert lab.cluster.store.get("leases", "kube-node-lease", "w1") != lease
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_renewal_sent_during_an_election_is_sent_again_after_10_s(seed: int) -> None:
+    """The kubelet's heartbeat client gives up; the member that had it has forwarded it to the last leader."""
+    lab, renewed = EtcdLab(3, seed), list[float]()
+
+    def note(change: Change) -> None:
+        if name_of(change.object) == "w1":
+            renewed.append(to_epoch(change.object["spec"]["renewTime"]))
+
+    lab.cluster.store.subscribe(note, "leases")
+    while not renewed:
+        lab.wait(0.1)
+    lab.wait(renewed[0] + 9.9 - lab.sim.now)
+    stop(lab, "cp-1")
+    lab.wait(40.0)
+    gaps = [after - before for before, after in pairwise(renewed)]
+    assert 20.0 <= gaps[0] <= 20.5
+    assert max(gaps[1:]) <= 10.5

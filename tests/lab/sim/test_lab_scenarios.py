@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chaos.lab.apiserver.store import Change
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import STATE_FILE
+from chaos.lab.node.kubelet.process import Descriptors
 from tests.kit.simkit import (
     VICTIM,
     Object,
@@ -254,6 +258,57 @@ def test_seeded_defect_goes_both_ways() -> None:
         run(cluster, 2.0)
         lost.add(not logind.inhibitors())
     assert lost == {True, False}
+
+
+def test_a_cancellation_of_nothing_keeps_the_lock() -> None:
+    """The former lock is still open: the new one gets another number, and the former one is closed."""
+    cluster, _ = started(spec(inhibitor_lost_after_cancel="always"), recorded=False)
+    logind = cluster.machines[VICTIM].logind
+    for _ in range(3):
+        logind.emit_prepare_for_shutdown(False)
+        run(cluster, 2.0)
+        assert [item["who"] for item in logind.inhibitors()] == ["kubelet"]
+
+
+def test_a_lost_lock_is_lost_again_at_the_next_cancellation() -> None:
+    cluster, _ = started(spec(inhibitor_lost_after_cancel="always"), recorded=False)
+    logind = cluster.machines[VICTIM].logind
+    for active in (True, False, True, False):
+        logind.emit_prepare_for_shutdown(active)
+        run(cluster, 4.0)
+        assert logind.inhibitors() == []
+
+
+@pytest.mark.parametrize(("option", "held"), [("always", []), ("never", ["kubelet"])])
+def test_a_restart_of_the_bus_after_the_pods_have_ended_loses_the_lock_too(option: str, held: list[str]) -> None:
+    """The kubelet connects again, and takes its lock as after a cancellation."""
+    cluster, _ = started(spec(inhibitor_lost_after_cancel=option), recorded=False)
+    logind = cluster.machines[VICTIM].logind
+    logind.emit_prepare_for_shutdown(True)
+    run(cluster, 4.0)
+    logind.restart_bus()
+    run(cluster, 4.0)
+    assert [item["who"] for item in logind.inhibitors()] == held
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 7)), max_size=40))
+def test_an_open_file_gets_the_lowest_free_number(actions: list[int | None]) -> None:
+    """None opens a file, a number closes the file that was opened as that one; closing twice does nothing."""
+    descriptors, numbers, open_, closed = Descriptors(), list[int](), set[int](), list[int]()
+    for action in actions:
+        if action is None:
+            number = descriptors.open(partial(closed.append, len(numbers)))
+            assert number == min(set(range(1, len(open_) + 2)) - open_)
+            numbers.append(number)
+            open_.add(number)
+        elif action < len(numbers):
+            before, was_open = len(closed), numbers[action] in open_
+            descriptors.close(numbers[action])
+            open_.discard(numbers[action])
+            assert len(closed) - before == was_open
+            assert not descriptors.is_open(numbers[action])
+    descriptors.close_all()
+    assert sorted(closed) == list(range(len(numbers)))
 
 
 def test_restart_of_the_kubelet_restores_the_lock() -> None:

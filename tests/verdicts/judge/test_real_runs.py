@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -216,3 +217,22 @@ def test_only_the_node_knows_what_runs_behind_a_partition() -> None:
     assert unknown.status is Status.INCONCLUSIVE
     assert "the running containers of each node" in unknown.because
     assert known.status is Status.VIOLATED, known.because
+
+
+def test_rules_that_the_host_removed_by_itself_do_not_disprove_a_partition() -> None:
+    """The timers of four hosts were armed before the common start: on one the rules were gone 3.4 s before 3 min."""
+    result = judged_run(run_lines("zone-cut-off-1"), "zone-cut-off")
+    assert {step.proof_status for step in result.steps} == {ProofStatus.PROVEN}
+    assert {verdict.status for verdict in result.hypothesis} == {Status.HELD}, result.headline
+
+
+def test_a_renewal_that_was_lost_with_the_leader_of_etcd_is_sent_again() -> None:
+    """The kubelet's client gave up after 10 s: 20.4 s lay between two renewals, and the next was on time."""
+    lines = run_lines("etcd-leader-lost-1")
+    begin = next(line.t for line in lines if is_action(line, "etcd-leader-kill", "begin"))
+    leases = build_timeline(lines).leases.values()
+    renewed = [[source_time(v.object.spec.renew_time) or 0.0 for v in history if v.object.spec] for history in leases]
+    gaps = [after - before for times in renewed for before, after in pairwise(times) if after > begin]
+    assert 20.0 <= max(gaps) <= 20.4 + 0.1
+    result = judged_run(lines, "etcd-leader-lost")
+    assert {verdict.status for verdict in result.hypothesis} == {Status.HELD}, result.headline

@@ -10,10 +10,11 @@ from chaos.core.action import ProofStatus
 from chaos.core.fact import FactRef
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
-from tests.kit.story import Story, experiment, plugin_registry
+from tests.kit.story import T0, Story, experiment, plugin_registry
 
 PROVEN, DISPROVEN, UNPROVEN = ProofStatus.PROVEN, ProofStatus.DISPROVEN, ProofStatus.UNPROVEN
 LOOKUP, PINGS = "dns-lookup?name=kubernetes.io", "mtu-pings?size=1280"
+FACT = "round-trips?by=zone"
 
 
 def proof(action: str, fact: str, before: Any, after: list[Any], rules: Any, **params: Any) -> ProofStatus:
@@ -182,3 +183,27 @@ def test_what_is_answered_when_the_host_may_have_ended_it_does_not_disprove_it()
     after = [*([answers(0)] * 4), answers(10)]  # from 20 s on, the last at 40 s; the step is at 10 s
     given = ZONES | {"duration": "38s"}
     assert proof("partition", "round-trips?by=zone", answers(10), after, SOME, **given) is PROVEN
+
+
+@pytest.mark.parametrize(
+    ("fires_at", "read", "expected"),
+    [
+        (60.0, 59.0, DISPROVEN),
+        (60.0, 61.0, PROVEN),
+        (42.0, 43.0, PROVEN),  # shortened to what was left of maxDuration
+        (None, 59.0, DISPROVEN),
+        (None, 61.0, PROVEN),  # an older recording: the timer may have fired 10 s before the end of 1 min after 10 s
+        ("soon", 61.0, PROVEN),
+    ],
+)
+def test_a_partition_ends_when_its_failsafe_timer_may_fire(fires_at: Any, read: float, expected: ProofStatus) -> None:
+    """With the rules removed before, it was ended by somebody else."""
+    params = {"from": "other-zones", "duration": "1m"}
+    moment = {"failsafe": T0 + fires_at if isinstance(fires_at, float) else fires_at} if fires_at else {}
+    story = Story().node(0, "n1").act(10, "partition", params=params)
+    story.act(10.2, "partition", "returned", params=params, delivery="answered", exit=0, evidence=moment)
+    story.host(5, FACT, answers(10)).host(20, FACT, answers(0), since=19).host(21, "nft-rules", SOME)
+    story.host(read, "nft-rules", False)
+    method = f"[{{name: do, action: partition, target: victim, with: {params}}}]"
+    (step,) = judge(experiment(method=method), story.timeline(300), plugin_registry(), Options()).steps
+    assert step.proof_status is expected, step.because

@@ -106,6 +106,8 @@ _HANDSHAKE = 0.004
 _SYN = (0.0, 1.0, 3.0, 7.0)  # tcp(7): retransmissions double
 _REDIAL = 10.0  # requests time out, and the next one dials again
 _RTO = 0.2  # tcp(7): the first retransmission of data on an established connection
+_HEARTBEATS = ("lease", "status")  # keys of what the heartbeat client sends
+_HEARTBEAT_TIMEOUT = 10.0  # nodeStatusUpdateFrequency: of the heartbeat client (cmd/kubelet/app/server.go)
 _FLUSH_INTERVAL = (0.002, 0.012)  # between two queued requests once the connection is up again
 
 
@@ -163,7 +165,7 @@ class ApiServerLink:
 
     def _is_delayed(self, key: Hashable, call: Callable[..., Any], args: tuple[Any, ...]) -> bool:
         """Whether the request arrives later; TCP keeps the order, and one that would be too late stalls the rest."""
-        waits = self._server_wait()
+        waits = self._server_wait(key)
         if not waits and not (self._in_flight or self._network.is_impaired or self._in_order_until > self._sim.now):
             return False
         if key in self._in_flight:
@@ -174,23 +176,28 @@ class ApiServerLink:
         if self._family:
             lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now)
             answer = self._network.answer_lateness(self._family, self._sim.rng, limit - now)
-        arrival = max(now + lateness + waits, self._in_order_until)
-        if arrival <= now and answer <= 0.0:
+        arrival = max(now + lateness, self._in_order_until)
+        if arrival + waits <= now and answer <= 0.0:
             return False
-        if arrival + answer >= limit:
+        if arrival + waits + answer >= limit:
             self._stall()
         else:
             self._in_order_until = arrival
             self._in_flight[key] = (call, args)
-            self._timers.after(arrival - now, self._arrive, key, answer)
+            self._timers.after(arrival + waits - now, self._arrive, key, answer)
         return True
 
-    def _server_wait(self) -> float:
-        """Seconds until the API server can write, inf while its etcd has no majority."""
-        if self._network.server_ready_at is None:
-            return 0.0
-        when = self._network.server_ready_at()
-        return math.inf if when is None else when - self._sim.now
+    def _server_wait(self, key: Hashable) -> float:
+        """Seconds until the API server writes the request, inf while its etcd has no majority.
+
+        A request that is sent between the loss of a leader and the next election is lost: the member that received it
+        has forwarded it to the last leader. The heartbeat client gives up after 10 s, and sends it again at once.
+        """
+        when = self._network.server_ready_at() if self._network.server_ready_at else self._sim.now
+        wait = math.inf if when is None else when - self._sim.now
+        if key not in _HEARTBEATS or math.isinf(wait):
+            return wait
+        return _HEARTBEAT_TIMEOUT * math.ceil(wait / _HEARTBEAT_TIMEOUT)
 
     def _arrive(self, key: Hashable, answer: float) -> None:
         """Make a delayed request, also while a later one stalls; else queue it, unless a later one of its key is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from contextlib import suppress
 from functools import partial
 
 from chaos.lab.node.kubelet.metrics import STATE_FILE, read_state_file, state_file
@@ -141,8 +142,11 @@ class GracefulShutdown:
         self._process.emit_node("Shutdown", message)
 
 
+_LOCK = ("shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay")
 _DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet.conf"
-_LOST_IN_TRIES = 0.8  # "in most tries": probability for inhibitorLostAfterCancel=seeded
+# Probability for inhibitorLostAfterCancel=seeded that no other file was given the number of the released lock: real
+# kubelets lose the new lock "in most tries".
+_NUMBER_STAYS_FREE = 0.8
 _MANAGER = "nodeshutdown_manager_linux"  # source file in log entries
 
 
@@ -152,7 +156,7 @@ class ShutdownManager(GracefulShutdown):
     def __init__(self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers) -> None:
         super().__init__(process, reporter, workers)
         self._logind = process.machine.logind
-        self._lock: Inhibitor | None = None
+        self._lock_number = 0  # file descriptor, 0 before the first; still there after the lock was released
         self._signals: deque[bool] = deque()
         self._is_busy = self._is_disconnected = False
 
@@ -206,7 +210,7 @@ class ShutdownManager(GracefulShutdown):
     def close(self) -> None:
         """Close the file descriptors of the ended process."""
         self._logind.unlisten(self._on_signal, self._on_bus_disconnect)
-        self.lose_lock()
+        self._process.descriptors.close_all()
 
     def _on_signal(self, active: bool) -> None:
         if not active and self._is_busy and self._rules.cancellation_at_once:
@@ -254,34 +258,34 @@ class ShutdownManager(GracefulShutdown):
         """Handle a cancellation; the node's status follows with its next regular sync."""
         self._emit_event("Shutdown manager detected shutdown cancellation")
         self._process.is_shutting_down = False
-        held_before = self._lock is not None
-        chosen, self.chosen_lock_loss = self.chosen_lock_loss, None
-        try:
+        with suppress(LogindError):  # the kubelet ignores it, too
             self._take_lock()
-        except LogindError:
-            self._process_next()
-            return
-        lost = not held_before and self._has_lock_defect() if chosen is None else chosen
-        if lost:
-            self.lose_lock()
+        self.chosen_lock_loss = None
         self._process_next()
 
-    def _has_lock_defect(self) -> bool:
-        """Whether the new lock is lost: its descriptor has the number of the old one, which is closed. Facts 2, 18."""
-        option = self._process.spec.inhibitor_lost_after_cancel
-        return option == "always" or (option == "seeded" and self._process.sim.rng.random() < _LOST_IN_TRIES)
-
     def _take_lock(self) -> None:
-        lock = Inhibitor(
-            "shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay", 0, self._process.pid
-        )
+        """Take a lock, then close the number of the former one (acquireInhibitLock). Raises LogindError.
+
+        That number is free after a shutdown, because the lock was released when the pods had ended. So the new lock
+        gets the same number, and is closed at once, unless another file has been given the number in between: then
+        that file is closed. Facts 2 and 18.
+        """
+        descriptors, former = self._process.descriptors, self._lock_number
+        lock = Inhibitor(*_LOCK, 0, self._process.pid)
         self._logind.inhibit(lock)
-        old, self._lock = self._lock, lock
-        if old is not None:
-            self._logind.release(old)
+        if former and not descriptors.is_open(former) and self._has_opened_another():
+            descriptors.open()
+        self._lock_number = descriptors.open(partial(self._logind.release, lock))
+        if former:
+            descriptors.close(former)
+
+    def _has_opened_another(self) -> bool:
+        """Whether the kubelet has opened another file since it released its lock."""
+        if self.chosen_lock_loss is not None:
+            return not self.chosen_lock_loss
+        option = self._process.spec.inhibitor_lost_after_cancel
+        return option == "never" or (option == "seeded" and self._process.sim.rng.random() >= _NUMBER_STAYS_FREE)
 
     def lose_lock(self) -> None:
-        """Close the file descriptor of the lock."""
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            self._logind.release(lock)
+        """Close the file descriptor of the lock, whose number the manager keeps (ReleaseInhibitLock)."""
+        self._process.descriptors.close(self._lock_number)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal, Protocol
 
 from chaos.lab.apiserver.events import Recorder
@@ -25,6 +26,35 @@ from chaos.lab.sim import SimClock, Timer
 from chaos.lab.spec import LabSpec, NodeSpec, OperatingSystem
 
 _EVENT_RETRY_TIMEOUT = 120.0  # client-go: 12 attempts, 10 s apart
+
+
+class Descriptors:
+    """File descriptors of a process: an open file gets the lowest free number (open(2)).
+
+    Those with low numbers that a kubelet never closes are left out: only which numbers are free again matters.
+    """
+
+    def __init__(self) -> None:
+        self._closes: dict[int, Callable[[], None]] = {}
+
+    def open(self, on_close: Callable[[], None] = lambda: None) -> int:
+        """Return the number of a file that has just been opened. ``on_close`` is called when it is closed."""
+        number = next(number for number in count(1) if number not in self._closes)
+        self._closes[number] = on_close
+        return number
+
+    def is_open(self, number: int) -> bool:
+        return number in self._closes
+
+    def close(self, number: int) -> None:
+        """Close whichever file has the number; the kubelet ignores EBADF."""
+        if on_close := self._closes.pop(number, None):
+            on_close()
+
+    def close_all(self) -> None:
+        """Close all files, as at the end of the process."""
+        for number in list(self._closes):
+            self.close(number)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +79,7 @@ class Process:
     rejections_left: float = math.inf
     has_pod_changes: bool = True
     start_time: float = field(default=0.0)
+    descriptors: Descriptors = field(default_factory=Descriptors)
     rules: Rules = field(init=False)
     link: ApiServerLink = field(init=False)
     on_freeze: Callable[[], object] = field(default=lambda: None)
