@@ -103,9 +103,16 @@ SetEnv HOME={folder}
 
 @contextmanager
 def serving(
-    folder: Path, kind: str = "ed25519", address: str = "127.0.0.1", more_kinds: tuple[str, ...] = ()
+    folder: Path,
+    kind: str = "ed25519",
+    address: str = "127.0.0.1",
+    more_kinds: tuple[str, ...] = (),
+    settings: str = "",
 ) -> Iterator[Server]:
-    """Start sshd in the foreground and end it by its process id. Keys of ``more_kinds`` are ``host-KIND``."""
+    """Start sshd in the foreground and end it by its process id. Keys of ``more_kinds`` are ``host-KIND``.
+
+    ``settings``: further lines of its configuration.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     host_key, user = folder / "host", folder / "user"
     if not host_key.exists():
@@ -116,7 +123,7 @@ def serving(
     config = folder / "sshd_config"
     text = CONFIG.format(address=address, port=port, host_key=host_key, folder=folder)
     more = "".join(f"HostKey {keygen(folder / f'host-{each}', each)}\n" for each in more_kinds)
-    config.write_text(text + more, encoding="utf-8")
+    config.write_text(text + more + settings, encoding="utf-8")
     Path("/run/sshd").mkdir(exist_ok=True)
     process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(config)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None

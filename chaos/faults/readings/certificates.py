@@ -51,11 +51,12 @@ def _common_name(pem: str) -> str:
     return str(attributes[0].value) if attributes else ""
 
 
-# kubeadm and most others, k3s, rke2. The first file also holds the private key, which is not printed.
+# kubeadm and most others, k3s, rke2, k0s. Two of them also hold the private key, which is not printed.
 CLIENT_CERTIFICATES = (
     CURRENT_FILE,
     "/var/lib/rancher/k3s/agent/client-kubelet.crt",
     "/var/lib/rancher/rke2/agent/client-kubelet.crt",
+    "/var/lib/k0s/kubelet/pki/kubelet-client-current.pem",
 )
 
 

@@ -12,6 +12,7 @@ from chaos.core.fact import Known, host_fact
 
 SOCKETS = (
     "/run/k3s/containerd/containerd.sock",
+    "/run/k0s/containerd.sock",
     "/var/snap/microk8s/common/run/containerd.sock",
     "/run/cri-dockerd.sock",
     "/run/crio/crio.sock",

@@ -127,7 +127,10 @@ def _statuses(entries: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 _RANCHER = "/var/lib/rancher"
 _MANIFESTS = ("/etc/kubernetes/manifests", f"{_RANCHER}/rke2/agent/pod-manifests")
 # The data of an etcd member, in a separate process or in that of k3s.
-_ETCD_DATA = ("/var/lib/etcd/member", *(f"{_RANCHER}/{name}/server/db/etcd/member" for name in ("k3s", "rke2")))
+_ETCD_DATA = (
+    *("/var/lib/etcd/member", "/var/lib/k0s/etcd/member"),
+    *(f"{_RANCHER}/{name}/server/db/etcd/member" for name in ("k3s", "rke2")),
+)
 _CONTROL_PLANE_PATHS = (
     *_ETCD_DATA,
     *(f"{folder}/{name}.yaml" for folder in _MANIFESTS for name in ("etcd", "kube-apiserver")),
@@ -140,7 +143,7 @@ _CONTROL_PLANE_PATHS = (
     HostCommand(("find", *_CONTROL_PLANE_PATHS, "-maxdepth", "0")),
 )
 def control_plane_files(stdout: str, exit_code: int) -> list[str]:
-    """Sorted list of paths: manifests of static pods and data of etcd, by kubeadm, k3s and RKE2."""
+    """Sorted list of paths: manifests of static pods and data of etcd, by kubeadm, k3s, RKE2 and k0s."""
     if exit_code not in (0, 1):  # 1: some of the paths do not exist
         raise ValueError("find did not answer")
     return sorted(stdout.splitlines())

@@ -57,8 +57,8 @@ def _expand(value: str) -> str:
     return value.strip('"')
 
 
-# The kubelet, and programs of distributions that contain it.
-_NAMES = ("kubelet", "kubelite", "k3s-server", "k3s-agent", "k3s", "k0s")
+# The kubelet, and programs of distributions that contain it; rke2 and k0s start it as a process.
+_NAMES = ("kubelet", "kubelite", "k3s-server", "k3s-agent", "k3s")
 
 
 @host_fact(

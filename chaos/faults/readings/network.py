@@ -13,11 +13,12 @@ from chaos.core.command import HostCommand
 from chaos.core.fact import Known, host_fact
 from chaos.core.field_types import DnsName, Model
 
-# kubeadm and kind, k3s, rke2, microk8s, managed clusters.
+# kubeadm and kind, k3s, rke2, k0s, microk8s, managed clusters.
 KUBECONFIGS = (
     "/etc/kubernetes/kubelet.conf",
     "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
     "/var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+    "/var/lib/k0s/kubelet.conf",
     "/var/snap/microk8s/current/credentials/kubelet.config",
     "/var/lib/kubelet/kubeconfig",
 )

@@ -89,10 +89,14 @@ KUBELET_UNITS = (
     "k3s-agent.service",
     "rke2-server.service",
     "rke2-agent.service",
+    "k0scontroller.service",
+    "k0sworker.service",
     "snap.microk8s.daemon-kubelite.service",
     "snap.microk8s.daemon-kubelet.service",
     "snap.kubelet.daemon.service",
 )
+# Their main process is not the kubelet but its parent.
+SUPERVISING_UNITS = ("rke2-server.service", "rke2-agent.service", "k0scontroller.service", "k0sworker.service")
 RUNTIME_UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.service", "docker.service")
 TIME_SYNC_UNITS = (
     "chronyd.service",
