@@ -164,24 +164,24 @@ async def sudo(process: Process, argv: list[str]) -> int:
 
 
 async def grep(process: Process, argv: list[str]) -> int:
-    """``grep -hsoE PATTERN FILE...``: what matches a pattern that means the same in Python; ``grep -qxF LINE FILE``."""
+    """``grep -hsoE PATTERN FILE...``, or ``-H``, if the pattern means the same in Python; ``grep -qxF LINE FILE``."""
     if len(argv) == 4 and argv[1] == "-qxF":
         text, why = read_file(process, argv[3])
         if text is None:
             return process.fail(f"grep: {argv[3]}: {why}", 2)
         return 0 if argv[2] in text.splitlines() else 1
-    if len(argv) < 4 or argv[1] != "-hsoE" or "\\" in argv[2] or "[:" in argv[2]:
+    if len(argv) < 4 or argv[1] not in ("-hsoE", "-HsoE") or "\\" in argv[2] or "[:" in argv[2]:
         return process.fail("grep: the lab simulates only grep -hsoE PATTERN FILE...", 2)
-    known = [read_file(process, path)[0] for path in argv[3:]]
+    known = {path: read_file(process, path)[0] for path in argv[3:]}
     found = [
-        part[0]
-        for text in known
+        f"{path}:{part[0]}" if argv[1].startswith("-H") else part[0]
+        for path, text in known.items()
         if text is not None
         for line in text.splitlines()
         for part in re.finditer(argv[2], line)
     ]
     process.out("".join(f"{part}\n" for part in found))
-    return 2 if None in known else 0 if found else 1
+    return 2 if None in known.values() else 0 if found else 1
 
 
 async def env(process: Process, argv: list[str]) -> int:
