@@ -167,26 +167,26 @@ class DirectContainer(Container):
 
     def __init__(self, lab: DirectLab, node: str) -> None:
         super().__init__(node, "docker")
-        self._machine = lab.hosts[node].machine
+        self._switch = lab.switches[node]
 
     def _run_engine(self, *arguments: str) -> bytes:
         match arguments[0]:
             case "inspect":
                 return self._describe()
             case "start":
-                self._machine.power_on()
+                self._switch.reset("On")
             case "kill":
-                self._machine.power_off()
+                self._switch.reset("ForceOff")
             case _:
                 raise NodefallError(f"a rehearsal has no docker {arguments[0]}")
         return b""
 
     def _describe(self) -> bytes:
         """What every template of ``docker inspect`` asks for."""
-        is_on = self._machine.state == "on"
-        network = {"IPAddress": self._machine.address, "IPPrefixLen": 16} if is_on else {}
+        machine, is_on = self._switch.machine, self._switch.state == "on"
+        network = {"IPAddress": machine.address, "IPPrefixLen": 16} if is_on else {}
         state = {
-            "id": container_id(self._machine),
+            "id": container_id(machine),
             "name": f"/{self.name}",
             "hostname": self.name,
             "status": "running" if is_on else "exited",

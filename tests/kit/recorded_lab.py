@@ -94,14 +94,14 @@ def _record_commands(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
 
 
 def _record_resets(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
-    machine_of = RedfishServer._machine
+    switch_of = RedfishServer._switch
 
     def record(self: RedfishServer, request: web.Request) -> Any:
         if request.method == "POST":
             recorded.received.append((request.match_info["node"], "reset"))
-        return machine_of(self, request)
+        return switch_of(self, request)
 
-    patch.setattr(RedfishServer, "_machine", record)
+    patch.setattr(RedfishServer, "_switch", record)
 
 
 def _record_reads(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
