@@ -33,7 +33,7 @@ def relayed(inventory: Path, folder: Path) -> Iterator[Path]:
     script.chmod(0o755)
     lines = [f"ListenAddress 127.0.0.1:{port}" for port in ports.values()]
     lines += [f"Match LocalPort {port}\n  ForceCommand {script} {hosts[name]['port']}" for name, port in ports.items()]
-    with serving(folder / "relay", settings="\n".join(lines) + "\n") as server:
+    with serving(folder / "relay", more_settings="\n".join(lines) + "\n") as server:
         known = "\n".join(f"[127.0.0.1]:{port} {public(server.host_key)}" for port in ports.values())
         server.know(known)
         for name, port in ports.items():

@@ -17,7 +17,7 @@ from chaos.documents.yaml_text import inline
 from chaos.machines.concurrency import run_concurrently
 from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
 from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
-from chaos.machines.transports.connection import ScannedKey, scan
+from chaos.machines.transports.key_scan import ScannedKey, scan
 
 _WIDTH = 140  # a longer line has its comment above
 KeyStatus = Literal["known", "new", "changed", "revoked", "unreachable"]

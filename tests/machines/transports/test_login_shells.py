@@ -33,7 +33,7 @@ WORDS = ("a b", "", "it's", "$HOME", "`id`", "!!", "!x", "line\nbreak", "\\", "\
 def session_of(folder: Path, settings: str) -> Iterator[SshSession]:
     if not SSHD.exists():
         pytest.skip("openssh-server is not installed")
-    with serving(folder, settings=settings) as server:
+    with serving(folder, more_settings=settings) as server:
         session = open_session(server.settings())
         try:
             yield session
