@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chaos.core.errors import Refused, Unreachable
 from chaos.core.text import printable
@@ -221,8 +221,8 @@ def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
 
 def _login_closed(transport: paramiko.Transport, settings: HostSettings, error: Exception) -> Unreachable:
     """The connection was closed instead of an answer to a key; what the host said before, if anything."""
-    banner = (transport.auth_handler and transport.auth_handler.banner) or ""
-    said = printable(banner.decode("utf-8", "replace") if isinstance(banner, bytes) else banner, _MAX_BANNER)
+    banner: Any = (transport.auth_handler and transport.auth_handler.banner) or b""  # bytes, whatever the stubs say
+    said = printable(banner.decode("utf-8", "replace"), _MAX_BANNER)
     if not said:
         why = f"{settings.label} closed the connection during login: {error}"
         return Unreachable(why, hint="check the log of its sshd")
