@@ -59,6 +59,24 @@ scheduled_shutdown = _property(
 )
 
 
+NOLOGIN_FILE = "/run/nologin"
+
+
+# logind makes the file five minutes before a scheduled shutdown, and removes it when the shutdown is cancelled, unless
+# it was restarted in between (systemd issue 20129). pam_nologin(8).
+@host_fact(
+    "nologin",
+    "whether the host refuses logins of other users than root, by /run/nologin",
+    HostCommand(("find", NOLOGIN_FILE, "-maxdepth", "0"), accept=(0, 1), sudo=False),
+    form=rf"(?:{NOLOGIN_FILE}\n)?",
+)
+def nologin(stdout: str, exit_code: int) -> bool:
+    """True or false: true while the file exists, as in the last minutes before a scheduled shutdown."""
+    if exit_code not in (0, 1) or (exit_code == 0) != bool(stdout):
+        raise ValueError("find did not answer")
+    return exit_code == 0
+
+
 LIST_INHIBITORS = HostCommand(("busctl", "--json=short", "call", *_MANAGER, "ListInhibitors"), sudo=False)
 
 

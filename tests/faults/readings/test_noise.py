@@ -71,6 +71,7 @@ SAMPLES: dict[str, str | tuple[str, int]] = {
         "table inet nodefall\nlisted\n"
         "table inet nodefall {\n\tchain cut {\n\t\tcounter packets 3 bytes 1 drop\n\t}\n}\n"
     ),
+    "nologin": "/run/nologin\n",
     "rtc": "alarm: off\n",
     "static-pod-files": "/etc/kubernetes/manifests/etcd.yaml\n/etc/kubernetes/manifests/kube-apiserver.yaml\n",
     "swap": SWAPS,

@@ -234,7 +234,7 @@ async def sed(process: Process, argv: list[str]) -> int:
     return code
 
 
-_CLIENT = "/usr/bin/crictl"
+_CLIENT, _NOLOGIN = "/usr/bin/crictl", "/run/nologin"
 
 
 async def find(process: Process, argv: list[str]) -> int:
@@ -245,6 +245,8 @@ async def find(process: Process, argv: list[str]) -> int:
     existing = {SOCKET} if "-type" in argv else {SOCKET, _CLIENT, *process.host.machine.files}
     if argv[1 + len(paths) :] not in (["-maxdepth", "0", "-type", "s"], ["-maxdepth", "0"]):
         return process.fail("find: the lab simulates only find PATH... -maxdepth 0 [-type s], find PATH... -name NAME")
+    if read_file(process, _NOLOGIN)[0] is not None:
+        existing.add(_NOLOGIN)
     missing = [path for path in paths if path not in existing]
     for path in missing:
         process.err(f"find: '{path}': No such file or directory\n")
