@@ -139,7 +139,7 @@ class RedfishServer:
 
 
 class PowerSwitch:
-    """The power switch of a machine. One that ``lies`` does nothing, and reports the state that it was told to set."""
+    """The power switch of a machine. One that ``lies`` does nothing, and reports the state that was last asked for."""
 
     def __init__(self, machine: Machine, *, lies: bool = False) -> None:
         self.machine = machine

@@ -1,4 +1,4 @@
-"""Text that a login shell adds to the answers of a host: nothing is proven by it, and nobody is accused.
+"""Text that a login shell adds to the answers of a host: nothing is proven by it, and no one is accused.
 
 A relay greets before each command, and intercepts a reboot, so that the machine never reboots.
 """
@@ -21,7 +21,7 @@ _INTERCEPT = """case "$SSH_ORIGINAL_COMMAND" in
   *systemctl*reboot*) touch pending; echo ready; read x; exit 0;;
 esac
 """
-# The host answers as if it had done what it was told, and does nothing.
+# The host answers as if it had carried out the command, and does nothing.
 _SWALLOW = """case "$SSH_ORIGINAL_COMMAND" in
   *"systemctl reboot"*)
     touch pending
@@ -98,7 +98,7 @@ def test_a_reboot_that_never_happened_is_not_proven(inventory: Path, relay: Path
     assert boots(inventory) == before
 
 
-def test_a_greeting_accuses_nobody(inventory: Path, relay: Path, tmp_path: Path) -> None:
+def test_a_greeting_accuses_no_one(inventory: Path, relay: Path, tmp_path: Path) -> None:
     """It appears during the run: with the first restart of the kubelet."""
     greet = 'case "$SSH_ORIGINAL_COMMAND" in *restart*kubelet*) touch pending;; esac\n' + _ONCE_PENDING
     (tmp_path / "greet").write_text(greet, encoding="utf-8")

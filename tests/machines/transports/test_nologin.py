@@ -1,4 +1,4 @@
-"""Logins that a host refuses to everybody but root, as while a shutdown is scheduled (pam_nologin)."""
+"""Logins that a host refuses to all users but root, as while a shutdown is scheduled (pam_nologin)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chaos.machines.transports.ssh import SshSession, open_session
 from tests.kit.sshd import SSHD, Server, keygen, serving
 
 TEXT = "System is going down. Unprivileged users are not permitted to log in anymore."
-# In a mount namespace of its own: logins to this machine are not concerned.
+# In a separate mount namespace: logins to this machine are not concerned.
 _PRIVATE_RUN = 'mount -t tmpfs none /run && mkdir -p /run/sshd && echo "$0" > /run/nologin && exec "$@"'
 PREFIX = ("unshare", "--mount", "sh", "-c", _PRIVATE_RUN, TEXT)
 pytestmark = pytest.mark.slow
@@ -44,11 +44,11 @@ def server(folder: Path) -> Iterator[Server]:
 
 def test_the_text_of_nologin_is_quoted_and_no_key_is_blamed(server: Server) -> None:
     with pytest.raises(Unreachable) as caught:
-        open_session(server.settings(user="nobody"))
+        open_session(server.settings(user="daemon"))
     assert TEXT in caught.value.message
     assert "wait, or log in as root" in caught.value.hint
     assert "authorized_keys" not in caught.value.hint
-    outcome = SshSession(server.settings(user="nobody")).run(HostCommand(("true",)))
+    outcome = SshSession(server.settings(user="daemon")).run(HostCommand(("true",)))
     assert outcome.delivery == Delivery.NOT_SENT
     assert TEXT in outcome.error
 
@@ -60,5 +60,5 @@ def test_root_may_log_in(server: Server) -> None:
 
 
 def test_a_key_that_is_not_authorized_is_blamed(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="rejected the login of nobody"):
-        open_session(server.settings(user="nobody", identity_file=keygen(tmp_path / "other")))
+    with pytest.raises(Unreachable, match="rejected the login of daemon"):
+        open_session(server.settings(user="daemon", identity_file=keygen(tmp_path / "other")))
