@@ -194,7 +194,7 @@ def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> 
 def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
     """Authenticate with the identity file, then with the keys of the agent.
 
-    A host that refuses every login, as by /run/nologin, prints why and closes the connection: the keys are not to blame.
+    A host that refuses every login, as by /run/nologin, prints why and closes the connection: no key is to blame.
     """
     import paramiko  # noqa: PLC0415 - slow
 
