@@ -31,7 +31,7 @@ from chaos.documents.yaml_tree import to_builtins
 from chaos.machines.concurrency import run_concurrently
 from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
 from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
-from chaos.machines.transports.connection import ScannedKey, scan
+from chaos.machines.transports.key_scan import ScannedKey, scan
 
 _CODEC = WatchCodec(RESOURCES["nodes"])
 _decode_node = msgspec.json.Decoder(ListedNode).decode

@@ -42,6 +42,7 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "kubeletIdentity": lab.kubelet_identity,
         "machineIdPerBoot": lab.machine_id_per_boot,
         "perBoot": lab.per_boot,
+        "powerLies": lab.power_lies,
         "users": [] if lab.rights is None else [_user(lab.rights)],
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports show the date

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -15,6 +16,10 @@ from pydantic import BaseModel, ValidationError
 from chaos.core.command import HostCommand
 
 P = TypeVar("P", bound=BaseModel)
+LINES = r"(?:[^\n]*\n)*"  # form of outputs that are whole lines
+ANY_TEXT = r"[\s\S]*"  # form of outputs whose parser takes all of the text
+# What no program prints that a fact reads: text in another encoding, NUL, escape sequences of a terminal.
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ufffd]")
 Known = Mapping[str, Any]  # values by the reference of their fact
 # Input of a fact that reads only what is new: seconds since the last reading.
 SECONDS_SINCE_READ = "unread-seconds"
@@ -54,6 +59,12 @@ def current_fact(reference: str) -> str:
     """``reference`` as this version writes it: a former name is replaced by the present one."""
     name, separator, query = reference.partition("?")
     return f"{FORMER_NAMES.get(name, name)}{separator}{query}"
+
+
+def lines(*patterns: str | re.Pattern[str]) -> str:
+    """The form of an output each of whose lines matches one of ``patterns``."""
+    texts = (each if isinstance(each, str) else re.sub(r"\?P<\w+>", "?:", each.pattern) for each in patterns)
+    return rf"(?:(?:{'|'.join(texts)})\n)*"
 
 
 class HostFact(ABC):
@@ -115,6 +126,7 @@ def host_fact(
     needs: tuple[str, ...] = (),
     value: str | None = None,
     sample: Any = None,
+    form: str | None = LINES,
 ) -> Callable[[Callable[[str, int], Any]], HostFact]: ...
 
 
@@ -128,10 +140,11 @@ def host_fact(
     params: type[P],
     value: str | None = None,
     sample: Any = None,
+    form: str | None = LINES,
 ) -> Callable[[Callable[[str, int, P], Any]], HostFact]: ...
 
 
-def host_fact(
+def host_fact(  # noqa: PLR0913 - the parts of a declaration
     name: str,
     summary: str,
     command: Any,
@@ -140,6 +153,7 @@ def host_fact(
     params: Any = None,
     value: str | None = None,
     sample: Any = None,
+    form: str | None = LINES,
 ) -> Any:
     """Make a fact of the function below, which parses what ``command`` prints, as :meth:`HostFact.parse`.
 
@@ -147,10 +161,13 @@ def host_fact(
     instance of it as their last argument, and ``needs`` may be a function of one, or of None before it is known.
     ``value`` describes type and form of the value; the docstring of the parser does it by default. ``sample`` is a
     value for the page of the action that has declared the fact, and for its tests.
+
+    ``form`` is a regular expression that the whole output must match, or the fact is unknown: a line that another
+    program prints must never become part of a value. None for a parser that does not read the output.
     """
 
     def declare(parser: Callable[..., Any]) -> HostFact:
-        fact = _DeclaredFact(command, parser, needs)
+        fact = _DeclaredFact(command, parser, needs, form)
         fact.name, fact.summary, fact.params = name, summary, params
         fact.value, fact.sample = value or parser.__doc__, sample
         return fact
@@ -163,8 +180,9 @@ class _DeclaredFact(HostFact):
 
     value: str | None
 
-    def __init__(self, command: Any, parser: Callable[..., Any], needs: Any) -> None:
+    def __init__(self, command: Any, parser: Callable[..., Any], needs: Any, form: str | None) -> None:
         self._make_command, self.parser, self._find_needs = command, parser, needs
+        self._form = None if form is None else re.compile(form)
         self.needs = needs(None) if callable(needs) else needs
         if isinstance(command, HostCommand):
             self.command = command
@@ -180,13 +198,24 @@ class _DeclaredFact(HostFact):
         return command if isinstance(command, HostCommand) else command(known, *self._given())
 
     def parse(self, stdout: str, exit_code: int) -> Any:
-        return self.parser(stdout, exit_code, *self._given())
+        value = self.parser(stdout, exit_code, *self._given())
+        if self._form is not None:
+            _require_form(self._form, stdout.replace("\r\n", "\n"))
+        return value
 
     def describe_value(self) -> str:
         return _in_one_line(self.value)
 
     def _given(self) -> tuple[Any, ...]:
         return () if self.params is None else (self.options,)
+
+
+def _require_form(form: re.Pattern[str], text: str) -> None:
+    """Raises ValueError for text that a program of the fact does not print."""
+    if found := _UNREADABLE.search(text):
+        raise ValueError(f"the output is not understood: it has the character {found[0]!r}")
+    if not form.fullmatch(text):
+        raise ValueError(f"the output is not understood: {text.strip()[:200]!r}")
 
 
 def find_fact(facts: Mapping[str, HostFact], reference: str) -> HostFact:

@@ -126,7 +126,7 @@ BLOCK_DEVICE = rf"/dev/{_PART}(?:/{_PART})*"
 
 # Of the facts kubelet-unit and runtime-unit.
 NODE_UNIT = (
-    r"(?:kubelet|k3s(?:-agent)?|rke2-(?:server|agent)|containerd|crio|docker"
+    r"(?:kubelet|k3s(?:-agent)?|rke2-(?:server|agent)|k0s(?:controller|worker)|containerd|crio|docker"
     r"|snap\.kubelet\.daemon|snap\.microk8s\.daemon-(?:kubelite|kubelet|containerd))\.service"
 )
 

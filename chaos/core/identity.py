@@ -32,7 +32,10 @@ _LINES = (
 )
 # Prints one line for each of those that the host has: machine ID, firmware's UUID (root only), manager of the
 # container, and what is mounted at these paths. Exit code 2: some files are missing.
-REPORT = ("grep", "-hsoE", "|".join(_LINES), *_FILES)
+REPORT = ("grep", "-HsoE", "|".join(_LINES), *_FILES)
+# Patterns of its lines, each after its file and a colon.
+REPORT_LINES = tuple(f"{file}:[^\\n]+" for file in _FILES)
+_FILE_NAME = re.compile(r"^/[^: ]+:")
 # docker mounts /var/lib/docker/containers/ID/hostname, podman overlay-containers/ID/userdata/hostname of its storage.
 _CONTAINER = re.compile(r"/(?:[a-z]+-)?containers/(?:[^/ ]+/)?([0-9a-f]{64})/(?:userdata/)?hostname$")
 # Containers with a root file system of their own, in which systemd keeps the machine ID as on any machine.
@@ -234,7 +237,7 @@ def host_key(report: str, known: str = "") -> str:
 
 def _parse(report: str) -> tuple[list[str], list[list[str]]]:
     """The words, and the fields of mounts (proc_pid_mountinfo(5)), whose paths have no spaces."""
-    lines = [line.strip(" \r") for line in report.split("\n")]
+    lines = [_FILE_NAME.sub("", line.strip(" \r")) for line in report.split("\n")]
     return [line for line in lines if " " not in line], [fields for line in lines if len(fields := line.split(" ")) > 6]
 
 

@@ -242,9 +242,7 @@ class Lab(Model):
     swap: Quantity = Field("", description="of the workers, in /etc/fstab: on after each boot; as 2Gi")
     swapped_off: bool = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
     fail_swap_on: bool = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")
-    control_plane_labels: dict[str, str] = Field(
-        {}, alias="controlPlaneLabels", description="of its Node, besides the usual ones"
-    )
+    control_plane_labels: dict[str, str] = Field({}, alias="controlPlaneLabels", description="more labels of its Node")
     shared_identity: list[Literal["machine-id", "system-uuid", "boot-id", "host-key"]] = Field(
         [], alias="sharedIdentity", description="the same on all machines, as on clones of one image"
     )
@@ -257,6 +255,7 @@ class Lab(Model):
     per_boot: list[Literal["container-id", "host-key", "address"]] = Field(
         [], alias="perBoot", description="what else is another one after each boot"
     )
+    power_lies: bool = Field(False, alias="powerLies", description="power controls answer, and do nothing")
     rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
     breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
     seed: int = 1

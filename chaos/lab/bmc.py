@@ -1,10 +1,13 @@
-"""A Redfish service with one ComputerSystem per node (DSP0266, ComputerSystem schema 1.20)."""
+"""A Redfish service with one ComputerSystem per node (DSP0266, ComputerSystem schema 1.20).
+
+What power controls of all protocols switch is a :class:`PowerSwitch`, which may lie.
+"""
 
 from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,10 +25,10 @@ RESET_TYPES = ["On", "ForceOff", "ForceRestart", "GracefulShutdown", "GracefulRe
 
 
 class RedfishServer:
-    """Redfish service for ``machines``, by name, with one user."""
+    """Redfish service for the machines of ``switches``, by name, with one user."""
 
-    def __init__(self, machines: Mapping[str, Machine], lockstep: Waits, user: str, password: str) -> None:
-        self._machines, self._lockstep = machines, lockstep
+    def __init__(self, switches: Mapping[str, PowerSwitch], lockstep: Waits, user: str, password: str) -> None:
+        self._switches, self._lockstep = switches, lockstep
         self._credentials = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
 
     def app(self) -> web.Application:
@@ -83,16 +86,17 @@ class RedfishServer:
                 "@odata.id": f"{ROOT}/Systems",
                 "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection",
                 "Name": "Computer System Collection",
-                "Members@odata.count": len(self._machines),
-                "Members": [{"@odata.id": f"{ROOT}/Systems/{name}"} for name in self._machines],
+                "Members@odata.count": len(self._switches),
+                "Members": [{"@odata.id": f"{ROOT}/Systems/{name}"} for name in self._switches],
             }
         )
 
     async def _system(self, request: Request) -> web.Response:
-        machine = self._machine(request)
+        switch = self._switch(request)
+        machine = switch.machine
         path = f"{ROOT}/Systems/{machine.name}"
         action = {"target": f"{path}/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": RESET_TYPES}
-        on = machine.state == "on"
+        on = switch.state == "on"
         return json_response(
             {
                 "@odata.id": path,
@@ -109,7 +113,7 @@ class RedfishServer:
         )
 
     async def _reset(self, request: Request) -> web.Response:
-        machine = self._machine(request)
+        switch = self._switch(request)
         try:
             body: Any = msgspec.json.decode(await request.read())
             kind = body.get("ResetType", "On")
@@ -118,24 +122,50 @@ class RedfishServer:
         if kind not in RESET_TYPES:
             message = f"The value {kind!r} for the property ResetType is not in the list of acceptable values."
             return _error(400, "Base.1.18.PropertyValueNotInList", message)
-        if (kind == "On") == (machine.state == "on") and kind != "PushPowerButton":
-            message = f"The request cannot be performed because the system is {machine.state}."
+        if (kind == "On") == (switch.state == "on") and kind != "PushPowerButton":
+            message = f"The request cannot be performed because the system is {switch.state}."
             return _error(409, "Base.1.18.ResourceInStandby", message)
         try:
-            reset(machine, kind)
+            switch.reset(kind)
         except LogindError as error:
             return _error(409, "Base.1.18.ResourceInUse", str(error))
         return web.Response(status=204)
 
-    def _machine(self, request: Request) -> Machine:
-        machine = self._machines.get(request.match_info["node"])
-        if machine is None:
+    def _switch(self, request: Request) -> PowerSwitch:
+        switch = self._switches.get(request.match_info["node"])
+        if switch is None:
             raise web.HTTPNotFound
-        return machine
+        return switch
 
 
-def reset(machine: Machine, kind: str) -> None:
-    """Reset a machine by ``kind``, one of RESET_TYPES. Raises LogindError where the machine refuses."""
+class PowerSwitch:
+    """The power switch of a machine. One that ``lies`` does nothing, and reports the state that was last asked for."""
+
+    def __init__(self, machine: Machine, *, lies: bool = False) -> None:
+        self.machine = machine
+        self._lies, self._claim = lies, ""
+
+    @property
+    def state(self) -> str:
+        """``on`` or ``off``, as reported."""
+        return self._claim or self.machine.state
+
+    def reset(self, kind: str) -> None:
+        """Carry out ``kind``, one of RESET_TYPES. Raises LogindError where the machine refuses."""
+        if not self._lies:
+            _reset(self.machine, kind)
+        elif kind == "PushPowerButton":
+            self._claim = "on" if self.state == "off" else "off"
+        else:
+            self._claim = "off" if kind in ("ForceOff", "GracefulShutdown") else "on"
+
+
+def power_switches(machines: Iterable[Machine], *, lie: bool) -> dict[str, PowerSwitch]:
+    """The switches of a lab's machines, by name."""
+    return {machine.name: PowerSwitch(machine, lies=lie) for machine in machines}
+
+
+def _reset(machine: Machine, kind: str) -> None:
     if kind in ("GracefulShutdown", "PushPowerButton"):  # the same ACPI event; only a button switches on
         machine.press_power_button()
         return

@@ -168,7 +168,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     ``kubelet_identity``: what on a host names its Node, the kubelet's client certificate or its flag.
     ``machine_id_per_boot``: hosts with Linux are containers whose entry point writes a new machine ID at each start, as
     that of kind does. ``per_boot``: what else changes with each boot; an address only of a node without
-    ``address``.
+    ``address``. ``power_lies``: power controls answer as if they had acted, and do nothing.
     """
 
     nodes: list[NodeSpec]
@@ -186,6 +186,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
     kubelet_identity: Literal["certificate", "hostname-override", "none"] = "certificate"
     machine_id_per_boot: bool = False
     per_boot: list[PerBoot] = []
+    power_lies: bool = False
 
     def __post_init__(self) -> None:
         """Set what follows from the version. Raises ValueError for one that is not simulated."""

@@ -122,6 +122,8 @@ class Hosts:
         outcome = self.send(node, command)
         if outcome.delivery is not Delivery.ANSWERED:
             raise UnknownFact(f"{fact} of {node}: {outcome.error or 'connection lost'}")
+        if outcome.error:  # as a part of the output that was not stored
+            raise UnknownFact(f"{fact} of {node}: {outcome.error}")
         try:
             return host_fact.parse(outcome.stdout, outcome.exit or 0)
         except ValueError as error:

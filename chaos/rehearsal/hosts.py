@@ -6,6 +6,7 @@ cluster time, in which the host answers.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,6 @@ from chaos.machines.pod.manifest import ENTER
 from chaos.machines.pod.session import HelperSlot
 from chaos.machines.power.redfish import RedfishControl
 from chaos.machines.sessions.host_keys import HostKeyPin
-from chaos.machines.sessions.script import command_line, sudo_refusal
 from chaos.machines.transports.docker import Container
 from chaos.machines.windows_command_line import WindowsShell, normalize_line_ends, shell_command_line
 from chaos.rehearsal.turns import Turns
@@ -86,7 +86,7 @@ class DirectSession:
         """For the login shell. Raises Refused for what cannot be sent to Windows."""
         if self._is_windows:
             return shell_command_line(command.argv, WindowsShell.CMD)
-        return command_line(command.argv, _SUDO if command.sudo else ())
+        return shlex.join((*_SUDO, *command.argv) if command.sudo else command.argv)
 
     def _wait(self, program: DirectProgram, seconds: float) -> bool:
         """Wait for the program's end; whether the session was closed meanwhile."""
@@ -114,11 +114,7 @@ class DirectSession:
         if not program.task.done:
             why = f"no answer within {command.timeout:g} s; the command may still be running"
             return structs.replace(base, delivery=Delivery.LOST, error=why)
-        code = program.task.result()
-        asks_sudo = command.sudo and not self._is_windows and code in (1, 127)
-        refusal = sudo_refusal(program.stderr, self._name, self._host.user) if asks_sudo else ""
-        delivery = Delivery.NOT_SENT if refusal else Delivery.ANSWERED
-        return structs.replace(base, delivery=delivery, exit=code, error=refusal)
+        return structs.replace(base, exit=program.task.result())
 
 
 class DirectArmed:
@@ -171,26 +167,26 @@ class DirectContainer(Container):
 
     def __init__(self, lab: DirectLab, node: str) -> None:
         super().__init__(node, "docker")
-        self._machine = lab.hosts[node].machine
+        self._switch = lab.switches[node]
 
     def _run_engine(self, *arguments: str) -> bytes:
         match arguments[0]:
             case "inspect":
                 return self._describe()
             case "start":
-                self._machine.power_on()
+                self._switch.reset("On")
             case "kill":
-                self._machine.power_off()
+                self._switch.reset("ForceOff")
             case _:
                 raise NodefallError(f"a rehearsal has no docker {arguments[0]}")
         return b""
 
     def _describe(self) -> bytes:
         """What every template of ``docker inspect`` asks for."""
-        is_on = self._machine.state == "on"
-        network = {"IPAddress": self._machine.address, "IPPrefixLen": 16} if is_on else {}
+        machine, is_on = self._switch.machine, self._switch.state == "on"
+        network = {"IPAddress": machine.address, "IPPrefixLen": 16} if is_on else {}
         state = {
-            "id": container_id(self._machine),
+            "id": container_id(machine),
             "name": f"/{self.name}",
             "hostname": self.name,
             "status": "running" if is_on else "exited",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pydantic import BaseModel
 
 from chaos.core.command import HostCommand
@@ -12,7 +13,7 @@ class Params(BaseModel):
     unit: str = "a"
 
 
-@host_fact("plain", "a word", HostCommand(("echo", "x")))
+@host_fact("plain", "a word", HostCommand(("echo", "x")), form="x")
 def plain(stdout: str, exit_code: int) -> str:
     """Text: ``x``, as
     it is printed.
@@ -24,7 +25,9 @@ def _command(known: Known, options: Params) -> HostCommand:
     return HostCommand((known["tool"], options.unit))
 
 
-@host_fact("bound", "", _command, needs=lambda options: ("tool", options.unit if options else ""), params=Params)
+@host_fact(
+    "bound", "", _command, needs=lambda options: ("tool", options.unit if options else ""), params=Params, form="on|off"
+)
 def bound(stdout: str, _exit_code: int, options: Params) -> str:
     """Text."""
     return f"{stdout} of {options.unit}"
@@ -34,6 +37,9 @@ def test_a_fact_without_parameters() -> None:
     assert (plain.name, plain.summary, plain.needs, plain.params) == ("plain", "a word", (), None)
     assert plain.command_for({}) == plain.command == HostCommand(("echo", "x"))
     assert plain.parse("x", 1) == "x1"
+    for text in ("", "x\n", "y", "x x", "\x1b[0mx", "x\ufffd"):
+        with pytest.raises(ValueError, match="the output is not understood"):
+            plain.parse(text, 0)
     assert plain.describe_value() == "Text: `x`, as it is printed."
 
 

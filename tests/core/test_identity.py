@@ -221,4 +221,6 @@ def test_a_real_grep_reports_what_this_machine_is() -> None:
     assert done.returncode in (0, 1, 2)
     assert done.stderr == ""
     with open("/etc/machine-id", encoding="ascii") as file:
-        assert file.read().strip() in done.stdout.splitlines()
+        machine_id = file.read().strip()
+    assert f"/etc/machine-id:{machine_id}" in done.stdout.splitlines()
+    assert host_key(done.stdout, f"machine {machine_id}") == f"machine {machine_id}"

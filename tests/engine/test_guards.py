@@ -41,7 +41,8 @@ PREPARING = str(FACTS["preparing-for-shutdown"].command)
 RESTART = HostCommand(("systemctl", "restart", "kubelet"))
 READY = Response(200, b'{"status":{"conditions":[{"type":"Ready","status":"True"}]}}', {})
 NODE_READY, SETTLED = FactCheck("node-ready", True), FactCheck("preparing-for-shutdown", "b false")
-HOST = (FactCheck("machine-id", "right"),)
+RIGHT, WRONG = "a" * 32, "b" * 32  # machine IDs
+HOST = (FactCheck("machine-id", RIGHT),)
 POWER = (FactCheck("power-identity", "uuid-1"),)
 ON = UndoStep(PowerCommand(PowerVerb.ON), unless=FactCheck("machine", "on"))
 
@@ -60,12 +61,14 @@ class Bmc(FakePower):
 class World:
     """One node whose host has ``machine_id``; None: the host does not answer."""
 
-    def __init__(self, folder: Path, machine_id: str | None = "right", uuid: str = "uuid-1") -> None:
+    def __init__(self, folder: Path, machine_id: str | None = RIGHT, uuid: str = "uuid-1") -> None:
         self.machine_id, self.power = machine_id, Bmc(uuid)
         answers: dict[str, Outcome | Callable[[], Outcome]] = {
             str(RESTART): answered(),
             PREPARING: answered("b false\n"),
-            MACHINE_ID: lambda: answered(self.machine_id or "", 0 if self.machine_id else 1),
+            MACHINE_ID: lambda: answered(
+                f"{self.machine_id}\n" if self.machine_id else "", 0 if self.machine_id else 1
+            ),
         }
         self.session, self.clock, self.folder = FakeSession(answers), FakeClock(), folder
         self.kube = FakeKube({"/api/v1/nodes/n1": READY})
@@ -86,15 +89,15 @@ class World:
 @pytest.mark.parametrize(
     ("machine_id", "identity", "sent", "because"),
     [
-        ("right", HOST, True, "node-ready is True"),
+        (RIGHT, HOST, True, "node-ready is True"),
         (
-            "wrong",
+            WRONG,
             HOST,
             False,
-            "n1 is another machine now: expected machine-id is right, but machine-id is wrong",
+            f"n1 is another machine now: expected machine-id is {RIGHT}, but machine-id is {WRONG}",
         ),
         (None, HOST, False, "cannot verify the identity of n1: machine-id of n1:"),
-        ("wrong", (), True, "node-ready is True"),  # a journal of 0.1.0
+        (WRONG, (), True, "node-ready is True"),  # a journal of 0.1.0
     ],
 )
 def test_a_command_to_the_host(
@@ -109,14 +112,14 @@ def test_a_command_to_the_host(
 
 @pytest.mark.parametrize(("uuid", "state"), [("uuid-1", "on"), ("uuid-2", "off")])
 def test_a_command_to_the_power_control(tmp_path: Path, uuid: str, state: str) -> None:
-    world = World(tmp_path, machine_id="wrong", uuid=uuid)  # the host is not used
+    world = World(tmp_path, machine_id=WRONG, uuid=uuid)  # the host is not used
     result = world.undo(Undo((ON,), (FactCheck("machine", "on"), NODE_READY)), (*HOST, *POWER))
     assert world.power.value == state
     assert result.proven == (state == "on")
     assert ("expected power-identity is uuid-1, but power-identity is" in result.because) == (state == "off")
 
 
-@pytest.mark.parametrize(("machine_id", "proven"), [("right", True), ("wrong", False)])
+@pytest.mark.parametrize(("machine_id", "proven"), [(RIGHT, True), (WRONG, False)])
 def test_a_proof_that_was_read_on_another_machine_does_not_count(tmp_path: Path, machine_id: str, proven: bool) -> None:
     world = World(tmp_path, machine_id)
     assert world.undo(Undo((), (SETTLED,)), HOST).proven is proven
@@ -130,9 +133,9 @@ def test_a_power_state_of_another_machine_does_not_count(tmp_path: Path) -> None
 
 def test_an_address_that_comes_back_is_used_then(tmp_path: Path) -> None:
     """While a machine is off, another one may have its address."""
-    world = World(tmp_path, "wrong")
+    world = World(tmp_path, WRONG)
     back = world.clock.now() + MISMATCH_SECONDS * 0.9
-    world.clock.agenda.append((back, lambda: setattr(world, "machine_id", "right")))
+    world.clock.agenda.append((back, lambda: setattr(world, "machine_id", RIGHT)))
     assert world.undo(Undo((UndoStep(RESTART),), (NODE_READY,)), HOST).proven
     assert world.session.sent.index(str(RESTART)) > 2
 
@@ -142,11 +145,11 @@ def test_an_address_that_comes_back_is_used_then(tmp_path: Path) -> None:
 )
 def test_another_machine_ends_the_wait_and_what_settles_it_is_said(tmp_path: Path, undo: Undo) -> None:
     """Whether its identity hinders a command, the proof, or nothing yet."""
-    world = World(tmp_path, "wrong")
+    world = World(tmp_path, WRONG)
     begin = world.clock.now()
     result = world.undo(undo, HOST)
     assert MISMATCH_SECONDS <= world.clock.now() - begin < PROOF_SECONDS / 2
-    assert "expected machine-id is right, but machine-id is wrong" in result.because
+    assert f"expected machine-id is {RIGHT}, but machine-id is {WRONG}" in result.because
     assert result.because.endswith(f"run nodefall undo {tmp_path} --accept-machine n1")
 
 
@@ -177,9 +180,9 @@ def test_only_another_identity_ends_the_wait(tmp_path: Path, error: Refused, is_
 
 
 def test_two_short_moments_of_another_machine_are_not_a_long_one(tmp_path: Path) -> None:
-    world = World(tmp_path, "wrong")
+    world = World(tmp_path, WRONG)
     start = world.clock.now()
-    for seconds, machine in ((40.0, "right"), (50.0, "wrong"), (90.0, "right")):
+    for seconds, machine in ((40.0, RIGHT), (50.0, WRONG), (90.0, RIGHT)):
         world.clock.agenda.append((start + seconds, partial(setattr, world, "machine_id", machine)))
     late = Undo((UndoStep(RESTART, grace_seconds=95.0),), (SETTLED,))
     assert world.undo(late, HOST).proven

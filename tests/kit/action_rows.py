@@ -118,6 +118,21 @@ UNDONE: list[Row] = [
     (
         "schedule-shutdown",
         {},
+        replace(BARE, facts={**BARE.facts, "nologin": False}),
+        [
+            'shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615',
+            "rm --force /run/nologin unless nologin is False",
+        ],
+        [
+            'scheduled-shutdown is (st) "" 18446744073709551615',
+            "nologin is False",
+            "preparing-for-shutdown is b false",
+            "node-ready is True",
+        ],
+    ),
+    (  # logins were refused before, or it is unknown
+        "schedule-shutdown",
+        {},
         BARE,
         ['shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615'],
         [

@@ -118,14 +118,14 @@ class EtcdLab:
     def wait(self, seconds: float) -> None:
         self.sim.run_until(self.sim.now + seconds)
 
-    def run(self, node: str, script: str, root: bool = True) -> tuple[int, str, str]:
+    def run(self, node: str, script: str, root: bool = True, stdin: str = "") -> tuple[int, str, str]:
         """Exit code, stdout and stderr of a script on a host."""
 
         async def play(out: Write, err: Write, read_line: ReadLine) -> int:
             host = HostSystem(self.cluster.machines[node], self.sim, PassingTime(self.sim), lambda _: None, PROGRAMS)
             return await Shell(Process(host, "root" if root else "chaos", out, err, read_line), ["sh"]).run(script)
 
-        return run_program(play, "")
+        return run_program(play, stdin)
 
     def fact(self, node: str, name: str) -> Any:
         """Value of a host's fact. Raises ValueError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.server.content import ServeOptions
 from chaos.lab.server.lab import Lab
 from chaos.lab.spec import LabSpec, NodeSpec, SharedIdentity
-from chaos.machines.sessions.script import command_line
+from tests.kit.frames import sent_command
 
 CONTROL_PLANE, WORKERS = "control-plane", ("worker-1", "worker-2", "worker-3")
 
@@ -86,21 +87,21 @@ def _record_commands(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
     run = SshServer._run
 
     async def record(self: SshServer, channel: asyncssh.SSHServerProcess[str]) -> int:
-        recorded.received.append((self.host.machine.name, channel.command or ""))
+        recorded.received.append((self.host.machine.name, sent_command(channel.command or "")))
         return await run(self, channel)
 
     patch.setattr(SshServer, "_run", record)
 
 
 def _record_resets(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
-    machine_of = RedfishServer._machine
+    switch_of = RedfishServer._switch
 
     def record(self: RedfishServer, request: web.Request) -> Any:
         if request.method == "POST":
             recorded.received.append((request.match_info["node"], "reset"))
-        return machine_of(self, request)
+        return switch_of(self, request)
 
-    patch.setattr(RedfishServer, "_machine", record)
+    patch.setattr(RedfishServer, "_switch", record)
 
 
 def _record_reads(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,7 @@ def _record_reads(recorded: RecordedLab, patch: pytest.MonkeyPatch) -> None:
 
         def record(known: Any) -> HostCommand:
             command = command_for(known)
-            recorded.reads |= {command_line(command.argv, prefix) for prefix in ((), ("sudo", "-n", "--"))}
+            recorded.reads |= {shlex.join((*prefix, *command.argv)) for prefix in ((), ("sudo", "-n", "--"))}
             return command
 
         recording = copy(fact)

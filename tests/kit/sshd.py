@@ -103,9 +103,19 @@ SetEnv HOME={folder}
 
 @contextmanager
 def serving(
-    folder: Path, kind: str = "ed25519", address: str = "127.0.0.1", more_kinds: tuple[str, ...] = ()
+    folder: Path,
+    kind: str = "ed25519",
+    address: str = "127.0.0.1",
+    more_kinds: tuple[str, ...] = (),
+    settings: str = "",
+    more_settings: str = "",
+    prefix: tuple[str, ...] = (),
 ) -> Iterator[Server]:
-    """Start sshd in the foreground and end it by its process id. Keys of ``more_kinds`` are ``host-KIND``."""
+    """Start sshd in the foreground and end it by its process id. Keys of ``more_kinds`` are ``host-KIND``.
+
+    ``settings``: lines of its configuration before the others; ``more_settings`` after them. ``prefix``: the program
+    that becomes sshd.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     host_key, user = folder / "host", folder / "user"
     if not host_key.exists():
@@ -116,9 +126,9 @@ def serving(
     config = folder / "sshd_config"
     text = CONFIG.format(address=address, port=port, host_key=host_key, folder=folder)
     more = "".join(f"HostKey {keygen(folder / f'host-{each}', each)}\n" for each in more_kinds)
-    config.write_text(text + more, encoding="utf-8")
+    config.write_text(settings + text + more + more_settings, encoding="utf-8")
     Path("/run/sshd").mkdir(exist_ok=True)
-    process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(config)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*prefix, SSHD, "-D", "-e", "-f", str(config)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     lines = []
     for line in process.stderr:

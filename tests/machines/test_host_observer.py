@@ -22,6 +22,7 @@ from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answere
 
 FACTS = discover(chaos.faults.readings, HostFact)
 BOOT = str(FACTS["boot-id"].command)
+B1, B2 = "f4dc55dd-fb0c-4e07-97b3-1883fa27ab8b", "0d3c1a52-9f1b-4b1e-8f3a-5f1f9e1c2d3e"  # boot IDs
 KNOWN: dict[str, object] = {
     "runtime-socket": "/run/containerd/containerd.sock",
     "runtime-client": "/usr/bin/crictl",
@@ -83,17 +84,17 @@ def summary(lines: list[RecordingEntry]) -> list[tuple[str, str, object]]:
 
 def test_a_machine_that_goes_off_and_comes_back() -> None:
     lines = Script().run(
-        FakePower("on"), {BOOT: answered("b1\n")}, [{"power": "off"}, {}, {"power": "on", "boot-id": "b2\n"}]
+        FakePower("on"), {BOOT: answered(f"{B1}\n")}, [{"power": "off"}, {}, {"power": "on", "boot-id": f"{B2}\n"}]
     )
     seen = summary(lines)
-    assert seen[:2] == [("host", "machine", "on"), ("host", "boot-id", "b1")]
+    assert seen[:2] == [("host", "machine", "on"), ("host", "boot-id", B1)]
     off = seen.index(("host", "machine", "off"))
     window = {"from": 1000.0 + PERIOD, "to": None, "reason": "the machine is off"}
     assert seen[off + 1] == ("blind", "host@n1", window), "the facts of a machine that is off are not read"
     closed = next(s for s in seen[off + 2 :] if s[0] == "blind")
     assert isinstance(closed[2], dict)
     assert closed[2]["to"] == 1000.0 + 3 * PERIOD
-    assert ("host", "boot-id", "b2") in seen[seen.index(closed) - 1 :]
+    assert ("host", "boot-id", B2) in seen[seen.index(closed) - 1 :]
 
 
 class FakeContainer(FakePower):
@@ -114,18 +115,18 @@ class FakeContainer(FakePower):
 
 def test_each_new_address_is_recorded_once() -> None:
     rounds: list[dict[str, object]] = [{}, {"power": "off"}, {}, {"power": "on"}, {}]
-    seen = summary(Script().run(FakeContainer("on"), {BOOT: answered("b1\n")}, rounds))
+    seen = summary(Script().run(FakeContainer("on"), {BOOT: answered(f"{B1}\n")}, rounds))
     addresses = [value for kind, name, value in seen if (kind, name) == ("host", "machine-addresses")]
     assert addresses == [["172.18.0.3"], ["172.18.0.5", "fc00::5"]]
 
 
 def test_a_lost_connection_is_one_blind_window() -> None:
     lost = Outcome(Delivery.NOT_SENT, error="connection refused")
-    seen = summary(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": "b1\n"}]))
+    seen = summary(Script().run(None, {BOOT: lost}, [{}, {}, {"boot-id": f"{B1}\n"}]))
     windows = [s for s in seen if s[0] == "blind"]
     assert [isinstance(w[2], dict) and w[2]["to"] is None for w in windows] == [True, False]
     assert "connection refused" in str(windows[0][2])
-    assert ("host", "boot-id", "b1") in seen
+    assert ("host", "boot-id", B1) in seen
 
 
 def test_when_a_long_reading_began_is_recorded() -> None:
@@ -134,7 +135,7 @@ def test_when_a_long_reading_began_is_recorded() -> None:
 
     def slow() -> Outcome:
         script.clock.t += 30.0
-        return answered("b1\n")
+        return answered(f"{B1}\n")
 
     power, slowly = FakePower("on"), {BOOT: slow}
     began = 1000.0
@@ -144,13 +145,13 @@ def test_when_a_long_reading_began_is_recorded() -> None:
 
 
 def test_a_broken_power_control_is_a_blind_window_of_power_only() -> None:
-    seen = summary(Script().run(FakePower("on", broken=True), {BOOT: answered("b1\n")}, [{}]))
+    seen = summary(Script().run(FakePower("on", broken=True), {BOOT: answered(f"{B1}\n")}, [{}]))
     assert [s[1] for s in seen if s[0] == "blind"] == ["power@n1"]
-    assert ("host", "boot-id", "b1") in seen
+    assert ("host", "boot-id", B1) in seen
 
 
 def test_an_unsupported_fact_is_a_separate_blind_window() -> None:
-    answers = {BOOT: answered("b1\n"), CONTAINERS: answered("", 127, "sh: 1: exec: crictl: not found"), **MADE_OF}
+    answers = {BOOT: answered(f"{B1}\n"), CONTAINERS: answered("", 127, "sh: 1: exec: crictl: not found"), **MADE_OF}
     rounds: list[dict[str, object]] = [{}, {"containers": '{"containers": []}'}, {"boot-id": Outcome(Delivery.LOST)}]
     seen = summary(Script().run(None, answers, rounds, ["containers"]))
     windows = [s for s in seen if s[0] == "blind"]
@@ -174,11 +175,11 @@ def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
         return str(FACTS["kubelet-journal"].command_for({**KNOWN, "unread-seconds": seconds}))
 
     first, second, third = (5.0, "one"), (6.0, "two"), (7.0, "three")
-    answers = {BOOT: answered("b1\n"), **MADE_OF, read_since(2): journal(), read_since(4): journal(first)}
+    answers = {BOOT: answered(f"{B1}\n"), **MADE_OF, read_since(2): journal(), read_since(4): journal(first)}
     late = read_since(6)  # the host was away at one reading
     answers[late] = journal(first, second, third)
     lost: dict[str, object] = {"boot-id": Outcome(Delivery.NOT_SENT, error="no route")}
-    seen = summary(Script().run(None, answers, [{}, lost, {"boot-id": "b1\n"}], ["kubelet-journal"]))
+    seen = summary(Script().run(None, answers, [{}, lost, {"boot-id": f"{B1}\n"}], ["kubelet-journal"]))
     read = [s[2] for s in seen if s[:2] == ("host", "kubelet-journal")]
     lines = [[line["message"] for line in value["lines"]] for value in read if isinstance(value, dict)]
     assert lines == [[], ["one"], ["two", "three"]]
@@ -186,7 +187,7 @@ def test_the_journal_is_read_on_without_gap_or_repetition() -> None:
 
 def test_the_clock_of_a_host_is_measured_periodically() -> None:
     script = Script()
-    answers = {BOOT: answered("b1\n"), str(FACTS["host-time"].command): answered("1003.500000000\n")}
+    answers = {BOOT: answered(f"{B1}\n"), str(FACTS["host-time"].command): answered("1003.500000000\n")}
     rounds: list[dict[str, object]] = [{} for _ in range(20)]
     seen = summary(script.run(None, answers, rounds, ["host-time"]))
     assert seen.count(("host", "host-time", 1003.5)) == 2, "every thirty seconds"

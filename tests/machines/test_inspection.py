@@ -23,10 +23,16 @@ from tests.kit.fakes import FakeClock, FakeKube, FakePower, FakeSession, answere
 
 BOOT = "cat /proc/sys/kernel/random/boot_id"
 FACTS = discover(chaos.faults.readings, HostFact)
+MACHINE = "a34188058e584bab8c51cd34df85c05c"
 WANTED = frozenset({"host-time", "root"})
 ANSWERS: dict[str, Outcome | Callable[[], Outcome]] = {
     str(FACTS[name].command): answered(text)
-    for name, text in (("machine-id", "m\n"), ("boot-id", "b\n"), ("pid1-start", "1 0\n"), ("host-time", "1012.5\n"))
+    for name, text in (
+        ("machine-id", f"{MACHINE}\n"),
+        ("boot-id", "f4dc55dd-fb0c-4e07-97b3-1883fa27ab8b\n"),
+        ("pid1-start", "1 0\n"),
+        ("host-time", "1012.5\n"),
+    )
 }
 
 
@@ -70,7 +76,7 @@ def test_a_host_that_does_not_answer_does_not_affect_the_others() -> None:
     found = inspect_hosts({"a": WANTED, "b": WANTED}, view("a", "b"), hosts_of(session), FakeKube({}), FakeClock(), str)
     assert (found["a"].error, found["a"].hint, found["a"].is_reachable) == ("no route", "mend it", False)
     assert found["b"].is_reachable, found["b"].error
-    assert found["b"].fact("machine-id") == "m"
+    assert found["b"].fact("machine-id") == MACHINE
     assert (found["b"].clock_offset, found["b"].clock_uncertainty) == (12.5, 0.0)
     assert found["b"].fact("root") is None
     assert "connection lost" in found["b"].unknown_reason("root")

@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from chaos.cluster.errors import REFUSED, TIMEOUT, KubeUnreachable
 from chaos.core.action import FactCheck
 from chaos.core.command import Delivery, HostCommand, Outcome, PowerCommand, PowerState, PowerVerb
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.inventory import Inventory
 from chaos.core.windows import powershell, system_program
 from chaos.lab.facade import LabSpec
 from chaos.lab.spec import NodeSpec
 from chaos.lab.windows.machine import WindowsMachine
 from chaos.lab.winshell.process import FILE_NOT_FOUND
 from chaos.rehearsal.connection import DirectConnection, connect_directly
+from chaos.rehearsal.hosts import DirectPower
 
 SPEC = LabSpec(nodes=[NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1"), NodeSpec(name="w2")])
 TRUE = HostCommand(("true",))
@@ -164,3 +167,26 @@ def test_the_task_scheduler_runs_programs_and_gets_their_exit_code() -> None:
         ended()
         connection.ports.clock.sleep(100.0)
         assert codes == [FILE_NOT_FOUND, 0], "what the scheduler ends reports nothing"
+
+
+@pytest.mark.parametrize(
+    ("transport", "verb"), [("ssh", PowerVerb.OFF), ("ssh", PowerVerb.SOFT_OFF), ("docker", PowerVerb.OFF)]
+)
+def test_a_power_control_that_lies_answers_and_does_nothing(transport: str, verb: PowerVerb) -> None:
+    """The machine runs on, in the same boot, and answers. With transport docker the engine is the power control."""
+    document = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "lies"}, "lab": {}}
+    settings = Inventory.model_validate(document | {"defaults": {"transport": transport}})
+    with connect_directly(structs.replace(SPEC, power_lies=True), settings) as made:
+        hosts, machine, clock = made.ports.hosts, made.lab.cluster.machines["w1"], made.ports.clock
+        boot = machine.boot_id, machine.pid1_start
+        power = hosts.power("w1")
+        assert power is not None
+        assert isinstance(power, DirectPower) == (transport == "ssh")
+        assert hosts.send("w1", PowerCommand(verb)).delivery is Delivery.ANSWERED
+        assert clock.sleep(60.0)
+        assert power.state() is PowerState.OFF
+        assert hosts.send("w1", TRUE).exit == 0
+        assert hosts.power("w2").state() is PowerState.ON  # type: ignore[union-attr]
+        assert hosts.send("w1", PowerCommand(PowerVerb.ON)).delivery is Delivery.ANSWERED
+        assert power.state() is PowerState.ON
+        assert (machine.state, machine.boot_id, machine.pid1_start) == ("on", *boot)

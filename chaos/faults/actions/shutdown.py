@@ -37,6 +37,8 @@ from chaos.core.evidence import (
     boot_seen,
     fact_is,
     last_reading_before,
+    no_proof,
+    readings_after,
 )
 from chaos.core.field_types import DurationText, Model
 from chaos.core.machine_evidence import MACHINE_OFF, machine_off
@@ -60,10 +62,13 @@ from chaos.faults.actions._service import (
     kubelet_state,
     restore_kubelet_after_cancel,
 )
-from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
+from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOLOGIN_FILE, NOT_PREPARING
 
 CANCEL_LEAD_SECONDS = 5.0  # before its time the failsafe timer cancels the shutdown
 _CANCEL = HostCommand(("shutdown", "-c"))
+# A logind that was restarted meanwhile leaves the file of the shutdown behind, and then only root can log in.
+_ADMIT_LOGINS = HostCommand(("rm", "--force", NOLOGIN_FILE))
+_LOGINS_ADMITTED = FactCheck("nologin", False)
 _MIN_SYSTEMD = 257  # the first systemd that cancels a delayed shutdown
 
 
@@ -83,12 +88,13 @@ class ScheduleParams(Model):
 
 
 class ScheduleState(Struct, frozen=True):
-    """Seconds until the shutdown, whether it may happen, and the machine before it."""
+    """Seconds until the shutdown, whether it may happen, the machine before it, and whether it refused logins then."""
 
     seconds: float
     fires: bool
     machine: MachineState
     tag: Tag
+    had_nologin: bool = True  # or it is unknown: then the file is left alone
 
 
 def require_power_if_it_fires(target: Target, params: ScheduleParams) -> None:
@@ -103,7 +109,8 @@ def require_power_if_it_fires(target: Target, params: ScheduleParams) -> None:
 
 def _prepare_schedule(target: Target, params: ScheduleParams) -> ScheduleState:
     require_power_if_it_fires(target, params)
-    return ScheduleState(parse_duration(params.in_), params.fires, capture_power_state(target), target.tag)
+    had_nologin = target.facts.get("nologin") is not False
+    return ScheduleState(parse_duration(params.in_), params.fires, capture_power_state(target), target.tag, had_nologin)
 
 
 def _schedule(state: ScheduleState) -> Program:
@@ -114,9 +121,11 @@ def _schedule(state: ScheduleState) -> Program:
         undo = Undo((*power_on_steps(machine), cancel), (nothing, *is_up_checks(machine)))
         return Program((*disable_auto_restart(machine), schedule), undo)
     on = (POWER_ON,) if machine.can_read_power else ()
+    admit = () if state.had_nologin else (UndoStep(_ADMIT_LOGINS, unless=_LOGINS_ADMITTED),)
+    admitted = () if state.had_nologin else (_LOGINS_ADMITTED,)
     return Program(
         (schedule,),
-        Undo((*on, cancel), (nothing, *kubelet_reporting_checks(machine.reporting_facts))),
+        Undo((*on, cancel, *admit), (nothing, *admitted, *kubelet_reporting_checks(machine.reporting_facts))),
         failsafe=FailsafeTimer(failsafe_unit(state.tag), state.seconds - CANCEL_LEAD_SECONDS, _CANCEL.argv),
     )
 
@@ -139,7 +148,9 @@ SCHEDULE_SHUTDOWN = Action(
         BOOT_IDENTITY,
     ),
     needs=Needs(
-        KUBELET_REPORTING_FACTS, ("scheduled-shutdown", PseudoFact.MACHINE, "pid1-start", "boot-id"), logind=True
+        (*KUBELET_REPORTING_FACTS, "nologin"),
+        ("scheduled-shutdown", PseudoFact.MACHINE, "pid1-start", "boot-id"),
+        logind=True,
     ),
     prepare=_prepare_schedule,
     program=_schedule,
@@ -171,14 +182,30 @@ def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
     """Disproven by a machine that is off; proven by logind's own state."""
     if down := went_down(timeline, step, _in_flight(timeline, step)):
         return down
-    preparing = _NOT_IN_PROGRESS.check(timeline, step)
-    return preparing if preparing.status is not ProofStatus.UNPROVEN else _NOT_SCHEDULED.check(timeline, step)
+    found = _NOT_IN_PROGRESS.check(timeline, step)
+    if found.status is ProofStatus.UNPROVEN:
+        found = _NOT_SCHEDULED.check(timeline, step)
+    return _check_logins(timeline, step, found) if found.status is ProofStatus.PROVEN else found
+
+
+def _check_logins(timeline: Timeline, step: StepRun, found: ProofResult) -> ProofResult:
+    """``found``, if the host admits logins again. Recordings of 0.2 do not show it."""
+    later = list(readings_after(timeline, step, "nologin"))
+    if not later and last_reading_before(timeline, step, "nologin") is None:
+        return found
+    admitted = next((reading for reading in later if reading.value is False), None)
+    if admitted is None:
+        return no_proof(f"{NOLOGIN_FILE} of {step.node} is still there: only root can log in")
+    return ProofResult(found.status, f"{found.because}; logins are admitted", (*found.evidence, admitted.seq))
 
 
 CANCEL_SHUTDOWN = Action(
     name="cancel-shutdown",
     summary="cancel a scheduled shutdown",
-    description="``shutdown -c``. Inside the inhibitor window systemd before 257 answers 0 and still goes down.",
+    description="""
+    ``shutdown -c``. Inside the inhibitor window systemd before 257 answers 0 and still goes down. Proven when
+    /run/nologin, by which logind refuses logins before a shutdown, is gone too.
+    """,
     example="{name: cancel, action: cancel-shutdown, target: victim, after: schedule + 20s}",
     params=NoParams,
     state=KubeletState,
@@ -188,7 +215,7 @@ CANCEL_SHUTDOWN = Action(
     needs=Needs(
         proof_facts=(
             *("preparing-for-shutdown", "scheduled-shutdown", PseudoFact.MACHINE),
-            *("inhibitor-locks", "inhibitor-kubelet"),
+            *("inhibitor-locks", "inhibitor-kubelet", "nologin"),
         ),
         logind=True,
     ),

@@ -26,6 +26,7 @@ from chaos.core.fact import FactRef, host_fact
 from chaos.core.field_types import Model
 from chaos.core.node_mark import Tag
 from chaos.faults.actions._params import DurationParams, timer_seconds
+from chaos.faults.readings.machine import SWAPS
 
 _READ_SWAPS = HostCommand(("cat", "/proc/swaps"), sudo=False)
 _AUTOMATIC = -1  # of swapon: the kernel chooses the priority, and shows it as a lower number
@@ -57,19 +58,29 @@ class SwapState(Struct, frozen=True):
     seconds: float
 
 
-@host_fact("swap-areas", "devices and files that the host swaps to", _READ_SWAPS, sample=[["/dev/vda2", -1, 0]])
+@host_fact(
+    "swap-areas",
+    "devices and files that the host swaps to",
+    _READ_SWAPS,
+    sample=[["/dev/vda2", -1, 0]],
+    form=SWAPS,
+)
 def swap_areas(stdout: str, exit_code: int) -> list[list[Any]]:
     """List of ``[PATH, PRIORITY, BYTES]`` in the order of use; priority -1 if the kernel chose it, bytes in use."""
-    head, *rows = stdout.splitlines() or [""]
-    if exit_code or not head.startswith("Filename"):
+    if exit_code or not re.fullmatch(SWAPS, stdout):
         raise ValueError("/proc/swaps is not understood")
+    _, *rows = stdout.splitlines()
     fields = [row.split() for row in rows]  # path, type, size, used, priority
     by_priority = sorted(fields, key=lambda row: -int(row[4]))
     return [[row[0], max(int(row[4]), _AUTOMATIC), int(row[3]) * 1024] for row in by_priority]
 
 
 @host_fact(
-    "swap-area", "priority of a device or file that the host swaps to", lambda *_: _READ_SWAPS, params=AreaParams
+    "swap-area",
+    "priority of a device or file that the host swaps to",
+    lambda *_: _READ_SWAPS,
+    params=AreaParams,
+    form=SWAPS,
 )
 def swap_area(stdout: str, exit_code: int, params: AreaParams) -> int | None:
     """Whole number, -1 if the kernel chose it; null if the host does not swap to it."""

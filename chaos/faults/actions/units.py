@@ -23,6 +23,7 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.command import Delivery, HostCommand
+from chaos.core.errors import Unsupported
 from chaos.core.evidence import (
     exit_code_zero,
     fact_is,
@@ -45,6 +46,7 @@ from chaos.faults.actions._service import (
     restore_kubelet,
     systemctl,
 )
+from chaos.faults.readings.units import SUPERVISING_UNITS
 
 _GRACE_SECONDS = 5.0
 _STOPPED = ("inactive", "failed")
@@ -53,7 +55,8 @@ KUBELET_STOP = Action(
     name="kubelet-stop",
     summary="stop the kubelet; its containers keep running unreported",
     description="""
-    ``systemctl stop`` of the unit that runs the kubelet; on k3s and rke2 servers that includes the control plane.
+    ``systemctl stop`` of the unit that runs the kubelet; on servers of k3s and rke2, and controllers of k0s, that
+    includes the control plane.
     """,
     example="{name: stop, action: kubelet-stop, target: victim}",
     params=NoParams,
@@ -125,6 +128,17 @@ def _signal(name: str, unit: str) -> tuple[str, ...]:
     return ("systemctl", "kill", "--kill-who=main", f"--signal={name}", unit)
 
 
+def _prepare_freeze(target: Target, _: NoParams) -> KubeletState:
+    """Raises Unsupported where the signal would stop another process than the kubelet."""
+    state = capture_kubelet_state(target, "the step freezes the kubelet's main process")
+    if state.unit in SUPERVISING_UNITS:
+        raise Unsupported(
+            f"{target.node}: the main process of {state.unit} is not the kubelet, which would run on",
+            hint="use kubelet-stop, or kubelet-slow",
+        )
+    return state
+
+
 def _freeze(state: KubeletState) -> Program:
     thawed = FactCheck("kubelet-stopped-state", False)
     thaw = _signal("SIGCONT", state.unit)
@@ -141,7 +155,8 @@ KUBELET_FREEZE = Action(
     description="""
     SIGSTOP to the main process of the kubelet's unit, SIGCONT afterwards; containers keep running.
 
-    systemd kills and restarts a unit with a watchdog (kubelet 1.32 and later can have one).
+    systemd kills and restarts a unit with a watchdog (kubelet 1.32 and later can have one). Refused on rke2 and k0s,
+    where the main process of the unit only starts the kubelet.
     """,
     example="{name: freeze, action: kubelet-freeze, target: victim}",
     params=NoParams,
@@ -151,7 +166,7 @@ KUBELET_FREEZE = Action(
     stops_exec=True,
     proofs=(holds_until("kubelet-process", _is_stopped, "the kernel shows the kubelet as stopped"),),
     needs=Needs(proof_facts=("kubelet-process", "kubelet-state")),
-    prepare=lambda target, _: capture_kubelet_state(target, "the step freezes the kubelet's main process"),
+    prepare=_prepare_freeze,
     program=_freeze,
 )
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import Known, host_fact
+from chaos.core.fact import Known, host_fact, lines
+from chaos.faults.readings._mounts import MOUNT
 
 # client-go, util/certificate/certificate_store.go: a symbolic link to the file of the last rotation, which has the
 # certificate and its private key.
 CURRENT_FILE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 ONLY_CERTIFICATES = "/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE-----/p"  # for sed -n
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----")
+_PEM_LINES = ("-----(?:BEGIN|END) [A-Z ]+-----", "[A-Za-z0-9+/=]+")
+# Form of an output: RFC 7468, in which only the last line of a text may be shorter.
+CERTIFICATES = r"(?:-----BEGIN [A-Z ]+-----\n(?:[A-Za-z0-9+/]{64}\n)*[A-Za-z0-9+/=]{1,64}\n-----END [A-Z ]+-----\n)*"
 _EARLIEST_RENEWAL = 0.7  # of the validity
 
 
@@ -51,11 +55,12 @@ def _common_name(pem: str) -> str:
     return str(attributes[0].value) if attributes else ""
 
 
-# kubeadm and most others, k3s, rke2. The first file also holds the private key, which is not printed.
+# kubeadm and most others, k3s, rke2, k0s. Two of them also hold the private key, which is not printed.
 CLIENT_CERTIFICATES = (
     CURRENT_FILE,
     "/var/lib/rancher/k3s/agent/client-kubelet.crt",
     "/var/lib/rancher/rke2/agent/client-kubelet.crt",
+    "/var/lib/k0s/kubelet/pki/kubelet-client-current.pem",
 )
 
 
@@ -63,6 +68,7 @@ CLIENT_CERTIFICATES = (
     "kubelet-user",
     "user as which the kubelet authenticates",
     HostCommand(("sed", "-n", ONLY_CERTIFICATES, *CLIENT_CERTIFICATES), accept=(0, 2)),  # 2: some files are missing
+    form=CERTIFICATES,
 )
 def kubelet_user(stdout: str, _exit_code: int) -> str:  # missing files are expected
     """Text: common name of the client certificate, as ``system:node:worker-1``."""
@@ -79,6 +85,7 @@ _CERTIFICATE_LINES = re.compile(r"-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+
     "kubelet-certificate",
     "self-signed certificate of the kubelet, with its issuer",
     HostCommand(("cat", SERVING_CERTIFICATE)),
+    form=CERTIFICATES,
 )
 def kubelet_certificate(stdout: str, exit_code: int) -> str:
     """Text in PEM. The key is in another file, which is not read."""
@@ -109,6 +116,7 @@ _CLIENT_LINE = re.compile(
     "kubelet-client-certificate",
     "client certificate of the kubelet: its file, and whether it has expired",
     HostCommand(("sh", "-c", _CLIENT_SCRIPT, "nodefall", CURRENT_FILE, EXPIRED_FILE)),
+    form=lines(_CLIENT_LINE, MOUNT, r"\d+", "/[^\\n]+", *_TITLES),
 )
 def kubelet_client_certificate(stdout: str, exit_code: int) -> dict[str, str | bool]:
     """Mapping ``{"target": "/var/lib/kubelet/pki/kubelet-client-2026-01-31-10-00-00.pem", "mode": "600",
@@ -176,6 +184,7 @@ def _kubelet_credentials_command(known: Known) -> HostCommand:
     "kubeconfig of the kubelet, its bootstrap kubeconfig, and when its certificate may be renewed",
     _kubelet_credentials_command,
     needs=("kubelet-flags",),
+    form=lines(_CREDENTIALS_LINE, *_PEM_LINES),
 )
 def kubelet_credentials(stdout: str, exit_code: int) -> dict[str, str | bool | int]:
     """Mapping ``{"user": "system:node:worker-1", "rotated-file": true, "bootstrap": "",

@@ -10,6 +10,7 @@ from chaos.core.fact import host_fact
     "host-time",
     "time by the host's clock, in seconds since the epoch",
     HostCommand(("date", "+%s.%N"), sudo=False, timeout=5.0),
+    form=r"\d+(?:\.(?:\d+|%?N))?\n",
 )
 def host_time(stdout: str, exit_code: int) -> float:
     """Number: seconds since the epoch, with a fraction."""
@@ -33,6 +34,7 @@ BOOT_TIME_SCRIPT = (
     "clock-skew",
     "seconds by which nodefall has set the clock ahead",
     HostCommand(("sh", "-c", f"{BOOT_TIME_SCRIPT} && if test -e {MARK_FILE}; then cat {MARK_FILE}; fi"), sudo=False),
+    form=r"(?:-?\d+(?:\.\d+)?\n){1,2}",
 )
 def clock_skew(stdout: str, exit_code: int) -> int:
     """Whole number: seconds, 0 for an unchanged clock."""
@@ -47,9 +49,10 @@ def clock_skew(stdout: str, exit_code: int) -> int:
     "rtc",
     "whether the host has a real-time clock with an alarm, and rtcwake (util-linux) to set it",
     HostCommand(("rtcwake", "-m", "show"), accept=(0, 1, 127)),
+    form=r"(?:rtcwake: [^\n]+\n)*(?:alarm: [^\n]+\n)?",
 )
 def rtc(stdout: str, exit_code: int) -> bool:
     """True or false: true if rtcwake reads an alarm; ``-m show`` changes nothing."""
     if exit_code not in (0, 1, 127):
         raise ValueError("rtcwake did not answer")
-    return exit_code == 0 and stdout.strip().startswith("alarm:")
+    return exit_code == 0 and any(line.startswith("alarm:") for line in stdout.splitlines())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import Known, host_fact
+from chaos.core.fact import ANY_TEXT, Known, host_fact, lines
 
 SOCKETS = (
     "/run/k3s/containerd/containerd.sock",
+    "/run/k0s/containerd.sock",
     "/var/snap/microk8s/common/run/containerd.sock",
     "/run/cri-dockerd.sock",
     "/run/crio/crio.sock",
@@ -20,7 +22,10 @@ SOCKETS = (
 
 
 @host_fact(
-    "runtime-socket", "socket of the container runtime", HostCommand(("find", *SOCKETS, "-maxdepth", "0", "-type", "s"))
+    "runtime-socket",
+    "socket of the container runtime",
+    HostCommand(("find", *SOCKETS, "-maxdepth", "0", "-type", "s")),
+    form=lines(*map(re.escape, SOCKETS)),
 )
 def runtime_socket(stdout: str, exit_code: int) -> str:
     """Text: path of the first socket that exists, those of distributions before the common ones."""
@@ -50,6 +55,7 @@ CLIENT_PATHS = tuple(f"{directory}/{name}" for name in ("crictl", "ctr") for dir
     "runtime-client",
     "program that lists the containers of the runtime: crictl or ctr",
     HostCommand(("find", *CLIENT_PATHS, "-maxdepth", "0")),
+    form=lines(*map(re.escape, CLIENT_PATHS)),
 )
 def runtime_client(stdout: str, exit_code: int) -> str:
     """Text: path of ``crictl``, else of ``ctr``, containerd's own client."""
@@ -94,6 +100,7 @@ def _containers_command(known: Known) -> HostCommand:
     "running containers, as reported by the container runtime",
     _containers_command,
     needs=("runtime-socket", "runtime-client"),
+    form=ANY_TEXT,
 )
 def containers(stdout: str, exit_code: int) -> dict[str, Any]:
     """Mapping ``{"running": [{namespace, pod, uid, container, id, startedAt}]}``, as ``crictl ps`` lists them.
@@ -153,7 +160,11 @@ def _static_pod_files_command(known: Known) -> HostCommand:
 
 
 @host_fact(
-    "static-pod-files", "manifests of static pods on the host", _static_pod_files_command, needs=("kubelet-flags",)
+    "static-pod-files",
+    "manifests of static pods on the host",
+    _static_pod_files_command,
+    needs=("kubelet-flags",),
+    form=lines("/[^\\n]+"),
 )
 def static_pod_files(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of paths, without names that begin with a dot, which the kubelet ignores."""

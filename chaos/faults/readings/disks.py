@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import FactRef, Known, host_fact
+from chaos.core.fact import FactRef, Known, host_fact, lines
 from chaos.core.field_types import DISK_UNIT, DiskUnit, Model, MountPath
+from chaos.faults.readings._mounts import MOUNT
 
 KUBELET_ROOT = "/var/lib/kubelet"
 
@@ -22,7 +23,11 @@ def _disk_command(known: Known) -> HostCommand:
 
 # File system of the kubelet's directory, called nodefs by the kubelet.
 @host_fact(
-    "disk", "file system of the kubelet's directory, and the available part", _disk_command, needs=("kubelet-flags",)
+    "disk",
+    "file system of the kubelet's directory, and the available part",
+    _disk_command,
+    needs=("kubelet-flags",),
+    form=r"/[^\n]*\n[^\n]+\n[^\n]+? +\d+ +\S+ +\d+ +\S+ +/[^\n]*\n",  # the second line is translated
 )
 def disk(stdout: str, exit_code: int) -> dict[str, int | str]:
     """Mapping ``{"root": "/var/lib/kubelet", "total": BYTES, "available": BYTES, "mount": "/"}``."""
@@ -53,6 +58,7 @@ class MountParams(Model):
     "file system that is mounted at a path, and whether it can be changed",
     lambda _, options: HostCommand(("sh", "-c", _MOUNT_SCRIPT, "nodefall", options.path)),
     params=MountParams,
+    form=r"[^\n]*: [^\n]+\n" + lines(MOUNT),
 )
 def mount(stdout: str, exit_code: int, options: MountParams) -> dict[str, str | bool]:
     """Mapping ``{"source": "/dev/vdb1", "type": "ext4", "options": "rw,relatime", "whole": true, "with-root": false,
@@ -110,6 +116,7 @@ _FILE = re.compile(rf"(?:{'|'.join(DIRECTORIES)})/(?:{DISK_UNIT})\.d/50-IO(?:Rea
     "disk-limit-files",
     "files of limits of the disk that systemctl set-property has written until the next boot",
     HostCommand(("find", *DIRECTORIES, "-name", "50-IO*Max.conf"), accept=(0, 1), sudo=False),
+    form=lines("/[^\\n]+"),
 )
 def disk_limit_files(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of paths, as ``/run/systemd/transient/kubepods.slice.d/50-IOReadIOPSMax.conf``."""
@@ -139,6 +146,11 @@ def _disk_limits_command(_: Known, options: DiskLimitParams) -> HostCommand:
     "disk of a path, and how much of it a unit may use (io.max)",
     _disk_limits_command,
     params=DiskLimitParams,
+    form=lines(
+        r"(?:ControlGroup|DropInPaths|NeedDaemonReload)=[^\n]*",
+        r"device=\d+",
+        *(_DEVICE, _LIMIT, _CONTROLLERS),
+    ),
 )
 def disk_limits(stdout: str, exit_code: int, options: DiskLimitParams) -> dict[str, Any]:
     """Mapping ``{"active": true, "io": true, "disk": "/dev/vda", "number": "254:0", "limits": {"254:0":
@@ -222,6 +234,7 @@ def _disk_reads_command(known: Known, options: DiskReadsParams) -> HostCommand:
     _disk_reads_command,
     needs=_disk_reads_needs,
     params=DiskReadsParams,
+    form=r"(?:Running scope as unit: [^\n]+\n)?" + lines(r"\d+[^\n]*"),
 )
 def disk_reads(stdout: str, exit_code: int, _options: DiskReadsParams) -> dict[str, float]:
     """Mapping ``{"bytes": 1048576, "seconds": 1.03}``, of reads that pass the page cache, one after the other.

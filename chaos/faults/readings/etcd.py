@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import host_fact
+from chaos.core.fact import host_fact, lines
+from chaos.faults.readings._mounts import MOUNT
 
 MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
 NAMESPACE, CONTAINER = "kube-system", "etcd"
@@ -46,6 +47,7 @@ def etcdctl(known: Mapping[str, Any], *commands: str) -> HostCommand:
     "whether kubeadm's etcd member on the host answers linearizable reads",
     lambda known: etcdctl(known, "endpoint health"),
     needs=NEEDS,
+    form=None,
 )
 def etcd_health(_stdout: str, exit_code: int) -> bool:  # etcdctl prints it to either stream
     """True or false: a read that a majority of the members must confirm succeeds through the host's member.
@@ -62,6 +64,7 @@ _DIGEST = re.compile(rf"(?P<digest>[0-9a-f]{{64}}) [ *]{MANIFEST}")
     "etcd-manifest",
     f"{MANIFEST}: its digest, and whether something is mounted over it",
     HostCommand(("sh", "-c", 'sha256sum "$1"; cat /proc/self/mountinfo', "nodefall", MANIFEST)),
+    form=lines(_DIGEST, MOUNT),
 )
 def etcd_manifest(stdout: str, exit_code: int) -> dict[str, str | bool]:
     """Mapping ``{"sha256": "9f2c...", "mounted": false}``; ``sha256`` of what the kubelet reads there."""
@@ -127,7 +130,10 @@ def _statuses(entries: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 _RANCHER = "/var/lib/rancher"
 _MANIFESTS = ("/etc/kubernetes/manifests", f"{_RANCHER}/rke2/agent/pod-manifests")
 # The data of an etcd member, in a separate process or in that of k3s.
-_ETCD_DATA = ("/var/lib/etcd/member", *(f"{_RANCHER}/{name}/server/db/etcd/member" for name in ("k3s", "rke2")))
+_ETCD_DATA = (
+    *("/var/lib/etcd/member", "/var/lib/k0s/etcd/member"),
+    *(f"{_RANCHER}/{name}/server/db/etcd/member" for name in ("k3s", "rke2")),
+)
 _CONTROL_PLANE_PATHS = (
     *_ETCD_DATA,
     *(f"{folder}/{name}.yaml" for folder in _MANIFESTS for name in ("etcd", "kube-apiserver")),
@@ -138,9 +144,10 @@ _CONTROL_PLANE_PATHS = (
     "control-plane-files",
     "files that only a host of the control plane has",
     HostCommand(("find", *_CONTROL_PLANE_PATHS, "-maxdepth", "0")),
+    form=lines(*map(re.escape, _CONTROL_PLANE_PATHS)),
 )
 def control_plane_files(stdout: str, exit_code: int) -> list[str]:
-    """Sorted list of paths: manifests of static pods and data of etcd, by kubeadm, k3s and RKE2."""
+    """Sorted list of paths: manifests of static pods and data of etcd, by kubeadm, k3s, RKE2 and k0s."""
     if exit_code not in (0, 1):  # 1: some of the paths do not exist
         raise ValueError("find did not answer")
     return sorted(stdout.splitlines())

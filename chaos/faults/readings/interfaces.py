@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import Known, host_fact
+from chaos.core.fact import ANY_TEXT, Known, host_fact, lines
 from chaos.core.field_types import Model
 
 
@@ -24,6 +24,7 @@ def json_rows(text: str) -> list[dict[str, Any]]:
     "link-kinds",
     "kinds of network interfaces (veth, bridge, vxlan)",
     HostCommand(("ip", "-d", "-j", "link", "show"), sudo=False),
+    form=ANY_TEXT,
 )
 def link_kinds(stdout: str, exit_code: int) -> dict[str, str]:
     """Mapping of interfaces to kinds as ip(8) names them: ``{"eth0": "veth"}``; "" for those of hardware, and lo."""
@@ -37,6 +38,7 @@ def link_kinds(stdout: str, exit_code: int) -> dict[str, str]:
     "link-mtus",
     "bytes of the largest packet of each network interface",
     HostCommand(("ip", "-j", "link", "show"), sudo=False),
+    form=ANY_TEXT,
 )
 def link_mtus(stdout: str, exit_code: int) -> dict[str, int]:
     """Mapping of interfaces to their MTU in bytes: ``{"lo": 65536, "eth0": 9001}``."""
@@ -79,7 +81,7 @@ def _qdiscs_command(_: Known, options: QdiscsParams) -> HostCommand:
     return HostCommand(("tc", "-j", "qdisc", "show", *(("dev", interface) if interface else ())))
 
 
-@host_fact("qdiscs", "queueing disciplines of network interfaces", _qdiscs_command, params=QdiscsParams)
+@host_fact("qdiscs", "queueing disciplines of network interfaces", _qdiscs_command, params=QdiscsParams, form=ANY_TEXT)
 def qdiscs(stdout: str, exit_code: int, options: QdiscsParams) -> dict[str, list[dict[str, Any]]]:
     """Mapping of interfaces to their queueing disciplines: ``{"eth0": [{"kind": "fq_codel", "handle": "0:"}]}``.
 
@@ -164,6 +166,7 @@ _SIGNS = {  # in what is shown
     "netem-support",
     "what kernel and tc(8) can do to packets (sch_netem, sch_prio, sch_tbf, cls_flower, act_gact, act_mirred, ifb)",
     HostCommand(("unshare", "--net", "sh", "-c", _SUPPORT_SCRIPT), stdin=_SUPPORT_TRIAL, accept=(0, 1, 2)),
+    form=lines(r"(?:qdisc |filter |[ \t])[^\n]*", ""),
 )
 def netem_support(stdout: str, _exit_code: int) -> list[str]:  # not 0 where one of them is lacking
     """List of what is possible, at least ``["netem"]``.

@@ -7,19 +7,24 @@ import re
 from typing import Any
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import SECONDS_SINCE_READ, Known, host_fact
+from chaos.core.fact import SECONDS_SINCE_READ, Known, host_fact, lines
 
 # Distributions whose kubelet is part of another process.
 _EMBEDDING_UNITS = ("k3s.service", "k3s-agent.service")
 _MICROK8S = "/var/snap/microk8s/current/args/kubelet"
 _SNAP = {"${SNAP_COMMON}": "/var/snap/microk8s/common", "${SNAP_DATA}": "/var/snap/microk8s/current"}
-_FLAGS_SCRIPT = f'ps -eo args=; echo; systemctl show --property=ExecStart "$@"; echo; cat {_MICROK8S} 2>/dev/null; true'
+_FLAGS_SCRIPT = (
+    'ps -eo pid=,args=; echo; systemctl show --property=ExecStart "$@"; echo; '
+    f"cat {_MICROK8S} 2>/dev/null; echo"  # a person may have written the file without a line break at its end
+)
+_PROCESS_LINE = r" *\d+ +[^\n]+"  # of ps(1)
 
 
 @host_fact(
     "kubelet-flags",
     "flags that the kubelet was started with",
     HostCommand(("sh", "-c", _FLAGS_SCRIPT, "nodefall", *_EMBEDDING_UNITS)),
+    form=lines(_PROCESS_LINE) + r"\n" + lines(r"(?! *\d+ )[^\n]*"),
 )
 def kubelet_flags(stdout: str, exit_code: int) -> dict[str, str]:
     """Mapping ``{"config": "/var/lib/kubelet/config.yaml"}`` by name without dashes; a flag without a value is "true".
@@ -32,7 +37,7 @@ def kubelet_flags(stdout: str, exit_code: int) -> dict[str, str]:
         raise ValueError("ps or systemctl did not answer")
     processes, others = parts
     for line in processes.splitlines():
-        program, _, arguments = line.strip().partition(" ")
+        program, _, arguments = line.strip().partition(" ")[2].lstrip().partition(" ")
         if program.rpartition("/")[2] == "kubelet":
             return _flags(arguments.split())
     embedded = re.findall(r"--kubelet-arg[= ](\S+)", others)
@@ -42,7 +47,7 @@ def kubelet_flags(stdout: str, exit_code: int) -> dict[str, str]:
 
 def _flags(words: list[str]) -> dict[str, str]:
     flags: dict[str, str] = {}
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
             separate = after if after and not after.startswith("-") else "true"
@@ -57,14 +62,15 @@ def _expand(value: str) -> str:
     return value.strip('"')
 
 
-# The kubelet, and programs of distributions that contain it.
-_NAMES = ("kubelet", "kubelite", "k3s-server", "k3s-agent", "k3s", "k0s")
+# The kubelet, and programs of distributions that contain it; rke2 and k0s start it as a process.
+_NAMES = ("kubelet", "kubelite", "k3s-server", "k3s-agent", "k3s")
 
 
 @host_fact(
     "kubelet-process",
     "process ID of the kubelet, and whether it is stopped by a signal",
     HostCommand(("ps", "-eo", "pid=,stat=,comm="), sudo=False),
+    form=lines(r" *\d+ +\S+ +[^\n]+"),
 )
 def kubelet_process(stdout: str, exit_code: int) -> dict[str, int | bool]:
     """Mapping ``{"pid": 812, "stopped": false}`` of the oldest process, {} without one; stopped: by SIGSTOP."""
@@ -75,7 +81,11 @@ def kubelet_process(stdout: str, exit_code: int) -> dict[str, int | bool]:
     return {"pid": processes[0][0], "stopped": processes[0][1].startswith("T")} if processes else {}
 
 
-@host_fact("kubelet-stopped-state", "whether the kubelet's process is stopped by a signal", kubelet_process.command)
+@host_fact(
+    "kubelet-stopped-state",
+    "whether the kubelet's process is stopped by a signal",
+    kubelet_process.command,
+)
 def kubelet_stopped_state(stdout: str, exit_code: int) -> bool:
     """True or false: true if the process is stopped by a signal; unknown without a process."""
     process = kubelet_process.parse(stdout, exit_code)
@@ -128,6 +138,7 @@ def _journal_line(entry: dict[str, Any]) -> dict[str, Any]:
     "control group of the kubelet's unit",
     lambda known: HostCommand(("systemctl", "show", "--property=ControlGroup", known["kubelet-unit"]), sudo=False),
     needs=("kubelet-unit",),
+    form=r"ControlGroup=[^\n]*\n",
 )
 def kubelet_cgroup(stdout: str, exit_code: int) -> str:
     """Text: path below /sys/fs/cgroup, as ``/system.slice/kubelet.service``; unknown while the unit has no process."""
@@ -146,6 +157,7 @@ _KEYS = {"usage_usec": "used", "throttled_usec": "throttled"}
     "CPU seconds of the kubelet's unit, and seconds for which its quota made it wait",
     lambda known: HostCommand(("cat", f"/sys/fs/cgroup{known['kubelet-cgroup']}/cpu.stat"), sudo=False),
     needs=("kubelet-cgroup",),
+    form=lines(r"[a-z_.]+ \d+"),
 )
 def kubelet_cpu(stdout: str, exit_code: int) -> dict[str, float]:
     """Mapping ``{"used": 12.5, "throttled": 3.1}``: seconds since the unit started; {} while it has no process.
@@ -175,6 +187,7 @@ def _kubelet_cpu_quota_command(known: Known) -> HostCommand:
     "CPU quota of the kubelet's unit, and where it is set",
     _kubelet_cpu_quota_command,
     needs=("kubelet-unit",),
+    form=lines(r"(?:CPUQuotaPerSecUSec|DropInPaths|NeedDaemonReload)=[^\n]*"),
 )
 def kubelet_cpu_quota(stdout: str, exit_code: int) -> dict[str, float | bool | None]:
     """Mapping ``{"percent": 20.0, "runtime": false, "stale": false}``.

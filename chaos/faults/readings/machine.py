@@ -9,11 +9,20 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import host_fact
+from chaos.core.fact import host_fact, lines
 from chaos.core.field_types import Model
+from chaos.faults.readings.identity import COUNTERS
+
+# proc_swaps(5)
+SWAPS = r"Filename\s[^\n]*\n" + lines(r"\S+[^\n]*\s(?:file|partition)\s+\d+\s+\d+\s+-?\d+")
 
 
-@host_fact("memory", "memory of the host, and the available part", HostCommand(("cat", "/proc/meminfo"), sudo=False))
+@host_fact(
+    "memory",
+    "memory of the host, and the available part",
+    HostCommand(("cat", "/proc/meminfo"), sudo=False),
+    form=lines(r"[\w()]+: +\d+(?: kB)?"),
+)
 def memory(stdout: str, exit_code: int) -> dict[str, int]:
     """Mapping ``{"total": BYTES, "available": BYTES}``; available by the kubelet's count: free, inactive file cache."""
     values = {name: int(kib) * 1024 for name, kib in re.findall(r"^(\S+):\s+(\d+) kB$", stdout, re.MULTILINE)}
@@ -22,12 +31,12 @@ def memory(stdout: str, exit_code: int) -> dict[str, int]:
     return {"total": values["MemTotal"], "available": values["MemFree"] + values["Inactive(file)"]}
 
 
-@host_fact("swap", "swap of the host, in bytes", HostCommand(("cat", "/proc/swaps"), sudo=False))
+@host_fact("swap", "swap of the host, in bytes", HostCommand(("cat", "/proc/swaps"), sudo=False), form=SWAPS)
 def swap(stdout: str, exit_code: int) -> int:
     """Whole number: bytes, 0 if swap is off."""
-    head, *rows = stdout.splitlines() or [""]
-    if exit_code or not head.startswith("Filename"):
+    if exit_code or not re.fullmatch(SWAPS, stdout):
         raise ValueError("/proc/swaps is not understood")
+    _, *rows = stdout.splitlines()
     return sum(int(row.split()[2]) * 1024 for row in rows)
 
 
@@ -35,6 +44,7 @@ def swap(stdout: str, exit_code: int) -> int:
     "pids",
     "limit of process IDs, and those in use",
     HostCommand(("cat", "/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/proc/loadavg"), sudo=False),
+    form=r"\d+\n\d+\n[\d.]+ [\d.]+ [\d.]+ \d+/\d+ \d+\n",
 )
 def pids(stdout: str, exit_code: int) -> dict[str, int]:
     """Mapping ``{"max": 32768, "running": 412}``: threads at most and at present, as counted by the kubelet."""
@@ -55,6 +65,7 @@ _USED = re.compile(r"^usage_usec (\d+)$", re.MULTILINE)  # Documentation/admin-g
     "cpu-time",
     "seconds for which the host's CPUs were busy and idle, and those of nodefall's unit",
     HostCommand(("cat", "/proc/stat", _CPU_STAT), accept=(0, 1), sudo=False),
+    form=lines(COUNTERS, r"[a-z_.]+ \d+"),
 )
 def cpu_time(stdout: str, exit_code: int) -> dict[str, float]:
     """Mapping ``{"cpus": 2, "busy": 812.4, "idle": 9020.1, "filler": 0.0}``: seconds since the boot, over all CPUs.
@@ -82,6 +93,7 @@ _CGROUP_VERSIONS = {"cgroup2fs": 2, "tmpfs": 1}
     "cgroup-version",
     "version of the control groups",
     HostCommand(("stat", "--file-system", "--format=%T", "/sys/fs/cgroup"), sudo=False),
+    form=r"\w+\n",
 )
 def cgroup_version(stdout: str, exit_code: int) -> int:
     """Whole number: 2 or 1; hybrid counts as 1."""
@@ -94,6 +106,7 @@ def cgroup_version(stdout: str, exit_code: int) -> int:
     "panic-timeout",
     "kernel.panic, the seconds from a panic to the next boot (0: never)",
     HostCommand(("cat", "/proc/sys/kernel/panic"), sudo=False),
+    form=r"-?\d+\n",
 )
 def panic_timeout(stdout: str, exit_code: int) -> int:
     """Whole number, kernel.panic: seconds until a reboot; 0: never, negative: at once."""
@@ -126,6 +139,7 @@ def sysctl_path(key: str) -> str:
     "value of a kernel parameter",
     lambda _, options: HostCommand(("cat", sysctl_path(options.key))),
     params=SysctlParams,
+    form=r"[^\n]*\n",
 )
 def sysctl(stdout: str, exit_code: int, options: SysctlParams) -> str:
     """Text: value of the parameter ``key``, a text for numbers too; several numbers are separated by one space."""
@@ -151,6 +165,7 @@ class CommandExitParams(Model):
     "exit code of a read-only program",
     lambda _, options: HostCommand(tuple(shlex.split(options.argv)), timeout=10.0),
     params=CommandExitParams,
+    form=None,
 )
 def command_exit(_stdout: str, exit_code: int, _options: CommandExitParams) -> int:  # only the exit code counts
     """Whole number: exit code of ``argv``, run as root without a shell; 127 for a program that does not exist."""

@@ -10,14 +10,15 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import Known, host_fact
+from chaos.core.fact import Known, host_fact, lines
 from chaos.core.field_types import DnsName, Model
 
-# kubeadm and kind, k3s, rke2, microk8s, managed clusters.
+# kubeadm and kind, k3s, rke2, k0s, microk8s, managed clusters.
 KUBECONFIGS = (
     "/etc/kubernetes/kubelet.conf",
     "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
     "/var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+    "/var/lib/k0s/kubelet.conf",
     "/var/snap/microk8s/current/credentials/kubelet.config",
     "/var/lib/kubelet/kubeconfig",
 )
@@ -30,6 +31,7 @@ _SERVER = re.compile(r"server\"?:\s*[\"']?(https://[^\s\"',}]+)")
     "kubelet-server",
     "URL of the API server in the kubelet's kubeconfig",
     HostCommand(("grep", "-hsoE", _PATTERN, *KUBECONFIGS)),
+    form=lines(r"""server"?: *["']?https://[^"' ,}\n]+"""),
 )
 def kubelet_server(stdout: str, _exit_code: int) -> str:  # grep exits with 2 if one of the files is missing
     """Text: a URL, as ``https://10.0.0.1:6443``. Nothing else is read: the rest of the file is a secret."""
@@ -37,6 +39,9 @@ def kubelet_server(stdout: str, _exit_code: int) -> str:  # grep exits with 2 if
     if not match:
         raise ValueError("none of " + ", ".join(KUBECONFIGS) + " names a server")
     return match[1].rstrip("/")
+
+
+_HOSTS = lines(r"\S+ +(?:STREAM|DGRAM|RAW)[^\n]*")  # of getent ahosts
 
 
 def _server_addresses_command(known: Known) -> HostCommand:
@@ -51,6 +56,7 @@ def _server_addresses_command(known: Known) -> HostCommand:
     "addresses of the API server that the kubelet's kubeconfig names",
     _server_addresses_command,
     needs=("kubelet-server",),
+    form=_HOSTS,
 )
 def server_addresses(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of addresses, without loopback: that is a load balancer on the host (k3s) and not a control plane."""
@@ -86,6 +92,7 @@ def _api_peers_command(known: Known) -> HostCommand:
     "addresses of API servers that the kubelet has open connections to",
     _api_peers_command,
     needs=("kubelet-server",),
+    form=lines(r" *\d+ +\d+ +\S+:\S+ +\S+:\d+[^\n]*"),
 )
 def api_peers(stdout: str, exit_code: int) -> list[list[str | int]]:
     """Sorted list of [address, port], ``[["10.0.0.1", 6443]]``: a load balancer on the host (k3s) has another port."""
@@ -125,6 +132,7 @@ def _api_reachable_command(known: Known) -> HostCommand:
     "whether new connections to the API server succeed, by address family",
     _api_reachable_command,
     needs=("kubelet-server", "server-addresses", "api-peers"),
+    form=lines(r"[0-9A-Fa-f:.]+ \d+"),
 )
 def api_reachable(stdout: str, exit_code: int) -> dict[str, bool]:
     """Mapping ``{"ipv4": true, "ipv6": false}`` of the families with a known address; true if an address answers."""
@@ -161,17 +169,26 @@ def _dns_lookup_command(_: Known, options: DnsLookupParams) -> HostCommand:
 
 
 @host_fact(
-    "dns-lookup", "whether the host can look up a name at its DNS server", _dns_lookup_command, params=DnsLookupParams
+    "dns-lookup",
+    "whether the host can look up a name at its DNS server",
+    _dns_lookup_command,
+    params=DnsLookupParams,
+    form=_HOSTS,
 )
 def dns_lookup(stdout: str, exit_code: int, _options: DnsLookupParams) -> bool:
     """True or false: whether the name is resolved over port 53, without /etc/hosts and other sources."""
-    if exit_code not in (_FOUND, _NOT_FOUND):
+    if exit_code not in (_FOUND, _NOT_FOUND) or (exit_code == _FOUND) != bool(stdout.strip()):
         raise ValueError("getent did not answer")
-    return bool(stdout.strip())
+    return exit_code == _FOUND
 
 
 # Addresses of the host: there may be more than in its Node object, such as that of the API server.
-@host_fact("host-addresses", "addresses of the host's interfaces", HostCommand(("hostname", "-I"), sudo=False))
+@host_fact(
+    "host-addresses",
+    "addresses of the host's interfaces",
+    HostCommand(("hostname", "-I"), sudo=False),
+    form=r"[0-9A-Fa-f:. ]*\n",
+)
 def host_addresses(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of addresses, as ``["10.0.0.11", "fd00::11"]``, without loopback and link-local ones."""
     if exit_code:
@@ -179,11 +196,15 @@ def host_addresses(stdout: str, exit_code: int) -> list[str]:
     return sorted(str(ipaddress.ip_address(word)) for word in stdout.split())
 
 
+_ADDRESS = r"[0-9A-Fa-f:.]+(?:%[\w.-]+)?"
+
+
 # Peer of the host's SSH connection: nodefall, a jump host or a translated address.
 @host_fact(
     "ssh-peer",
     "peer of nodefall's connection, as seen by the host",
     HostCommand(("printenv", "SSH_CONNECTION"), accept=(0, 1), sudo=False),
+    form=rf"(?:{_ADDRESS} \d+ {_ADDRESS} \d+\n)?",
 )
 def ssh_peer(stdout: str, exit_code: int) -> dict[str, str | int]:
     """Mapping ``{"address": "10.0.0.9", "port": 22}``: the peer's address, the port of sshd; {} without SSH."""

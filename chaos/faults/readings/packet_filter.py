@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import host_fact
+from chaos.core.fact import host_fact, lines
 
 
-@host_fact("nft", "version of nft(8)", HostCommand(("nft", "--version")))
+@host_fact("nft", "version of nft(8)", HostCommand(("nft", "--version")), form=r"nftables v\d[^\n]*\n")
 def nft(stdout: str, exit_code: int) -> str:
     """Text: the version, as ``1.0.6``."""
     match = re.search(r"v(\d+(?:\.\d+)+)", stdout)
@@ -36,6 +36,7 @@ _REJECT_TRIAL = """table inet nodefall {
         stdin=_REJECT_TRIAL,
         accept=(0, 1),
     ),
+    form=rf"(?:{_TRIED}\n)?(?:{_LOADED}\n)?",
 )
 def nft_early_reject(stdout: str, _exit_code: int) -> bool:  # 1 if it cannot, and for unshare
     """True or false: since Linux 5.9 (f53b9b0bdc59, netfilter: introduce support for reject at prerouting stage)."""
@@ -53,6 +54,7 @@ _PACKETS = re.compile(r"counter packets (\d+) ")
     "nft-rules",
     "whether nodefall's packet filter table exists, and the packets it has dropped",
     HostCommand(("sh", "-c", f"nft list tables && echo {_END_OF_TABLES} && nft list table {TABLE}"), accept=(0, 1)),
+    form=lines("table [^\\n]+") + rf"(?:{_END_OF_TABLES}\n)?" + lines("table [^\\n]+", r"[\t}][^\n]*", ""),
 )
 def nft_rules(stdout: str, exit_code: int) -> bool | dict[str, int]:
     """False without that table, else the mapping ``{"packets": N}``: the packets that its rules have dropped."""
@@ -69,10 +71,16 @@ grep -qs . /proc/net/ip_tables_names && iptables-legacy-save
 grep -qs . /proc/net/ip6_tables_names && ip6tables-legacy-save
 echo nft
 iptables-nft-save && ip6tables-nft-save"""
+_DUMP = lines(r"[#*:\[-][^\n]*", "COMMIT", "")  # iptables-save(8)
 
 
 # Rules of iptables. It has two back ends, and neither shows the rules of the other.
-@host_fact("iptables", "rules of iptables by back end and table", HostCommand(("sh", "-c", _IPTABLES_SCRIPT)))
+@host_fact(
+    "iptables",
+    "rules of iptables by back end and table",
+    HostCommand(("sh", "-c", _IPTABLES_SCRIPT)),
+    form=rf"legacy\n{_DUMP}nft\n{_DUMP}",
+)
 def iptables(stdout: str, exit_code: int) -> dict[str, dict[str, int]]:
     """Mapping ``{"legacy": {"filter": 3}, "nft": {"nat": 41}}``: number of rules by table, of both families."""
     if exit_code or not stdout.startswith("legacy\n"):

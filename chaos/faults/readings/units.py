@@ -9,8 +9,11 @@ from functools import partial
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import HostFact, host_fact
+from chaos.core.fact import HostFact, host_fact, lines
 from chaos.core.field_types import Model
+
+_SHOWN = lines("(?:Id|ActiveState|LoadState|UnitFileState)=[^\\n]*", "")
+_STATE = r"ActiveState=[a-z-]+\n"
 
 
 def show_command(units: Sequence[str]) -> HostCommand:
@@ -27,10 +30,12 @@ def parse_unit(stdout: str, exit_code: int, names: Sequence[str]) -> str:
     units = []
     for block in stdout.split("\n\n"):
         fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-        if fields.get("LoadState") == "loaded":
+        if not {"Id", "LoadState"} <= fields.keys():
+            raise ValueError("systemd did not answer for each unit")
+        if fields["LoadState"] == "loaded":
             idle = fields.get("ActiveState") in ("inactive", "failed", None)
             enabled = fields.get("UnitFileState", "").startswith("enabled")
-            units.append((fields.get("ActiveState") != "active", idle, not enabled, fields.get("Id", "")))
+            units.append((fields.get("ActiveState") != "active", idle, not enabled, fields["Id"]))
     if exit_code or not units:
         raise ValueError("none of " + ", ".join(names) + " is loaded")
     return min(units)[-1]
@@ -51,20 +56,22 @@ def show_active_state(unit: str) -> HostCommand:
 
 def _unit(name: str, summary: str, units: Sequence[str], value: str) -> HostFact:
     """A fact that names the one of ``units`` that the host uses."""
-    return host_fact(name, summary, show_command(units), value=value)(partial(parse_unit, names=units))
+    return host_fact(name, summary, show_command(units), value=value, form=_SHOWN)(partial(parse_unit, names=units))
 
 
 def _state(name: str, summary: str, unit: str) -> HostFact:
     """The fact in which state a unit is; ``unit``: the fact that names it."""
     value = "Text: systemd's ActiveState: active, inactive, failed, activating, deactivating."
-    command = host_fact(name, summary, lambda known: show_active_state(str(known[unit])), needs=(unit,), value=value)
-    return command(parse_active_state)
+    return host_fact(
+        name, summary, lambda known: show_active_state(str(known[unit])), needs=(unit,), value=value, form=_STATE
+    )(parse_active_state)
 
 
 def _filler(name: str, summary: str) -> HostFact:
     """The fact in which state one of nodefall's own units is."""
     value = "Text: systemd's ActiveState, as ``active``; ``inactive`` if the unit is not loaded."
-    return host_fact(name, summary, show_active_state(f"nodefall-{name}.service"), value=value)(parse_active_state)
+    command = show_active_state(f"nodefall-{name}.service")
+    return host_fact(name, summary, command, value=value, form=_STATE)(parse_active_state)
 
 
 class UnitStateParams(Model):
@@ -76,6 +83,7 @@ class UnitStateParams(Model):
     "systemd's ActiveState of a unit",
     lambda _, options: show_active_state(options.unit),
     params=UnitStateParams,
+    form=_STATE,
 )
 def unit_state(stdout: str, exit_code: int, _options: UnitStateParams) -> str:
     """Text: active, inactive, failed, activating or deactivating; inactive for a ``unit`` that is not loaded."""
@@ -89,10 +97,14 @@ KUBELET_UNITS = (
     "k3s-agent.service",
     "rke2-server.service",
     "rke2-agent.service",
+    "k0scontroller.service",
+    "k0sworker.service",
     "snap.microk8s.daemon-kubelite.service",
     "snap.microk8s.daemon-kubelet.service",
     "snap.kubelet.daemon.service",
 )
+# Their main process is not the kubelet but its parent.
+SUPERVISING_UNITS = ("rke2-server.service", "rke2-agent.service", "k0scontroller.service", "k0sworker.service")
 RUNTIME_UNITS = ("containerd.service", "crio.service", "snap.microk8s.daemon-containerd.service", "docker.service")
 TIME_SYNC_UNITS = (
     "chronyd.service",
@@ -137,6 +149,7 @@ pid_filler = _filler("pid-filler", "state of the unit by which nodefall fills pr
     HostCommand(
         ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=timer", "nodefall-*"), sudo=False
     ),
+    form=lines(r"nodefall-\S+\.timer +[a-z-]+ +[a-z-]+ +[a-z-]+[^\n]*"),
 )
 def failsafe_timers(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of unit names, as ``["nodefall-run-1a2b3c-stop.timer"]``."""
@@ -146,7 +159,12 @@ def failsafe_timers(stdout: str, exit_code: int) -> list[str]:
 
 
 # Version of systemd, on which the effect of cancelling a shutdown depends.
-@host_fact("systemd-version", "version of systemd", HostCommand(("systemctl", "--version"), sudo=False))
+@host_fact(
+    "systemd-version",
+    "version of systemd",
+    HostCommand(("systemctl", "--version"), sudo=False),
+    form=r"systemd \d+[^\n]*\n(?:[+-][^\n]*\n)*",
+)
 def systemd_version(stdout: str, exit_code: int) -> int:
     """Whole number, as 252."""
     match = re.match(r"systemd (\d+)", stdout)

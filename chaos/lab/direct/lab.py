@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from chaos.lab.apiserver.store import Listener
-from chaos.lab.bmc import ROOT, RedfishServer
+from chaos.lab.bmc import ROOT, RedfishServer, power_switches
 from chaos.lab.cluster import Cluster
 from chaos.lab.direct.host import DirectHost, DirectProgram, LinuxHost, SimWaits, Task, line_reader
 from chaos.lab.direct.requests import Answer, DirectServer, Watcher
@@ -36,7 +36,8 @@ class DirectLab:
         self.access = Access(spec.users)
         waits = SimWaits(self.sim)
         self._controllers = DirectServer(ControllerManagerServer(self.cluster.controllers, waits, self.access))
-        self._bmc = DirectServer(RedfishServer(self.cluster.machines, waits, BMC_USER, _BMC_PASSWORD))
+        self.switches = power_switches(self.cluster.machines.values(), lie=spec.power_lies)
+        self._bmc = DirectServer(RedfishServer(self.switches, waits, BMC_USER, _BMC_PASSWORD))
         self._waits = waits
         self.hosts = {
             name: _host_class(machine)(machine, self.sim, SSH_USER, spec.seed)

@@ -2,7 +2,7 @@
 
 Streams that lead nowhere: of programs without a client, and of redirections.
 
-Syntax of the simulated hosts' shell: lists of commands, ``while``, and what is rejected.
+Syntax of the simulated hosts' shell: lists of commands, ``while``, subshells, and what is rejected.
 
 Options as of the systemd tools: at any position, values after ``=`` or as the next word.
 """
@@ -151,6 +151,7 @@ _TOKEN = re.compile(
     |(?P<word>(?:\$\([^()]*\)|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;&|()<>'"\\`])+)""",
     re.VERBOSE | re.DOTALL,
 )
+_SUBSHELL = re.compile(r"\(([^()]*)\)(?=\s*(?:[;&|\n]|\Z))")
 _LOOP = re.compile(r"while\s+(.*?);\s*do\s+(.*?);\s*done(?=[\s;&|]|\Z)", re.DOTALL)
 _RESERVED = frozenset(
     ["if", "then", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "!"]
@@ -163,13 +164,21 @@ class ShellSyntaxError(ValueError):
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """One command, with the operator before it; ``words`` are still quoted. ``loop``: condition and body of while."""
+    """One command, with the operator before it; ``words`` are still quoted.
+
+    ``loop``: condition and body of while. ``subshell``: the commands in parentheses.
+    """
 
     operator: str
     words: list[str] = field(default_factory=list)
     redirects: list[str] = field(default_factory=list)
     background: bool = False
     loop: tuple[list[SimpleCommand], list[SimpleCommand]] | None = None
+    subshell: list[SimpleCommand] | None = None
+
+    @property
+    def is_compound(self) -> bool:
+        return self.loop is not None or self.subshell is not None
 
 
 def parse(script: str) -> list[SimpleCommand]:
@@ -179,6 +188,9 @@ def parse(script: str) -> list[SimpleCommand]:
     while position < len(script):
         if not current.words and (loop := _LOOP.match(script, position)):
             position, current.words, current.loop = loop.end(), ["while"], (_parse_list(loop[1]), _parse_list(loop[2]))
+            continue
+        if not current.words and (subshell := _SUBSHELL.match(script, position)):
+            position, current.words, current.subshell = subshell.end(), ["("], parse(subshell[1])
             continue
         match = _TOKEN.match(script, position)
         if not match:
@@ -198,12 +210,12 @@ def parse(script: str) -> list[SimpleCommand]:
 def _add(command: SimpleCommand, kind: str | None, text: str) -> None:
     """Add a word or a redirection; nothing for a space."""
     if kind == "word":
-        if command.loop or (not command.words and text in _RESERVED):
+        if command.is_compound or (not command.words and text in _RESERVED):
             raise ShellSyntaxError(f"{text!r} is not simulated")
         command.words.append(text)
     elif kind == "redirect":
-        if command.loop:
-            raise ShellSyntaxError("a loop with a redirection is not simulated")
+        if command.is_compound:
+            raise ShellSyntaxError("a compound command with a redirection is not simulated")
         command.redirects.append(text.replace(" ", ""))
 
 
@@ -214,7 +226,7 @@ def _end_command(commands: list[SimpleCommand], current: SimpleCommand, operator
     elif operator != "\n":
         raise ShellSyntaxError(f'"{operator}" unexpected')
     current.background = operator == "&"
-    if current.background and current.operator != ";":
+    if current.background and (current.operator != ";" or current.is_compound):
         raise ShellSyntaxError("a list in the background is not simulated")
     return SimpleCommand(";" if operator in "\n&" else operator) if current.words else current
 

@@ -1,14 +1,14 @@
 """A tiny POSIX shell for the simulated hosts: ``;``, ``&&``, ``||``, ``&``, quoting, ``$name``, ``$(...)``, ``while``.
 
-Files in /run can be appended to, by ``>> "$1"`` or ``>> "$1.pid"``. Other features of a shell (pipes, ``if``, other
-files) are rejected with exit code 2.
+Subshells in parentheses have copies of the variables. Files in /run can be appended to, by ``>> "$1"`` or
+``>> "$1.pid"``. Other features of a shell (pipes, ``if``, other files) are rejected with exit code 2.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from chaos.lab.hostshell.process import HostSystem, Process, Program, ShellSyntaxError, SimpleCommand, discard, parse
@@ -36,16 +36,21 @@ class Shell:
     async def run(self, script: str) -> int:
         """Run a script to the end of its background jobs. Returns the exit code of the last command."""
         try:
-            commands = parse(script)
-        except ShellSyntaxError as error:
-            self._process.err(f"{self._arguments[0]}: 1: Syntax error: {error}\n")
-            return SYNTAX_ERROR
-        try:
-            await self._commands(commands)
+            await self._evaluate(script)
             await self._wait()
         finally:
             for job in self._jobs:
                 job.cancel()
+        return self._last_exit_code
+
+    async def _evaluate(self, script: str) -> int:
+        try:
+            commands = parse(script)
+        except ShellSyntaxError as error:
+            self._process.err(f"{self._arguments[0]}: 1: Syntax error: {error}\n")
+            self._last_exit_code = SYNTAX_ERROR
+        else:
+            await self._commands(commands)
         return self._last_exit_code
 
     async def _commands(self, commands: list[SimpleCommand]) -> None:
@@ -56,6 +61,11 @@ class Shell:
                 continue
             if command.loop:
                 await self._loop(*command.loop)
+                continue
+            if command.subshell is not None:
+                copy = self._copy(self._process)
+                await copy._commands(command.subshell)
+                self._last_exit_code = copy._last_exit_code
                 continue
             self._substituted = 0
             words = [word for text in command.words for word in self._expand(await self._run_substitutions(text))]
@@ -92,14 +102,19 @@ class Shell:
             if match[1] is None:
                 continue
             printed: list[str] = []
-            shell = Shell(self._process.replace(out=printed.append), self._arguments, bash=self._bash)
-            shell._variables = dict(self._variables)
-            self._substituted = await shell.run(match[1])
+            self._substituted = await self._copy(self._process.replace(out=printed.append)).run(match[1])
             name = f"_{len(pieces)}"
             self._variables[name] = "".join(printed).rstrip("\n")
             pieces += [text[position : match.start()], f"${{{name}}}"]
             position = match.end()
         return "".join([*pieces, text[position:]])
+
+    def _copy(self, process: Process) -> Shell:
+        """A subshell."""
+        shell = Shell(process, self._arguments, bash=self._bash)
+        shell._variables = dict(self._variables)
+        shell._last_exit_code = self._last_exit_code
+        return shell
 
     def _start_job(self, words: list[str], process: Process) -> None:
         """Start a command in the background, in a subshell: its variables are lost."""
@@ -128,8 +143,13 @@ class Shell:
             self._variables |= local
             return self._substituted
         name, *rest = words
-        if name in ("read", "wait"):
-            return await (self._read(rest, process) if name == "read" else self._wait())
+        builtins: dict[str, Callable[[], Awaitable[int]]] = {
+            "read": lambda: self._read(rest, process),
+            "wait": self._wait,
+            "eval": lambda: self._evaluate(" ".join(rest)),
+        }
+        if name in builtins:
+            return await builtins[name]()
         if name == "shift":
             del self._arguments[1:2]
         if name == "exit":
@@ -196,7 +216,7 @@ def _builtin(process: Process, words: list[str]) -> bool | None:
         case ["set" | "export" | "umask" | "shift" | ":", *_]:
             return True
         case ["command", "-v", name]:
-            return _find_program(process, name) is not None
+            return find_program(process, name) is not None
         case ["test", "-c", path]:
             return path in process.host.machine.hidden_files
         case ["test", "-n" | "-z" as empty, text]:
@@ -240,14 +260,15 @@ def redirect(process: Process, redirects: list[str]) -> Process:
 
 async def execute(process: Process, argv: list[str], shell: str) -> int:
     """Run a program by name or path; exit code 127 with a shell's message if it does not exist."""
-    program = _find_program(process, argv[0])
+    program = find_program(process, argv[0])
     if program is None:
         process.err(f"{shell}: 1: {argv[0]}: not found\n")
         return NOT_FOUND
     return await program(process, [_basename(argv[0]), *argv[1:]])
 
 
-def _find_program(process: Process, name: str) -> Program | None:
+def find_program(process: Process, name: str) -> Program | None:
+    """The program of that name or path, None if the host has none."""
     return process.host.programs.get(_basename(name))
 
 

@@ -51,6 +51,7 @@ def _value(value: object) -> str:
 
 
 Kind = Literal["poweroff", "reboot"]
+_NOLOGIN_LEAD = 300.0  # seconds before a scheduled shutdown in which only root can log in: logind-dbus.c
 _DROP_INS = ("/usr/lib/systemd/logind.conf.d/", "/etc/systemd/logind.conf.d/")
 _DELAY = re.compile(r"^InhibitDelayMaxSec=(\d+)s?$", re.MULTILINE)
 _POWER_KEY = re.compile(r"^HandlePowerKey=([a-z-]+)$", re.MULTILINE)
@@ -114,6 +115,9 @@ class Logind:
         self._delayed_kind: Kind | None = None
         self._delay_timer: Timer | None = None
         self._last_delivery = 0.0
+        self.refuses_logins = False  # /run/nologin exists
+        self._nologin_timer: Timer | None = None
+        self._made_nologin = False  # and this logind made it
 
     def start(self) -> None:
         """Start with the boot of the machine."""
@@ -148,6 +152,7 @@ class Logind:
         chosen: Kind = "poweroff" if kind == "poweroff" else "reboot"
         self._pending_schedule = (chosen, at)
         self._schedule_timer = self._sim.at(at, self._on_schedule, chosen)
+        self._nologin_timer = self._sim.at(max(self._sim.now, at - _NOLOGIN_LEAD), self._refuse_logins)
         if self._rules.announces_schedules:
             self.emit_prepare_for_shutdown(True)
 
@@ -183,6 +188,7 @@ class Logind:
     def restart(self) -> None:
         """Restart the service: locks and the schedule persist in /run, a delayed shutdown is lost."""
         self.pid += 1
+        self._made_nologin = False  # forgotten: the file stays when the shutdown is cancelled (systemd issue 20129)
         self._delayed_kind, self.preparing_for_shutdown = None, False
         self._cancel_delay_timer()
         self.reload()
@@ -223,6 +229,7 @@ class Logind:
         self.restart()
         self.is_running = False
         self._clear_schedule()
+        self.refuses_logins = False
         self._locks.clear()
         self._listeners.clear()
         self._on_bus_lost.clear()
@@ -235,6 +242,10 @@ class Logind:
         self._pending_schedule = self._schedule_timer = None
         if not self.preparing_for_shutdown:
             self._begin(kind)
+
+    def _refuse_logins(self) -> None:
+        self._nologin_timer = None
+        self.refuses_logins = self._made_nologin = True
 
     def _check_available(self) -> None:
         if not self.is_running:
@@ -261,7 +272,11 @@ class Logind:
     def _clear_schedule(self) -> None:
         if self._schedule_timer is not None:
             self._schedule_timer.cancel()
-        self._pending_schedule = self._schedule_timer = None
+        if self._nologin_timer is not None:
+            self._nologin_timer.cancel()
+        self._pending_schedule = self._schedule_timer = self._nologin_timer = None
+        if self._made_nologin:
+            self.refuses_logins = self._made_nologin = False
 
     def _cancel_delay_timer(self) -> None:
         if self._delay_timer is not None:

@@ -15,7 +15,7 @@ import asyncssh
 import msgspec
 from aiohttp import web
 
-from chaos.lab.bmc import ROOT, RedfishServer
+from chaos.lab.bmc import ROOT, RedfishServer, power_switches
 from chaos.lab.cluster import Cluster
 from chaos.lab.hostshell.ssh import SshServer
 from chaos.lab.http.access import Access, User
@@ -86,7 +86,8 @@ class Lab:
         hosts = {host.host.machine.name: host.host for host, _ in self._hosts if host.host.machine.os == "linux"}
         self._api = ApiServer(self.cluster, self.lockstep, self._access, options.watch_cache_size, hosts)
         self._controller_manager = ControllerManagerServer(self.cluster.controllers, self.lockstep, self._access)
-        self._redfish = RedfishServer(self.cluster.machines, self.lockstep, BMC_USER, self._bmc_password)
+        switches = power_switches(self.cluster.machines.values(), lie=spec.power_lies)
+        self._redfish = RedfishServer(switches, self.lockstep, BMC_USER, self._bmc_password)
         self._runners: list[web.AppRunner] = []
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -24,8 +24,18 @@ from chaos.core.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED
 CONTAINER = "host"
 GENERATE_NAME = "nodefall-host-"
 IMAGE = "docker.io/library/busybox:1.37"
+# Where distributions keep programs for root: the image's own PATH, and its other variables, mean nothing on the host.
+_HOST_PATH = ":".join(
+    (
+        *("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"),
+        *("/opt/bin", "/snap/bin", "/run/current-system/sw/bin"),  # Flatcar; snap packages; NixOS
+    )
+)
 # Into every namespace of PID 1 but that of users and cgroups: as a login shell of root would be.
-ENTER = ("nsenter", "-t", "1", "-m", "-u", "-i", "-n", "-p", "--")
+ENTER = (
+    *("nsenter", "-t", "1", "-m", "-u", "-i", "-n", "-p", "--"),
+    *("/usr/bin/env", "-i", f"PATH={_HOST_PATH}"),
+)
 # What does not get better by itself: pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go.
 _HOPELESS = frozenset({"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"})
 Pod = Mapping[str, Any]

@@ -9,7 +9,6 @@ proof to say.
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,14 +24,14 @@ from chaos.machines.pod.helpers import Helper, HelperPods
 from chaos.machines.pod.manifest import CONTAINER, ENTER, PodOptions
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
 from chaos.machines.sessions.host_keys import HostKeyPin
-from chaos.machines.sessions.process import ExitReason, MarkedProcess
-from chaos.machines.sessions.script import exit_code_argv, is_ready
+from chaos.machines.sessions.process import ExitReason, Process
+from chaos.machines.sessions.script import armed_argv, draw_mark
 
 # Seconds of cluster time: a failure that took longer is that of whoever asks again within them. Else each of three
 # tries of each of two commands waits a minute for a pod that cannot run.
 _REPEAT = 10.0
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell on the host is ready
-_REPORT_MACHINE = f'{shlex.join(REPORT)}; echo; exec "$@"'  # the empty line ends the report
+_REPORT_MACHINE = f'echo "$0 shell"; {shlex.join(REPORT)}; exec "$@"'  # between the shell mark and the start mark
 _PROBE = HostCommand(("true",), timeout=READY_TIMEOUT)
 
 
@@ -90,7 +89,7 @@ class HelperSlot:
             self._lock.release()
 
 
-class ExecProcess(MarkedProcess):
+class ExecProcess(Process):
     """Implements ``WaitingProcess``. For one thread; :meth:`kill` is for all.
 
     The exit code is the one that the shell on the host prints: a process that the command started may have its outputs
@@ -183,13 +182,13 @@ class PodSession(ArmingSession):
 
     def _start(self, helper: Helper, command: HostCommand) -> ArmedCommand:
         """Raises Unreachable, or Refused for another host: whatever failed, nothing has run."""
-        mark = f"nodefall-{secrets.token_hex(8)}"
+        mark = draw_mark()
         label = f"{self._slot.node} ({helper})"
         process = self._open(helper, command, mark, monotonic() + min(self._ready_timeout, command.timeout))
-        report = _read_report(process)
-        key, first_line = host_key(report, self._pin.key), process.read_line()
-        if not is_ready(first_line) or not key:
-            why = self._why_not_ready(process, report, first_line)
+        version = process.await_start()
+        key = host_key(process.preface, self._pin.key)
+        if version is None or not key:
+            why = self._why_not_ready(process)
             process.close()
             raise Unreachable(f"{label}: exec failed: {why}", hint=_hint(why))
         try:
@@ -197,14 +196,13 @@ class PodSession(ArmingSession):
         except Refused:
             process.close()
             raise
-        return self._armed(command, process, label, first_line)
+        return self._armed(command, process, label, version)
 
-    def _why_not_ready(self, process: ExecProcess, report: str, first_line: str | None) -> str:
-        if is_ready(first_line):
-            seen = process.stderr.strip() or "there is no machine ID in /etc/machine-id"
-            return f"nothing identifies its host: {seen}"
-        status, output = process.status, process.stderr.strip() or (first_line or report).strip()
-        return (status and status.error) or output or f"no answer within {self._ready_timeout:g} s"
+    def _why_not_ready(self, process: ExecProcess) -> str:
+        if process.has_started:
+            return f"nothing identifies its host: {process.greeting or 'there is no machine ID in /etc/machine-id'}"
+        status = process.status
+        return (status and status.error) or process.greeting or f"no answer within {self._ready_timeout:g} s"
 
     def _open(self, helper: Helper, command: HostCommand, mark: str, deadline: float) -> ExecProcess:
         argv = _bounded_input(command) if self._has_no_eof else command.argv
@@ -222,15 +220,7 @@ class PodSession(ArmingSession):
 
 def _argv(argv: Sequence[str], mark: str) -> list[str]:
     """The armed ``argv`` on the host, after the report of what identifies it."""
-    return [*ENTER, "sh", "-c", _REPORT_MACHINE, "nodefall", *exit_code_argv(argv, mark)]
-
-
-def _read_report(process: ExecProcess) -> str:
-    """The lines before the first empty one, or before the program ends or times out."""
-    lines = []
-    while (line := process.read_line()) is not None and line.strip():
-        lines.append(line)
-    return "\n".join(lines)
+    return [*ENTER, "/bin/sh", "-c", _REPORT_MACHINE, mark, *armed_argv(argv, mark)]
 
 
 def _bounded_input(command: HostCommand) -> list[str]:

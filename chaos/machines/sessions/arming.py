@@ -13,28 +13,52 @@ from msgspec import structs
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Unreachable
 from chaos.core.ports import Armed, Clock, RelayedSession, ServiceSession, Session
+from chaos.core.text import printable
 from chaos.core.threads import ContextThread
 from chaos.machines.sessions.host_keys import HostKeyPin
-from chaos.machines.sessions.process import ExitReason, MarkedProcess, Process
-from chaos.machines.sessions.script import CALIBRATION_TIMEOUT, HostClock, has_host_clock
+from chaos.machines.sessions.process import ExitReason, Process
+from chaos.machines.sessions.script import CALIBRATION_TIMEOUT, HostClock
 
 _NO_LONGER_READY = "the command is no longer waiting on the host"
+_QUOTED = 300  # characters of a greeting that errors quote, its first ones
 
 
 def outcome_of(command: HostCommand, process: Process, label: str, exit_reason: ExitReason) -> Outcome:
-    """The outcome of a program that has ended, or whose end is unknown; ``label``: of the host."""
+    """The outcome of a program that has ended, or whose end is unknown; ``label``: of the host.
+
+    Without a start mark a process that has ended has run nothing; one that may still go on may still start.
+    """
     reason = {
-        ExitReason.KILLED: "the command was ended by a signal",
+        ExitReason.EXITED: f"{label} ended the command before its end was reported",
+        ExitReason.KILLED: f"{label} ended the command by a signal before its end was reported",
         ExitReason.LOST: f"the connection to {label} was lost before the command ended",
         ExitReason.TIMED_OUT: f"no answer within {command.timeout:g} s; the command may still be running",
-    }.get(exit_reason, "")
+    }[exit_reason]
+    delivery = Delivery.LOST
+    if process.exit is not None:
+        delivery, reason = Delivery.ANSWERED, ""
+    elif not process.has_started:
+        reason = f"{reason}; {quote_greeting(process)}"
+        if exit_reason in (ExitReason.EXITED, ExitReason.KILLED):
+            delivery, reason = Delivery.NOT_SENT, not_started(process, label)
     return Outcome(
-        Delivery.ANSWERED if exit_reason in (ExitReason.EXITED, ExitReason.KILLED) else Delivery.LOST,
+        delivery,
         exit=process.exit,
         stdout=process.stdout,
         stderr=process.stderr,
         error="; ".join(filter(None, (reason, process.note))),
     )
+
+
+def quote_greeting(process: Process) -> str:
+    """What the host printed instead of the start mark."""
+    text = printable(process.greeting, _QUOTED)
+    return f"the host printed {text!r}" if text else "the host printed nothing"
+
+
+def not_started(process: Process, label: str) -> str:
+    """Error of a command whose process has ended without a start mark."""
+    return f"the command did not start on {label}: {quote_greeting(process)}"
 
 
 class ArmedCommand:
@@ -94,7 +118,7 @@ class ArmingSession(ABC):
 
     def __init__(self, pin: HostKeyPin | None, ready_timeout: float) -> None:
         self._pin, self._ready_timeout = pin or HostKeyPin(), ready_timeout
-        self._processes: list[MarkedProcess] = []
+        self._processes: list[Process] = []
         self._lock = Lock()
 
     @abstractmethod
@@ -115,11 +139,11 @@ class ArmingSession(ABC):
             for process in self._processes:
                 process.kill()
 
-    def _armed(self, command: HostCommand, process: MarkedProcess, label: str, first_line: str | None) -> ArmedCommand:
-        """The command that waits in ``process``, which has reported ``first_line``."""
+    def _armed(self, command: HostCommand, process: Process, label: str, version: str) -> ArmedCommand:
+        """The command that waits in ``process``, whose shell has reported ``version``."""
         with self._lock:
             self._processes = [each for each in self._processes if not each.closed] + [process]
-        clock = HostClock(has_host_clock(first_line))
+        clock = HostClock(bool(version))
         return ArmedCommand(command, process, clock, lambda reason: outcome_of(command, process, label, reason))
 
 

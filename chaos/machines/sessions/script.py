@@ -1,19 +1,25 @@
-"""Shell scripts that are sent to hosts, errors of sudo, and the clock offset of a host.
+"""Shell scripts that are sent to hosts, and the clock offset of a host.
 
-By that offset a host starts a command at a given instant; it is measured while the command is armed.
+A command is an argument of a script of /bin/sh, which prints a mark before and after the command's output. The script
+prints each mark to both outputs, as only the order within one output is defined.
+
+By the offset a host starts a command at a given instant; it is measured while the command is armed.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 import shlex
 from collections.abc import Callable, Sequence
 from math import inf
 
+from chaos.core.errors import Refused
+
 GO = "go"
 CLOCK_REQUEST = "clock now\n"  # understood by a shell that has reported its version
 MAX_DELAY = 0.2  # seconds to wait for an instant, so that a clock that is set meanwhile does not delay the fault
-_READY = "ready"
+_SHELL, _NAME = "/bin/sh", "nodefall"
 # Additions of bash, from the first clock request on: report its time while it waits, and start at the time `at`
 # (microseconds). It waits without a process by reading from a file descriptor that is never written.
 _OPEN_IDLE_FD = "{ exec {never}<> <(:); } 2>/dev/null"
@@ -26,27 +32,22 @@ _REPORT_CLOCK = (
     f'{_OPEN_IDLE_FD}; until test "$go" = {GO}; do echo "$EPOCHREALTIME"; read -r go at || exit; done; '
     f'{_WAIT_UNTIL}; test -z "$never" || exec {{never}}>&-'
 )
-# Reports that it is ready, waits for one line, prints the start time, and becomes the program. At end of file it runs
+_BEGIN, _READY = "mark=$1; shift", 'echo "$mark ready" >&2'
+# In a subshell, so that a name is never that of a builtin.
+_RUN = '(exec "$@"); code=$?; echo "$mark $code"; echo "$mark $code" >&2; exit $code'
+SCRIPT = f'{_BEGIN}; echo "$mark ready"; {_READY}; {_RUN}'
+# Reports that it is ready, waits for one line, prints the start time, and runs the command. At end of file it runs
 # nothing. Starting `date` takes longer than all the rest, so bash reads its own clock.
-_WAIT_FOR_RELEASE = (
-    f"clock='{_REPORT_CLOCK}'; echo {_READY} $BASH_VERSION && read -r go at || exit; "
+ARMED_SCRIPT = (
+    f"{_BEGIN}; clock='{_REPORT_CLOCK}'; "
+    f'{_READY}; echo "$mark ready $BASH_VERSION" && read -r go at || exit; '
     'test -z "$at" || eval "$clock" || exit; '
-    'test -n "$EPOCHREALTIME" && echo "$EPOCHREALTIME" || date +%s.%N || exit; '
-)
-ARMED_SCRIPT = f'{_WAIT_FOR_RELEASE}exec "$@"'
-# The same for a transport that does not report the program's exit code: it follows each of the two outputs, after a
-# mark. Only the order within one output is defined.
-_REPORT_EXIT_CODE = (
-    f'mark=$1; shift; {_WAIT_FOR_RELEASE}"$@"; code=$?; echo "$mark $code"; echo "$mark $code" >&2; exit $code'
+    f'test -n "$EPOCHREALTIME" && echo "$EPOCHREALTIME" || date +%s.%N || exit; {_RUN}'
 )
 # Bash where it is installed, without start-up files.
-_SHELL = 'command -v bash >/dev/null && exec bash --norc -p -c "$0" "$@"; exec sh -c "$0" "$@"'
-_SUDO_REFUSAL = re.compile(
-    r"^sudo: .*(a password is required|terminal is required|must have a tty)|^sudo: .*account validation failure"
-    r"|^.*is not in the sudoers file|^Sorry, user .* (is not allowed|may not run)",
-    re.MULTILINE,
-)
-_SUDO_MISSING = re.compile(r"sudo: (command )?not found")
+_PREFER_BASH = f'command -v bash >/dev/null && exec bash --norc -p -c "$0" "$@"; exec {_SHELL} -c "$0" "$@"'
+# In single quotes every login shell takes these for themselves: not so a line break, ! in csh, a backslash in fish.
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:=,@+;|&<>{}[]#*?~^-")
 _EPOCH = re.compile(r"(\d+)(?:[.,](\d+))?")  # bash writes the locale's comma
 _MAX_SAMPLES = 12  # at most
 CALIBRATION_TIMEOUT = 2.0  # seconds for all samples
@@ -54,47 +55,39 @@ _GOOD_WIDTH, _MAX_WIDTH = 0.002, 0.1  # seconds between the bounds: good enough,
 _ROUNDING = -0.0001  # seconds; timestamps are rounded, and clocks are slewed
 
 
-def command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
-    """``argv``, quoted for the login shell."""
-    return shlex.join([*prefix, *argv])
+def draw_mark() -> str:
+    """A mark for one command."""
+    return f"nodefall-{secrets.token_hex(8)}"
 
 
-def armed_command_line(argv: Sequence[str], prefix: Sequence[str] = ()) -> str:
-    """Command line of an armed ``argv``. sudo comes first, so that it has finished before the fault is released."""
-    return shlex.join([*prefix, *_shell_argv(ARMED_SCRIPT), *argv])
+def framed_argv(argv: Sequence[str], mark: str) -> list[str]:
+    """``argv`` between its marks, without a login shell."""
+    return [_SHELL, "-c", SCRIPT, _NAME, mark, *argv]
 
 
-def exit_code_argv(argv: Sequence[str], mark: str) -> list[str]:
-    """Armed ``argv`` without a login shell; both outputs end with ``mark``, a space and the program's exit code."""
-    return [*_shell_argv(_REPORT_EXIT_CODE), mark, *argv]
+def armed_argv(argv: Sequence[str], mark: str) -> list[str]:
+    """As :func:`framed_argv`; between the start mark and the command it waits to be released."""
+    return [_SHELL, "-c", _PREFER_BASH, ARMED_SCRIPT, _NAME, mark, *argv]
 
 
-def _shell_argv(script: str) -> list[str]:
-    return ["sh", "-c", _SHELL, script, "nodefall"]
+def login_line(argv: Sequence[str], mark: str, prefix: Sequence[str] = ()) -> str:
+    """A command line by which any login shell (bash, dash, zsh, fish, tcsh, csh) runs ``argv`` in /bin/sh.
+
+    ``argv`` is a framed or armed one; ``prefix`` is sudo, which comes after the shell mark and before the start mark.
+    Raises Refused for what no command line can hold.
+    """
+    if any("\0" in word for word in argv):
+        raise Refused(f"{argv[-1]!r} cannot be sent: it contains a NUL character", hint="pass such text on stdin")
+    script = f'mark={mark}; echo "$mark shell"; echo "$mark shell" >&2; exec {shlex.join([*prefix, *argv])}'
+    return f'exec {_SHELL} -c \'script=$(printf "{_encode(script)}") && eval "$script"\''
 
 
-def is_ready(line: str | None) -> bool:
-    """Whether ``line`` is the report of an armed script that it is ready."""
-    return (line or "").split()[:1] == [_READY]
-
-
-def has_host_clock(line: str | None) -> bool:
-    """Whether the report says that the script can read the host's clock."""
-    return is_ready(line) and len((line or "").split()) > 1
-
-
-def sudo_refusal(stderr: str, host: str, user: str) -> str:
-    """Error and remedy if ``stderr`` is a refusal of sudo, else ""."""
-    if _SUDO_MISSING.search(stderr):
-        return f"sudo is not installed on {host}; install it, or log in as root"
-    match = _SUDO_REFUSAL.search(stderr)
-    if not match:
-        return ""
-    reason = next(line for line in stderr[match.start() :].splitlines() if line)
-    return (
-        f"sudo on {host} requires a password or rejects {user} ({reason.strip()}); put the line "
-        f"`{user} ALL=(root) NOPASSWD: ALL` in /etc/sudoers.d/nodefall there"
+def _encode(script: str) -> str:
+    """``script`` as a format of printf(1), without a character that shells read differently."""
+    escapes = (
+        chr(byte) if byte in _PLAIN else "%%" if byte == ord("%") else f"\\{byte:03o}" for byte in script.encode()
     )
+    return "".join(escapes)
 
 
 def parse_start_time(line: str) -> float | None:

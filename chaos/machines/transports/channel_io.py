@@ -8,7 +8,7 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from chaos.machines.sessions.process import ExitReason, Output, Process
+from chaos.machines.sessions.process import ExitReason, Process
 from chaos.machines.transports.connection import close_quietly
 
 if TYPE_CHECKING:
@@ -23,16 +23,20 @@ class ChannelProcess(Process):
     """A program on a channel. Closing it closes the channel and calls ``release_slot``, once."""
 
     def __init__(
-        self, channel: Channel, transport: Transport, deadline: float, release_slot: Callable[[], None]
+        self, channel: Channel, transport: Transport, mark: str, deadline: float, release_slot: Callable[[], None]
     ) -> None:
-        self._stdout, self._stderr = Output("stdout"), Output("stderr")
-        super().__init__(self._stdout, self._stderr, deadline)
+        super().__init__(mark, deadline)
         self._channel, self._transport, self._release_slot = channel, transport, release_slot
-        self._exit: int | None = None
+        self._is_framed = bool(mark)
+
+    @property
+    def channel_exit(self) -> int | None:
+        """Exit code of what the login shell ran, None while it is unknown."""
+        return None if self._channel.exit_status == -1 else self._channel.exit_status
 
     @property
     def exit(self) -> int | None:
-        return self._exit
+        return super().exit if self._is_framed else self.channel_exit
 
     @property
     def is_running(self) -> bool:
@@ -40,6 +44,9 @@ class ChannelProcess(Process):
 
     def send(self, line: str) -> None:
         self._channel.sendall(line.encode())
+
+    def kill(self) -> None:
+        close_quietly(self._channel.close)
 
     def close(self) -> None:
         if not self.closed:
@@ -56,6 +63,8 @@ class ChannelProcess(Process):
 
     def _step(self) -> ExitReason | None:
         """Wait once, briefly, and read; the exit reason, None while the program runs."""
+        if self._stdout.exit is not None and self._stderr.exit is not None:
+            return ExitReason.EXITED
         remaining = min(self._deadline - monotonic(), _POLL_INTERVAL)
         if remaining <= 0:
             return ExitReason.TIMED_OUT
@@ -86,8 +95,7 @@ class ChannelProcess(Process):
 
     def _exit_reason(self) -> ExitReason:
         """Paramiko drops exit-signal: a channel that the host closes without an exit status was one."""
-        if self._channel.exit_status != -1:
-            self._exit = self._channel.exit_status
+        if self.channel_exit is not None:
             return ExitReason.EXITED
         return ExitReason.LOST if is_disconnected(self._transport) else ExitReason.KILLED
 

@@ -1,20 +1,17 @@
-"""An SSH connection to one host: its socket, its jump hosts, verified host keys, a login with keys.
-
-The host key alone is read without a login, as ssh-keyscan does.
-"""
+"""An SSH connection to one host: its socket, its jump hosts, verified host keys, a login with keys."""
 
 from __future__ import annotations
 
-import base64
 import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chaos.core.errors import Refused, Unreachable
+from chaos.core.text import printable
 from chaos.machines.sessions.host_keys import (
     HostKeyPin,
     describe_key,
@@ -33,6 +30,8 @@ MAX_LOGINS = (
 )
 TIMEOUT_FACTOR = 4  # times the connect timeout
 KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
+_SHUTDOWN_GRACE = 0.2  # seconds for a broken transport's thread to notice
+_MAX_BANNER = 300  # characters that errors quote
 ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
 # paramiko logs tracebacks of lost connections, which are reported as outcomes; its global loggers stay unchanged.
 LOG_CHANNEL = "chaos.machines.transports.paramiko"
@@ -193,7 +192,10 @@ def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> 
 
 
 def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
-    """Authenticate with the identity file, then with the keys of the agent."""
+    """Authenticate with the identity file, then with the keys of the agent.
+
+    A host that refuses every login, as by /run/nologin, prints why and closes the connection: no key is to blame.
+    """
     import paramiko  # noqa: PLC0415 - slow
 
     tried = []
@@ -201,17 +203,32 @@ def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
         try:
             for key, source in _load_keys(settings, stack):
                 tried.append(source)
-                with suppress(paramiko.AuthenticationException):  # the next key may be accepted
+                try:
                     if not transport.auth_publickey(settings.user, key):
                         return
+                except paramiko.AuthenticationException:  # the next key may be accepted
+                    transport.join(_SHUTDOWN_GRACE)
+                    if not transport.is_active():
+                        raise
         except (paramiko.SSHException, EOFError, OSError) as error:
-            raise Unreachable(
-                f"{settings.label} closed the connection during login: {error}", hint="check the log of its sshd"
-            ) from error
+            raise _login_closed(transport, settings, error) from error
     offered = ", ".join(tried) or "no key at all"
     raise Unreachable(
         f"{settings.label} rejected the login of {settings.user}; offered: {offered}",
         hint=f"set identityFile, or `ssh-add` the key, and add the public key to {settings.user}'s authorized_keys",
+    )
+
+
+def _login_closed(transport: paramiko.Transport, settings: HostSettings, error: Exception) -> Unreachable:
+    """The connection was closed instead of an answer to a key; what the host said before, if anything."""
+    banner: Any = (transport.auth_handler and transport.auth_handler.banner) or b""  # bytes, whatever the stubs say
+    said = printable(banner.decode("utf-8", "replace"), _MAX_BANNER)
+    if not said:
+        why = f"{settings.label} closed the connection during login: {error}"
+        return Unreachable(why, hint="check the log of its sshd")
+    return Unreachable(
+        f"{settings.label} closed the connection during login of {settings.user}: it said {said!r}",
+        hint="a host that starts, or is about to shut down, admits only root (/run/nologin): wait, or log in as root",
     )
 
 
@@ -250,36 +267,3 @@ def _load_identity(settings: HostSettings) -> paramiko.PKey:
             f"identityFile {path} of {settings.name} cannot be used as a private key: {error}",
             hint="use an ed25519, ecdsa or rsa key in OpenSSH or PEM format",
         ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedKey:
-    """A public key; nothing has verified whose it is."""
-
-    type: str
-    blob: bytes
-
-    @property
-    def base64(self) -> str:
-        return base64.b64encode(self.blob).decode()
-
-
-def scan(settings: HostSettings) -> ScannedKey:
-    """The key that a host presents to this machine, of the type that a connection prefers. Raises Unreachable."""
-    import paramiko  # noqa: PLC0415 - slow
-
-    with ExitStack() as stack:
-        sock = open_socket(settings)
-        stack.callback(close_quietly, sock.close)
-        try:
-            transport = paramiko.Transport(sock)
-            transport.set_log_channel(LOG_CHANNEL)
-            stack.callback(close_quietly, transport.close)
-            transport.banner_timeout = transport.handshake_timeout = settings.connect_timeout
-            transport.start_client(timeout=settings.connect_timeout)
-            key = transport.get_remote_server_key()
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            raise Unreachable(
-                f"{settings.label} failed the SSH handshake: {error or 'the connection was closed'}"
-            ) from error
-        return ScannedKey(key.get_name(), key.asbytes())

@@ -8,7 +8,6 @@ shell in the container: the exit code of the engine's program may be an error of
 from __future__ import annotations
 
 import os
-import secrets
 import select
 import shutil
 import subprocess
@@ -24,8 +23,8 @@ from chaos.core.errors import AnotherMachine, NodefallError, Refused, Unreachabl
 from chaos.machines.driver import HostContext, SharedObjects, TransportDriver
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
 from chaos.machines.sessions.host_keys import HostKeyPin
-from chaos.machines.sessions.process import ExitReason, MarkedProcess
-from chaos.machines.sessions.script import exit_code_argv, is_ready
+from chaos.machines.sessions.process import ExitReason, Process
+from chaos.machines.sessions.script import armed_argv, draw_mark
 
 ENGINES = ("docker", "podman")
 TIMEOUT = 30.0  # seconds of wall time for one call
@@ -156,11 +155,10 @@ def engine_error(what: str, stderr: str) -> NodefallError:
     return NodefallError(f"{what}: {message or 'it failed'}", hint="run it by hand as this user")
 
 
-class LocalProcess(MarkedProcess):
+class LocalProcess(Process):
     """A program that runs another one elsewhere, as ``docker exec``. For one thread; :meth:`kill` is for all.
 
-    Each output ends with a line of ``mark`` and the exit code of the inner program. Without that line the result of the
-    inner program is unknown, whatever the exit code of the outer one.
+    Without an end mark the result of the inner program is unknown, whatever the exit code of the outer one.
     """
 
     def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
@@ -256,19 +254,19 @@ class DockerSession(ArmingSession):
     def arm(self, command: HostCommand) -> ArmedCommand:
         """Start ``command`` waiting in the container. Raises Unreachable, or Refused if the container was recreated."""
         state = self._running()
-        mark = f"nodefall-{secrets.token_hex(8)}"
+        mark = draw_mark()
         engine_argv = (self._container.engine, "exec", "--interactive", "--user", "0", state.id)
         deadline = monotonic() + min(self._ready_timeout, command.timeout)
         try:
-            process = LocalProcess((*engine_argv, *exit_code_argv(command.argv, mark)), mark, deadline)
+            process = LocalProcess((*engine_argv, *armed_argv(command.argv, mark)), mark, deadline)
         except (OSError, ValueError) as error:
             raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
-        first_line = process.read_line()
-        if not is_ready(first_line):
+        version = process.await_start()
+        if version is None:
             process.wait()
             process.close()
-            raise self._start_error(process.stderr or first_line or "")  # errors of runc are on stdout
-        return self._armed(command, process, self.label, first_line)
+            raise self._start_error(process.greeting)  # errors of runc are on stdout
+        return self._armed(command, process, self.label, version)
 
     def _running(self) -> ContainerState:
         """Raises Unreachable if the container does not run, Refused if it was recreated."""

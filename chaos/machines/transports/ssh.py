@@ -12,17 +12,17 @@ from msgspec import structs
 from chaos.core.command import Delivery, HostCommand, Outcome
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.machines.driver import HostContext, TransportDriver
-from chaos.machines.sessions.arming import ArmedCommand, DeferredCommand, outcome_of, with_hint
+from chaos.machines.sessions.arming import (
+    ArmedCommand,
+    DeferredCommand,
+    not_started,
+    outcome_of,
+    quote_greeting,
+    with_hint,
+)
 from chaos.machines.sessions.host_keys import HostKeyPin, KnownKeys, known_hosts_name, load_known_hosts
 from chaos.machines.sessions.process import ExitReason
-from chaos.machines.sessions.script import (
-    HostClock,
-    armed_command_line,
-    command_line,
-    has_host_clock,
-    is_ready,
-    sudo_refusal,
-)
+from chaos.machines.sessions.script import HostClock, armed_argv, draw_mark, framed_argv, login_line
 from chaos.machines.sessions.settings import HostSettings, host_settings
 from chaos.machines.transports.channel_io import ChannelProcess, is_disconnected
 from chaos.machines.transports.connection import SshConnection, close_quietly, connect
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAX_CHANNELS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended
 _RETRY_INTERVAL = 0.05
+_NOT_FOUND = 127  # exit code of a shell
 
 
 class LostBeforeStart(Exception):
@@ -72,7 +73,7 @@ class SshSession:
         """Send ``command`` once and wait for its end; failures are in the outcome."""
         deadline = monotonic() + command.timeout
         try:
-            process = self._start(self._command_line(command), deadline)
+            process = self._start(*self._command_line(command), deadline)
         except NodefallError as error:
             return Outcome(Delivery.NOT_SENT, error=with_hint(error))
         except LostBeforeStart as error:
@@ -90,20 +91,24 @@ class SshSession:
             self._command_line(command)
             self.connect()
             return DeferredCommand(command, self.run)
-        timeout = self.settings.connect_timeout
+        timeout, mark = self.settings.connect_timeout, draw_mark()
+        line = login_line(armed_argv(command.argv, mark), mark, self._prefix(command))
         try:
-            process = self._start(armed_command_line(command.argv, self._prefix(command)), monotonic() + timeout)
+            process = self._start(line, mark, monotonic() + timeout)
         except LostBeforeStart as error:
             raise Unreachable(str(error)) from error
-        first_line = process.read_line()
-        if is_ready(first_line):
-            clock = HostClock(has_host_clock(first_line))
-            return ArmedCommand(command, process, clock, lambda reason: self._outcome(command, process, reason))
+        version = process.await_start()
+        if version is not None:
+            return ArmedCommand(
+                command, process, HostClock(bool(version)), lambda reason: self._outcome(command, process, reason)
+            )
         with closing(process):
-            if refusal := self._refusal(command, process.stderr):
-                raise Refused(refusal)
-            why = process.stderr.strip() or f"no answer within {timeout:g} s"
-            raise Unreachable(f"{command} could not be armed on {self.settings.label}: {why}")
+            reason = process.wait()
+            if reason in (ExitReason.EXITED, ExitReason.KILLED):
+                raise self._not_started(process)
+            why = f"no answer within {timeout:g} s" if reason is ExitReason.TIMED_OUT else "the connection was lost"
+            what = f"{command} could not be armed on {self.settings.label}"
+            raise Unreachable(f"{what}: {why}; {quote_greeting(process)}")
 
     def close(self) -> None:
         """Disconnect. Programs that run on the host go on."""
@@ -115,17 +120,21 @@ class SshSession:
         if connection:
             connection.close()
 
-    def _command_line(self, command: HostCommand) -> str:
-        """For the login shell. Raises Refused for what cannot be sent to Windows."""
+    def _command_line(self, command: HostCommand) -> tuple[str, str]:
+        """For the login shell, and the mark of its outputs, "" for Windows. Raises Refused for what cannot be sent."""
         if shell := self.settings.windows_shell:
-            return shell_command_line(command.argv, shell)
-        return command_line(command.argv, self._prefix(command))
+            return shell_command_line(command.argv, shell), ""
+        mark = draw_mark()
+        return login_line(framed_argv(command.argv, mark), mark, self._prefix(command)), mark
 
     def _prefix(self, command: HostCommand) -> tuple[str, ...]:
         return self.settings.sudo_prefix if command.sudo else ()
 
-    def _start(self, text: str, deadline: float) -> ChannelProcess:
-        """Start ``text`` on a new channel. Raises NodefallError (not sent) or LostBeforeStart."""
+    def _start(self, text: str, mark: str, deadline: float) -> ChannelProcess:
+        """Start ``text``, whose outputs ``mark`` frames, on a new channel.
+
+        Raises NodefallError (not sent) or LostBeforeStart.
+        """
         if not self._slots.acquire(timeout=max(deadline - monotonic(), 0)):
             raise Unreachable(f"{MAX_CHANNELS} commands are already running on {self.settings.label}")
         try:
@@ -135,7 +144,7 @@ class SshSession:
             except BaseException:
                 close_quietly(channel.close)
                 raise
-            return ChannelProcess(channel, connection.transport, deadline, self._slots.release)
+            return ChannelProcess(channel, connection.transport, mark, deadline, self._slots.release)
         except BaseException:
             self._slots.release()
             raise
@@ -198,13 +207,24 @@ class SshSession:
         if self.settings.windows_shell:
             stdout, stderr = normalize_line_ends(outcome.stdout), normalize_line_ends(outcome.stderr)
             outcome = structs.replace(outcome, stdout=stdout, stderr=stderr)
-        refusal = self._refusal(command, process.stderr) if process.exit in (1, 127) else ""
-        return structs.replace(outcome, delivery=Delivery.NOT_SENT, error=refusal) if refusal else outcome
+        if outcome.delivery is Delivery.NOT_SENT:
+            outcome = structs.replace(outcome, error=with_hint(self._not_started(process)))
+        return outcome
 
-    def _refusal(self, command: HostCommand, stderr: str) -> str:
-        if not self._prefix(command):
-            return ""
-        return sudo_refusal(stderr, self.settings.name, self.settings.user)
+    def _not_started(self, process: ChannelProcess) -> NodefallError:
+        """Error of a command whose channel has ended without its start mark."""
+        name, user = self.settings.name, self.settings.user
+        if not process.has_shell:
+            hint = f"the login shell of {user} must run commands: check its start-up files, ForceCommand and command="
+            return Unreachable(not_started(process, self.settings.label), hint=hint)
+        said = quote_greeting(process)
+        if process.channel_exit == _NOT_FOUND:
+            return Refused(f"sudo is not installed on {name}: {said}", hint="install it, or log in as root")
+        line = f"{user} ALL=(root) NOPASSWD: ALL"
+        return Refused(
+            f"sudo on {name} did not start the command for {user}: {said}",
+            hint=f"put the line `{line}` in /etc/sudoers.d/nodefall there",
+        )
 
 
 class SshTransport(TransportDriver):

@@ -130,3 +130,12 @@ def test_a_slow_kubelet_is_refused(target: Target, why: str) -> None:
     with pytest.raises(Unsupported, match=why) as refused:
         describe("kubelet-slow", {}, target)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("unit", ["k0sworker.service", "k0scontroller.service", "rke2-agent.service"])
+def test_a_kubelet_that_another_process_starts_is_stopped_and_not_frozen(unit: str) -> None:
+    """SIGSTOP to the main process would leave the kubelet running, and its parent stopped for ever."""
+    target = Target("n1", facts=FACTS | {"kubelet-unit": unit}, tag="run-do")
+    assert describe("kubelet-stop", {}, target).inject == [f"systemctl stop {unit}"]
+    with pytest.raises(Unsupported, match="is not the kubelet"):
+        describe("kubelet-freeze", {}, target)

@@ -130,7 +130,7 @@ READ_ONLY += (
 )
 READ_ONLY += ("sh -c 'nft list tables && echo listed && nft list table",)
 READ_ONLY += ("sed -n '/^-----BEGIN CERTIFICATE-----$/,/^-----END CERTIFICATE-----/p' /",)
-READ_ONLY += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo args=; echo; systemctl show")
+READ_ONLY += ("stat ", "find ", "id -u", 'sh -c \'echo "$1" && df', "sh -c 'ps -eo pid=,args=; echo; systemctl show")
 READ_ONLY += ("sh -c '{ cat /proc/uptime; date +%s.%N; cat /proc/uptime; } | awk ",)
 READ_ONLY += ("sh -c 'echo legacy\n", "sh -c 'exec journalctl -q -u ")
 READ_ONLY += ("sh -c 'LC_ALL=C rmdir \"$1/.nodefall-absent\" 2>&1; cat /proc/self/mountinfo'",)  # changes nothing

@@ -45,7 +45,8 @@ SOCKETS = """0 0 10.0.0.9:40000 10.0.0.1:6443 users:(("kubelet",pid=7,fd=14))
 0 0 127.0.0.1:40003 127.0.0.1:6443 users:(("kubelet",pid=7,fd=16))
 """
 RESOLVED = "10.0.0.1  STREAM cp\n10.0.0.1  DGRAM\nfd00::1   STREAM\n127.0.0.1 STREAM\n"
-COUNTED = "ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop\ncounter packets 4 bytes 9 drop\n"
+RULES = ("ip saddr { 10.0.0.1 } counter packets 3 bytes 180 drop", "counter packets 4 bytes 9 drop")
+COUNTED = "table inet nodefall {\n\tchain cut {\n" + "".join(f"\t\t{rule}\n" for rule in RULES) + "\t}\n}\n"
 # The same kubeconfig as files have it: YAML in block and in flow style, JSON in one line, and without a cluster.
 KUBECONFIGS = [
     ("clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n  name: k\n", "https://10.0.0.1:6443"),
@@ -62,7 +63,7 @@ KUBECONFIGS = [
 ]
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB+/=\n-----END CERTIFICATE-----\n"
 GOOD = [
-    ("kubelet-server", "clusters:\n    server: https://10.0.0.1:6443\n", 2, "https://10.0.0.1:6443"),
+    ("kubelet-server", "server: https://10.0.0.1:6443\n", 2, "https://10.0.0.1:6443"),
     ("kubelet-server", 'server: "https://cp:6443\n', 0, "https://cp:6443"),
     ("kubelet-server", 'server": "https://[fd00::1]:6443/\n', 0, "https://[fd00::1]:6443"),
     (

@@ -25,31 +25,31 @@ Filesystem     1024-blocks     Used Available Capacity Mounted on
 /dev/nvme0n1p1    81106868 21435604  59654880      27% /
 """
 # rke2 1.27 (aquasecurity/kube-bench issue 1843), shortened; k3s (k3s-io/k3s issues 4405, 7578); microk8s' default-args.
-RKE2 = """/sbin/init
-/usr/local/bin/rke2 server
-kubelet --volume-plugin-dir=/var/lib/kubelet/volumeplugins --address=0.0.0.0 --anonymous-auth=false \
+RKE2 = """      1 /sbin/init
+   1511 /usr/local/bin/rke2 server
+   1620 kubelet --volume-plugin-dir=/var/lib/kubelet/volumeplugins --address=0.0.0.0 --anonymous-auth=false \
 --container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock \
 --eviction-hard=imagefs.available<5%,nodefs.available<5% --node-labels= \
 --pod-manifest-path=/var/lib/rancher/rke2/agent/pod-manifests --read-only-port=0
-kube-proxy --cluster-cidr=10.42.0.0/16
+   1702 kube-proxy --cluster-cidr=10.42.0.0/16
 
 ExecStart={ path=/usr/local/bin/rke2 ; argv[]=/usr/local/bin/rke2 server ; ignore_errors=no ; pid=1511 }
 """
-KUBEADM = """/sbin/init
-/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
+KUBEADM = """      1 /sbin/init
+    812 /usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
 --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml --v 2
 
 ExecStart={ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS ; ignore_errors=no ; pid=0 }
 """
-K3S = """/sbin/init
-/usr/local/bin/k3s server
+K3S = """      1 /sbin/init
+    900 /usr/local/bin/k3s server
 
 ExecStart={ path=/usr/local/bin/k3s ; argv[]=/usr/local/bin/k3s server --disable traefik \
 --kubelet-arg=config=/etc/rancher/k3s/kubelet.config --kubelet-arg=eviction-hard=memory.available<2000Mi ; \
 ignore_errors=no ; start_time=[n/a] ; pid=0 }
 """
-MICROK8S = """/sbin/init
-/snap/microk8s/4221/kubelite --kubelet-args-file=/var/snap/microk8s/4221/args/kubelet
+MICROK8S = """      1 /sbin/init
+    955 /snap/microk8s/4221/kubelite --kubelet-args-file=/var/snap/microk8s/4221/args/kubelet
 
 ExecStart={ path=/usr/bin/snap ; argv[]=/usr/bin/snap run microk8s.daemon-kubelite ; ignore_errors=no ; pid=0 }
 

@@ -37,6 +37,15 @@ GOOD = [
         ),
         "kubelet.service",
     ),
+    (
+        "kubelet-unit",
+        (
+            "Id=k0scontroller.service\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n\n"
+            "Id=k0sworker.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
+        ),
+        "k0sworker.service",
+    ),
+    ("kubelet-process", "1 Ss systemd\n700 Ssl k0s\n812 Tl kubelet\n", {"pid": 812, "stopped": True}),
     ("kubelet-process", PS.format("Ssl"), {"pid": 812, "stopped": False}),
     ("kubelet-process", PS.format("Tsl"), {"pid": 812, "stopped": True}),
     ("kubelet-process", "1 Ss systemd\n30 Sl k3s-agent\n20 Ssl k3s-agent\n", {"pid": 20, "stopped": False}),

@@ -15,7 +15,7 @@ from chaos.core.fact import HostFact
 from chaos.faults.readings.identity import boot_id, machine_id, pid1_start
 from chaos.faults.readings.logind import inhibitor_kubelet, inhibitor_locks, preparing_for_shutdown, scheduled_shutdown
 from chaos.faults.readings.units import failsafe_timers, kubelet_unit, systemd_version
-from chaos.machines.sessions.script import armed_command_line
+from chaos.machines.sessions.script import armed_argv, framed_argv, login_line
 
 pytestmark = pytest.mark.lab
 LOGIND = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
@@ -34,6 +34,12 @@ NOTHING = '(st) "" 18446744073709551615'
         ("sudo -n -- nosuch", 1, "", "sudo: nosuch: command not found\n"),
         ("sudo -n nosuch 2>/dev/null", 1, "", ""),
         ("whoami; sudo -n whoami; sudo -n -u root -- /usr/bin/whoami", 0, "chaos\nroot\nroot\n", ""),
+        (
+            "X=1; (X=2; echo $X; exit 3); echo $? $X; eval 'X=4; echo $X'; (exec echo a) && printf 'b\\041%s%%\\n' c",
+            0,
+            "2\n3 1\n4\na\nb!c%\n",
+            "",
+        ),
         ("sh -c 'echo $0 $1 $#; exec echo \"$@\"; echo never' name 'a b' c", 0, "name a b 2\na b c\n", ""),
         ("ls | wc", 2, "", "bash: 1: Syntax error: '|' is not simulated\n"),
         ("echo (date)", 2, "", "bash: 1: Syntax error: '(' is not simulated\n"),
@@ -90,16 +96,35 @@ def test_the_facts_that_nodefall_reads(shared: Any) -> None:
 
 
 def test_an_armed_command_waits_for_input(shared: Any) -> None:
-    command = armed_command_line(["echo", "fired $x", "twice"], ["sudo", "-n", "--"])
+    command = login_line(armed_argv(["echo", "fired $x", "twice"], "mark-1"), "mark-1", ["sudo", "-n", "--"])
     with shared.clock.participant():
         into, out, _ = shared.ssh("w1").exec_command(command, timeout=20)
         assert shared.clock.sleep(5)  # an armed command does not hold time
         fired = shared.clock.now()
         into.write("go\n")
-        ready, began, said = out.read().decode().splitlines()
+        *ready, began, said, end = out.read().decode().splitlines()
     assert float(began) == pytest.approx(fired, abs=1e-5)
-    assert (ready, said) == ("ready", "fired $x twice")
-    assert shared.run("w1", command).stdout == "ready\n"  # the end of input does not release the command
+    assert (ready, said, end) == (["mark-1 shell", "mark-1 ready "], "fired $x twice", "mark-1 0")
+    unreleased = shared.run("w1", command).stdout.splitlines()
+    assert unreleased == ["mark-1 shell", "mark-1 ready "]  # the end of input does not release the command
+
+
+@pytest.mark.parametrize(
+    ("argv", "sudo", "code", "stdout"),
+    [
+        (("whoami",), ("sudo", "-n", "--"), 0, "root\n"),
+        (("whoami",), (), 0, "chaos\n"),
+        (("false",), (), 1, ""),
+        (("nosuch",), ("sudo", "-n", "--"), 127, ""),
+        (("sh", "-c", 'echo "$0|$1"; exit 3', "it's", "a\n!b  %s \\ é"), (), 3, "it's|a\n!b  %s \\ é\n"),
+    ],
+)
+def test_a_framed_command(shared: Any, argv: tuple[str, ...], sudo: tuple[str, ...], code: int, stdout: str) -> None:
+    ran = shared.run("w1", login_line(framed_argv(argv, "mark-1"), "mark-1", sudo))
+    assert ran.stdout == f"mark-1 shell\nmark-1 ready\n{stdout}mark-1 {code}\n"
+    assert ran.stderr.startswith("mark-1 shell\nmark-1 ready\n")
+    assert ran.stderr.endswith(f"mark-1 {code}\n")
+    assert ran.code == code
 
 
 def test_a_sleep_on_a_host_lets_time_pass_for_an_awake_caller(shared: Any) -> None:

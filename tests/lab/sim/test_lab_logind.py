@@ -175,3 +175,25 @@ def test_calls_on_a_machine_that_is_off_fail() -> None:
     for ask in (bench.logind.power_off, bench.logind.reboot, lambda: bench.logind.schedule("poweroff", 2000.0)):
         with pytest.raises(LogindError, match="logind does not run"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("restarts", "expected"), [(False, [False, True, False]), (True, [False, True, True])], ids=["usual", "restarted"]
+)
+def test_logins_are_refused_before_a_scheduled_shutdown(restarts: bool, expected: list[bool]) -> None:
+    """Five minutes before it; a logind that was restarted meanwhile leaves the file behind (systemd issue 20129)."""
+    bench, seen = Bench(), []
+    bench.logind.schedule("poweroff", bench.sim.now + 310.0)
+    bench.run(9.0)
+    seen.append(bench.logind.refuses_logins)
+    bench.run(2.0)
+    seen.append(bench.logind.refuses_logins)
+    if restarts:
+        bench.logind.restart()
+    bench.logind.cancel_scheduled()
+    seen.append(bench.logind.refuses_logins)
+    bench.run(400.0)
+    assert seen == expected
+    assert bench.logind.refuses_logins is expected[-1]
+    bench.logind.stop()
+    assert not bench.logind.refuses_logins

@@ -237,6 +237,18 @@ def test_an_exec_that_fails_was_not_sent(link: Link, words: str, hint: str) -> N
     assert hint in outcome.error
 
 
+def test_programs_are_those_of_the_host_and_not_of_the_image(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of an image, which the programs of exec inherit, means nothing on the host."""
+    monkeypatch.setenv("PATH", "/image/bin")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    outcome = link.session.run(HostCommand(("sh", "-c", 'echo "$PATH"; env')))
+    path, *variables = outcome.stdout.splitlines()
+    assert outcome.exit == 0
+    assert {"/usr/sbin", "/sbin", "/usr/local/sbin"} <= set(path.split(":"))
+    assert "/image/bin" not in path
+    assert not any(line.startswith("LD_PRELOAD") for line in variables)
+
+
 def test_an_exec_that_is_forbidden(link: Link) -> None:
     link.server.exec_refusal = 403, 'User "ann" cannot get resource "pods/exec"'
     outcome = link.session.run(ECHO)

@@ -1,49 +1,178 @@
-"""Bounds of a host's clock, from requests and replies."""
+"""Scripts in real shells, the marks around outputs, and bounds of a host's clock, from requests and replies."""
 
 from __future__ import annotations
 
-import shlex
+import os
 import shutil
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaos.core.command import Delivery, HostCommand
+from chaos.core.errors import Refused
+from chaos.machines.sessions.arming import outcome_of
+from chaos.machines.sessions.process import ExitReason, FramedOutput, Process
 from chaos.machines.sessions.script import (
     CLOCK_REQUEST,
     GO,
     HostClock,
-    armed_command_line,
-    command_line,
-    has_host_clock,
-    is_ready,
+    armed_argv,
+    framed_argv,
+    login_line,
     parse_start_time,
-    sudo_refusal,
 )
 
-SUDO = ("sudo", "-n", "--")
 AT = 1000.5
+MARK = "nodefall-0a1b"
+SHELLS = ("bash", "dash", "zsh", "fish", "tcsh", "csh")
+
+
+class Captured(Process):
+    """A process that has ended, of whose outputs all is known."""
+
+    def __init__(self, stdout: bytes, stderr: bytes) -> None:
+        super().__init__(MARK, 0.0)
+        for output, data in ((self._stdout, stdout), (self._stderr, stderr)):
+            output.append(data)
+
+    is_running = False
+
+    def send(self, line: str) -> None: ...
+
+    def write_stdin(self, text: str) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def _step(self) -> ExitReason:
+        return ExitReason.EXITED
+
+
+def ran_by(shell: str, line: str, stdin: str = "", **environment: str) -> Captured:
+    """What ``shell`` as a login shell prints."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run(
+        [shell, "-c", line], input=stdin.encode(), capture_output=True, check=False, env={**os.environ, **environment}
+    )
+    return Captured(done.stdout, done.stderr)
+
+
+text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+WORDS = [
+    "",
+    " ",
+    "a b",
+    "$HOME",
+    "`id`",
+    "it's",
+    '"',
+    "!!",
+    "!x",
+    "a\nb",
+    "\n",
+    "\\",
+    "\\n",
+    "\\'",
+    "%s",
+    "%%",
+    "é",
+    "*",
+    "~",
+    "^a^b",
+]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("prefix", [(), ("env", "--")])
+def test_every_login_shell_hands_on_every_argument(shell: str, prefix: tuple[str, ...]) -> None:
+    line = login_line(framed_argv(("printf", "%s\\0", *WORDS), MARK), MARK, prefix)
+    process = ran_by(shell, line)
+    assert (process.exit, process.stdout) == (0, "".join(f"{word}\0" for word in WORDS))
+    assert process.greeting == ""
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from([shell for shell in SHELLS if shutil.which(shell)]), st.lists(text, min_size=1, max_size=5))
+def test_any_argument_arrives(shell: str, arguments: list[str]) -> None:
+    process = ran_by(shell, login_line(framed_argv(("printf", "%s\\0", *arguments), MARK), MARK))
+    assert process.stdout == "".join(f"{word}\0" for word in arguments)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_input_and_exit_code_are_those_of_the_command(shell: str) -> None:
+    argv = ("sh", "-c", "cat; echo $1 >&2; exit 7", "sh", "to stderr")
+    process = ran_by(shell, login_line(framed_argv(argv, MARK), MARK), "line 1\nline 2")
+    assert (process.exit, process.stdout, process.stderr) == (7, "line 1\nline 2", "to stderr\n")
+
+
+def test_a_builtin_of_the_shell_is_not_the_program() -> None:
+    assert ran_by("bash", login_line(framed_argv(("exit", "0"), MARK), MARK)).exit == 127
+
+
+def test_no_line_holds_a_nul() -> None:
+    with pytest.raises(Refused, match="contains a NUL character"):
+        login_line(framed_argv(("echo", "a\0b"), MARK), MARK)
+
+
+NOISE = [
+    b"",
+    b"Welcome\n",
+    b"no line end",
+    b"\x1b]0;title\x07",
+    b"\xff\xfe\n",
+    b"nodefall-9999 0\n",
+    b"x" * 20000,
+    b"\r\n",
+]
+
+
+@given(st.sampled_from(NOISE), st.sampled_from(NOISE), st.binary(max_size=40), st.integers(0, 255), st.data())
+def test_what_stands_before_the_marks_is_no_value(
+    greeting: bytes, lecture: bytes, value: bytes, code: int, data: st.DataObject
+) -> None:
+    """However the bytes arrive."""
+    mark = MARK.encode()
+    sent = b"".join((greeting, mark, b" shell\n", lecture, mark, b" ready\n", value, mark, b" %d\n" % code, b"late"))
+    output = FramedOutput("stdout", MARK)
+    while sent:
+        size = data.draw(st.integers(1, len(sent)))
+        output.append(sent[:size])
+        sent = sent[size:]
+    assert (output.text, output.exit) == (value.decode("utf-8", "replace"), code)
+    assert output.greeting_text.strip() == (greeting + lecture)[-8192:].decode("utf-8", "replace").strip() or (
+        len(greeting + lecture) > 8000
+    )
 
 
 @pytest.mark.parametrize(
-    ("argv", "prefix", "expected"),
+    ("stdout", "reason", "delivery", "error"),
     [
-        (("true",), (), "true"),
-        (("systemctl", "poweroff"), SUDO, "sudo -n -- systemctl poweroff"),
-        (("printf", "%s", "a b", "$x", ""), (), "printf %s 'a b' '$x' ''"),
+        ("{m} ready\nvalue{m} 3\n", ExitReason.EXITED, Delivery.ANSWERED, ""),
+        ("{m} ready\nvalue{m} 3\n", ExitReason.TIMED_OUT, Delivery.ANSWERED, ""),
+        ("System is going down.\n", ExitReason.EXITED, Delivery.NOT_SENT, "the host printed 'System is going down.'"),
+        ("", ExitReason.KILLED, Delivery.NOT_SENT, "the host printed nothing"),
+        ("\x1b[2JHi\n", ExitReason.EXITED, Delivery.NOT_SENT, "the host printed '\\\\x1b[2JHi'"),
+        ("{m} shell\nlecture\n", ExitReason.EXITED, Delivery.NOT_SENT, "the host printed 'lecture'"),
+        ("Welcome\n", ExitReason.LOST, Delivery.LOST, "the host printed 'Welcome'"),
+        ("ready\n", ExitReason.TIMED_OUT, Delivery.LOST, "no answer within 4 s"),
+        ("{m} ready\nval", ExitReason.EXITED, Delivery.LOST, "before its end was reported"),
+        ("{m} ready\nval", ExitReason.KILLED, Delivery.LOST, "by a signal"),
+        ("{m} ready\nval{m} x\n", ExitReason.EXITED, Delivery.LOST, "before its end was reported"),
+        ("exec /bin/sh -c mark={m} is not allowed\n", ExitReason.EXITED, Delivery.NOT_SENT, "is not allowed"),
     ],
 )
-def test_command_line(argv: tuple[str, ...], prefix: tuple[str, ...], expected: str) -> None:
-    assert command_line(argv, prefix) == expected
-
-
-def test_armed_command_line() -> None:
-    words = shlex.split(armed_command_line(("systemctl", "poweroff"), SUDO))
-    assert words[:5] == [*SUDO, "sh", "-c"]
-    assert words[7:] == ["nodefall", "systemctl", "poweroff"]
+def test_the_marks_decide_delivery(stdout: str, reason: ExitReason, delivery: Delivery, error: str) -> None:
+    process = Captured(stdout.format(m=MARK).encode(), b"")
+    outcome = outcome_of(HostCommand(("true",), timeout=4), process, "here", reason)
+    assert outcome.delivery == delivery
+    assert error in outcome.error
+    assert bool(error) == bool(outcome.error)
 
 
 @pytest.fixture(params=["bash", "no bash"])
@@ -58,25 +187,22 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(
     ("stdin", "expected"),
-    [("go\n", ["ran"]), ("go\nmore\n", ["ran", "more"]), ("", None), ("no line end", None)],
+    [("go\n", "ran\n"), ("go\nmore\n", "ran\nmore\n"), ("", None), ("no line end", None)],
     ids=["released", "more", "eof", "incomplete line"],
 )
-def test_armed_command_line_in_a_real_shell(path: str, stdin: str, expected: list[str] | None) -> None:
+def test_an_armed_command_in_a_real_shell(path: str, stdin: str, expected: str | None) -> None:
     """A whole line releases the command, and the program gets what follows; an incomplete line runs nothing."""
-    script = armed_command_line(("sh", "-c", "echo ran; cat"))
     before = time.time()
-    done = subprocess.run(
-        ["sh", "-c", script], input=stdin, capture_output=True, text=True, check=False, env={"PATH": path}
-    )
-    first, *out = done.stdout.splitlines()
-    assert (is_ready(first), done.stderr, done.returncode) == (True, "", 0 if expected else 1)
+    line = login_line(armed_argv(("sh", "-c", "echo ran; cat"), MARK), MARK)
+    process = ran_by("/bin/sh", line, stdin, PATH=path)
+    assert (process.has_started, process.stderr, process.exit) == (True, "", None if expected is None else 0)
+    began = parse_start_time(process.read_line() or "")
     if expected is None:
-        assert out == []
+        assert (began, process.stdout) == (None, "")
         return
-    began = parse_start_time(out[0])
     assert began
     assert before - 1 < began < time.time() + 1
-    assert out[1:] == expected
+    assert process.stdout == expected
 
 
 NEAR, FAR = 0.15, 1000.0  # seconds; a host does not wait for a distant instant
@@ -85,13 +211,11 @@ NEAR, FAR = 0.15, 1000.0  # seconds; a host does not wait for a distant instant
 @pytest.mark.parametrize("ahead", [None, -FAR, 0.0, NEAR, FAR])
 @pytest.mark.parametrize("requests", [1, 3])
 def test_bash_reports_its_clock_and_starts_at_an_instant(ahead: float | None, requests: int) -> None:
-    script = armed_command_line(("sh", "-c", "cat; ls /proc/self/fd"))
-    with subprocess.Popen(
-        ["sh", "-c", script], text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as shell:
+    argv = armed_argv(("sh", "-c", "cat; ls /proc/self/fd"), MARK)
+    with subprocess.Popen(argv, text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
         assert shell.stdin
         assert shell.stdout
-        assert has_host_clock(shell.stdout.readline())
+        assert shell.stdout.readline().startswith(f"{MARK} ready 5.")
         for _ in range(requests):
             before = time.time()
             shell.stdin.write(CLOCK_REQUEST)
@@ -107,48 +231,16 @@ def test_bash_reports_its_clock_and_starts_at_an_instant(ahead: float | None, re
     assert began
     assert began >= now + (NEAR if ahead == NEAR else 0.0) - 0.001
     assert began < now + FAR or ahead != FAR
-    assert out == ["more", "0", "1", "2", "3"]  # the last is the folder that ls reads
+    assert out == ["more", "0", "1", "2", "3", f"{MARK} 0"]  # the last number is the folder that ls reads
     assert shell.returncode == 0
 
 
 @pytest.mark.parametrize("stdin", ["", CLOCK_REQUEST, CLOCK_REQUEST * 2 + GO])
 def test_without_a_release_nothing_runs(path: str, stdin: str) -> None:
     """Neither in bash, which supports clock requests, nor in another shell that gets one by mistake."""
-    script = armed_command_line(("sh", "-c", "echo ran"))
-    done = subprocess.run(
-        ["sh", "-c", script], input=stdin, capture_output=True, text=True, check=False, env={"PATH": path}
-    )
-    assert done.returncode != 0
-    assert "ran" not in done.stdout
-
-
-def test_only_bash_has_the_host_clock() -> None:
-    assert [(is_ready(line), has_host_clock(line)) for line in (None, "", "x", "ready", "ready 5.2.15(1)-release")] == [
-        (False, False), (False, False), (False, False), (True, False), (True, True),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("stderr", "error"),
-    [
-        ("sudo: a password is required\n", "(sudo: a password is required)"),
-        ("sudo: a terminal is required to read the password; either\nsudo: a password is required\n", "NOPASSWD"),
-        ("sudo: sorry, you must have a tty to run sudo\n", "must have a tty"),
-        ("\nchaos is not in the sudoers file.  This incident will be reported.\n", "(chaos is not in the sudoers"),
-        ("Sorry, user chaos is not allowed to execute '/bin/true' as root on w1.\n", "not allowed to execute"),
-        ("Sorry, user chaos may not run sudo on w1.\n", "may not run sudo"),
-        ("bash: line 1: sudo: command not found\n", "sudo is not installed on w1"),
-        ("sh: 1: sudo: not found\n", "sudo is not installed on w1"),
-        ("sudo: unable to resolve host w1: Name or service not known\n", ""),
-        ("sudo: nft: command not found\n", ""),
-        ("Failed to power off: access denied\n", ""),
-        ("", ""),
-    ],
-)
-def test_sudo_refusal(stderr: str, error: str) -> None:
-    found = sudo_refusal(stderr, "w1", "chaos")
-    assert bool(found) == bool(error)
-    assert error in found
+    process = ran_by("/bin/sh", login_line(armed_argv(("sh", "-c", "echo ran"), MARK), MARK), stdin, PATH=path)
+    assert process.exit is None
+    assert "ran" not in process.stdout
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from chaos.app.init import known_hosts_text, read_host_keys
 from chaos.core.errors import Unreachable
 from chaos.core.inventory import Inventory
 from chaos.machines.sessions.settings import LocalUser
-from chaos.machines.transports.connection import scan
+from chaos.machines.transports.key_scan import scan
 from tests.kit.sshd import SSHD, Server, keygen, public, serving
 
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs sshd")

@@ -5,7 +5,6 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,7 +13,9 @@ import pytest
 
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Refused, Unreachable
+from chaos.core.text import printable
 from chaos.engine.observations import LocalIdentity
+from chaos.machines.sessions.settings import HostSettings
 from chaos.machines.transports.channel_io import ChannelProcess
 from chaos.machines.transports.connection import close_quietly
 from chaos.machines.transports.ssh import SshSession, open_session
@@ -177,7 +178,7 @@ def test_a_connection_that_breaks_while_it_is_closed() -> None:
     assert (inner.closed, outer.closed) == (1, 1)
     channel: Any = Dead()
     unused: Any = None
-    remote = ChannelProcess(channel, unused, 0.0, lambda: released.append(True))
+    remote = ChannelProcess(channel, unused, "", 0.0, lambda: released.append(True))
     remote.close()
     remote.close()
     assert (channel.closed, released) == (1, [True])
@@ -198,19 +199,63 @@ def test_armed_but_disconnected_is_not_sent(server: Server, session: SshSession,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sudo_that_is_not_installed(session: SshSession) -> None:
+SUDO_REFUSALS = [
+    ("sudo: a password is required", 1),
+    ("sudo: Ein Passwort ist notwendig", 1),
+    ("sudo: 需要密码", 1),
+    ("sudo: interactive authentication is required", 1),  # of sudo-rs, as the next two
+    ("sudo: I'm sorry chaos. I'm afraid I can't do that", 1),
+    ("sudo: Sorry, user chaos may not run /bin/sh on w1.", 1),
+    ("", 1),
+    ("sh: 1: sudo: not found", 127),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), SUDO_REFUSALS)
+def test_a_refusal_of_sudo_is_not_started_in_any_language(
+    session: SshSession, tmp_path: Path, text: str, code: int
+) -> None:
+    """By the start mark, which is missing, and not by the words of sudo."""
+    sudo = tmp_path / "sudo"
+    sudo.write_text(f'#!/bin/sh\nprintf "%s\\n" "{text}" >&2\nexit {code}\n', encoding="utf-8")
+    sudo.chmod(0o755)
+    _pretend_a_login(session, str(sudo))
+    ran = session.run(command("touch", str(tmp_path / "mark")))
+    assert (ran.delivery, ran.exit) == (Delivery.NOT_SENT, None)
+    hint = "install it, or log in as root" if code == 127 else "`chaos ALL=(root) NOPASSWD: ALL` in /etc/sudoers.d"
+    assert printable(text) in ran.error  # redacted, if another test has made one of its words a secret
+    assert hint in ran.error
+    with pytest.raises(Refused, match="sudo") as caught:
+        session.arm(command("touch", str(tmp_path / "mark")))
+    assert hint in caught.value.hint
+    assert not (tmp_path / "mark").exists()
+    assert session.run(HostCommand(("true",), sudo=False)).exit == 0
+
+
+@pytest.mark.parametrize("code", [1, 127])
+def test_a_command_that_speaks_as_sudo_does_has_run(session: SshSession, tmp_path: Path, code: int) -> None:
+    sudo = tmp_path / "sudo"
+    sudo.write_text('#!/bin/sh\necho "We trust you have received the usual lecture." >&2\nshift 2; exec "$@"\n')
+    sudo.chmod(0o755)
+    _pretend_a_login(session, str(sudo))
+    ran = session.run(command("sh", "-c", f"echo 'sudo: a password is required' >&2; exit {code}"))
+    assert (ran.delivery, ran.exit, ran.stderr) == (Delivery.ANSWERED, code, "sudo: a password is required\n")
+
+
+def _pretend_a_login(session: SshSession, sudo: str) -> None:
     """The prefix is added for any login but root, of which the settings pretend one."""
     session.connect()
-    session.settings = replace(session.settings, user="chaos")
-    ran = session.run(command("true"))
-    if ran.exit == 0:
-        pytest.skip("this machine has sudo")
-    assert ran.delivery == Delivery.NOT_SENT
-    assert "sudo is not installed" in ran.error
-    with pytest.raises(Refused, match="sudo is not installed"):
-        session.arm(command("true"))
-    plain = session.run(HostCommand(("true",), sudo=False))
-    assert plain.exit == 0
+    session.settings = PretendedSettings(session.settings, sudo)  # type: ignore[assignment]
+
+
+class PretendedSettings:
+    """Settings of another login, whose sudo is a program of ours."""
+
+    def __init__(self, settings: HostSettings, sudo: str) -> None:
+        self._settings, self.user, self.sudo_prefix = settings, "chaos", (sudo, "-n", "--")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._settings, name)
 
 
 def test_a_host_that_is_this_machine_is_refused(session: SshSession) -> None:

@@ -114,6 +114,29 @@ def test_reboot_disproves_a_cancellation(action: str, start: int, expected: Proo
     assert step.proof_status is expected, step.because
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, (), ProofStatus.PROVEN),  # a recording of 0.2 does not show it
+        (True, (False,), ProofStatus.PROVEN),
+        (True, (True, False), ProofStatus.PROVEN),
+        (True, (True, True), ProofStatus.UNPROVEN),
+        (True, (), ProofStatus.UNPROVEN),
+        (None, (True,), ProofStatus.UNPROVEN),
+    ],
+)
+def test_a_cancellation_that_leaves_logins_refused_is_not_proven(
+    before: bool | None, after: tuple[bool, ...], expected: ProofStatus
+) -> None:
+    """As by a logind that was restarted between both, which no longer knows that it made /run/nologin."""
+    story = with_facts(*([("nologin", before)] if before is not None else [])).done(10, "cancel-shutdown")
+    story.host(12, "preparing-for-shutdown", "b false")
+    for number, value in enumerate(after):
+        story.host(12.5 + 2 * number, "nologin", value)
+    (step,) = step_results(story, ("do", "cancel-shutdown"))
+    assert step.proof_status is expected, step.because
+
+
 STATES = [
     ("kubelet-stop", "kubelet-state", "inactive", "active", "kubelet-start"),
     ("kubelet-stop", "kubelet-state", "inactive", "active", "kubelet-restart"),

@@ -111,6 +111,7 @@ def kubelet_config(observations: ClusterObservations) -> Iterator[Diagnosis]:
 _CONTROL_PLANE_UNITS = (
     "k3s.service",
     "rke2-server.service",
+    "k0scontroller.service",
     "snap.microk8s.daemon-kubelite.service",
 )  # they run the control plane too
 

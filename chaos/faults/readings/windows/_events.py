@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from chaos.core.command import HostCommand
+from chaos.core.fact import ANY_TEXT
 from chaos.core.windows import system_program
 
 _NAMESPACE = "{http://schemas.microsoft.com/win/2004/08/events/event}"
 KERNEL_GENERAL, KERNEL_POWER = "Microsoft-Windows-Kernel-General", "Microsoft-Windows-Kernel-Power"
+EVENTS = ANY_TEXT  # form: the whole text must be XML
 EVENT_LOG, USER32 = "EventLog", "User32"
 
 

@@ -10,6 +10,10 @@ from chaos.core.windows import system_program
 _VALUE = re.compile(r"^    (?P<name>.+?)    (?P<kind>REG_\w+)    (?P<data>.*)$", re.MULTILINE)
 
 
+# Form of what reg.exe prints: the key, and one value; nothing where there is no such value.
+VALUE = r"\n*(?:HKEY_[^\n]+\n    [^\n]+    REG_\w+    [^\n]*\n)?\n*"
+
+
 def query_value(key: str, name: str) -> HostCommand:
     r"""Command whose output :func:`parse_value` understands; ``key`` as ``HKLM\SYSTEM\...``."""
     return HostCommand((system_program("reg"), "query", key, "/v", name), accept=(0, 1))

@@ -6,7 +6,7 @@ import re
 
 from chaos.core.action import failsafe_unit
 from chaos.core.command import HostCommand
-from chaos.core.fact import host_fact
+from chaos.core.fact import host_fact, lines
 from chaos.core.windows import powershell, system_program
 
 # Where the firewall stores its rules. netsh.exe would print all of them, hundreds, with labels that are translated.
@@ -20,7 +20,12 @@ def find_rules(tag: str = "") -> HostCommand:
     return HostCommand((system_program("reg"), "query", _RULES_KEY, "/f", f"Name={name}", "/d"), accept=(0, 1))
 
 
-@host_fact("firewall-rules", "rules of nodefall in the Windows firewall", find_rules())
+@host_fact(
+    "firewall-rules",
+    "rules of nodefall in the Windows firewall",
+    find_rules(),
+    form=lines(r"    \S[^\n]*    REG_SZ    v[\d.]+\|[^\n]*", r"(?![^\n]*nodefall-)[^\n]*"),
+)
 def firewall_rules(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of names, as ``["nodefall-0a1b2c-cut"]``; rules of the same name count once."""
     if exit_code == 1 and stdout.strip():  # the number of matches, which is none; of a bad key there is no output

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import host_fact
+from chaos.core.fact import host_fact, lines
 from chaos.core.identity import MACHINE
 from chaos.core.windows import powershell, system_program
-from chaos.faults.readings.certificates import find_kubelet_user
-from chaos.faults.readings.windows._registry import parse_number, parse_value, query_value
+from chaos.faults.readings.certificates import CERTIFICATES, find_kubelet_user
+from chaos.faults.readings.windows._registry import VALUE, parse_number, parse_value, query_value
 
+_NAME = r"\S+\n"  # form of what hostname.exe prints
 _PREFETCH_KEY = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
 
 
 # Count of the boots, which a kubelet on Windows reports as ``bootID``.
-@host_fact("boot-id", "number of boots, which the kubelet reports as the boot ID", query_value(_PREFETCH_KEY, "BootId"))
+@host_fact(
+    "boot-id",
+    "number of boots, which the kubelet reports as the boot ID",
+    query_value(_PREFETCH_KEY, "BootId"),
+    form=VALUE,
+)
 def boot_id(stdout: str, exit_code: int) -> str:
     """Text: a decimal number, one more after each boot, as kubelets report it (winstats, ``getBootID``)."""
     return str(parse_number(stdout, exit_code, "BootId"))
@@ -21,7 +27,10 @@ def boot_id(stdout: str, exit_code: int) -> str:
 
 # Name of the machine, which a kubelet on Windows reports as ``machineID``.
 @host_fact(
-    "machine-id", "host name, which the kubelet reports as the machine ID", HostCommand((system_program("hostname"),))
+    "machine-id",
+    "host name, which the kubelet reports as the machine ID",
+    HostCommand((system_program("hostname"),)),
+    form=_NAME,
 )
 def machine_id(stdout: str, exit_code: int) -> str:
     """Text: the host name. Windows kubelets report it as the machine ID (winstats, ``GetMachineInfo``)."""
@@ -31,7 +40,12 @@ def machine_id(stdout: str, exit_code: int) -> str:
     return name
 
 
-@host_fact("stable-id", "what is the same after each boot: the host name", HostCommand((system_program("hostname"),)))
+@host_fact(
+    "stable-id",
+    "what is the same after each boot: the host name",
+    HostCommand((system_program("hostname"),)),
+    form=_NAME,
+)
 def stable_id(stdout: str, exit_code: int) -> str:
     """Text: ``machine NAME`` with the host name, as the fact machine-id has it."""
     return f"{MACHINE}{machine_id.parse(stdout, exit_code)}"
@@ -41,6 +55,7 @@ def stable_id(stdout: str, exit_code: int) -> str:
     "system-uuid",
     "UUID of the machine, which the kubelet reports as the system UUID",
     query_value(r"HKLM\SYSTEM\HardwareConfig", "LastConfig"),
+    form=VALUE,
 )
 def system_uuid(stdout: str, exit_code: int) -> str:
     """Text in lower case. A kubelet reads the same value, and reports it in capitals (winstats, ``getSystemUUID``)."""
@@ -58,6 +73,7 @@ CLIENT_CERTIFICATES = (
     "kubelet-user",
     "user as which the kubelet authenticates",
     HostCommand(powershell("read-certificates", files=CLIENT_CERTIFICATES)),
+    form=CERTIFICATES,
 )
 def kubelet_user(stdout: str, exit_code: int) -> str:
     """Text: common name of the client certificate, as ``system:node:windows-1``."""
@@ -73,6 +89,7 @@ _ELEVATED = ("S-1-16-12288", "S-1-16-16384")  # integrity levels high and system
     "root",
     "whether commands run with the rights of an administrator",
     HostCommand((system_program("whoami"), "/groups", "/fo", "csv", "/nh")),
+    form=lines(r'"[^\n]*"', ""),
 )
 def root(stdout: str, exit_code: int) -> bool:
     """True or false: true if commands run elevated, that is with all rights of an administrator."""
@@ -82,7 +99,10 @@ def root(stdout: str, exit_code: int) -> bool:
 
 
 @host_fact(
-    "login-domain", "domain of the account that nodefall uses on the host", HostCommand((system_program("whoami"),))
+    "login-domain",
+    "domain of the account that nodefall uses on the host",
+    HostCommand((system_program("whoami"),)),
+    form=r"[^\\\n]+\\[^\\\n]+\n",
 )
 def login_domain(stdout: str, exit_code: int) -> str:
     """Text in lower case: the part before the backslash, for a local account the computer's name of 15 characters."""

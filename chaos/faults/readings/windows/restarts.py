@@ -9,13 +9,14 @@ from chaos.core.fact import host_fact
 from chaos.core.windows import powershell
 from chaos.faults.readings.windows._events import (
     EVENT_LOG,
+    EVENTS,
     KERNEL_GENERAL,
     KERNEL_POWER,
     SystemEvent,
     parse_events,
     query_events,
 )
-from chaos.faults.readings.windows._registry import parse_number, query_value
+from chaos.faults.readings.windows._registry import VALUE, parse_number, query_value
 
 CLEAN, UNCLEAN, BUG_CHECK, UNKNOWN = "clean", "unclean", "bug-check", "unknown"
 _STARTED, _NOT_CLEAN, _UNEXPECTED = (KERNEL_GENERAL, 12), (KERNEL_POWER, 41), (EVENT_LOG, 6008)
@@ -28,6 +29,7 @@ _COUNT = 8  # of one boot and the stop before it there are four at most
     "last-stop",
     "how the machine stopped before it booted: clean, unclean, bug-check or unknown",
     query_events(_EVENTS, _COUNT),
+    form=EVENTS,
 )
 def last_stop(stdout: str, exit_code: int) -> str:
     """Text: clean, unclean (the power was lost, or it hung), bug-check (the kernel crashed) or unknown.
@@ -55,6 +57,7 @@ def _stop_before(after: Sequence[SystemEvent], before: Sequence[SystemEvent]) ->
     "crash-auto-reboot",
     "whether the machine boots again by itself after a bug check",
     query_value(r"HKLM\SYSTEM\CurrentControlSet\Control\CrashControl", "AutoReboot"),
+    form=VALUE,
 )
 def crash_auto_reboot(stdout: str, exit_code: int) -> bool:
     """True or false: AutoReboot of CrashControl."""

@@ -10,10 +10,17 @@ import re
 from pydantic import Field
 
 from chaos.core.command import HostCommand
-from chaos.core.fact import host_fact
+from chaos.core.fact import host_fact, lines
 from chaos.core.field_types import Model
 from chaos.core.windows import LIST_TASKS, parse_task_names, system_program
-from chaos.faults.readings.windows._registry import is_missing, parse_number, parse_strings, parse_value, query_value
+from chaos.faults.readings.windows._registry import (
+    VALUE,
+    is_missing,
+    parse_number,
+    parse_strings,
+    parse_value,
+    query_value,
+)
 
 KUBELET = "kubelet"  # graceful shutdown works under no other name: the kubelet opens the service that is named so
 RUNTIME = "containerd"
@@ -96,7 +103,7 @@ def service_state(stdout: str, exit_code: int, _options: ServiceStateParams) -> 
     return parse_service_state(stdout, exit_code)
 
 
-@host_fact("runtime-unit", "service of the container runtime", query_service(RUNTIME))
+@host_fact("runtime-unit", "service of the container runtime", query_service(RUNTIME), form=None)
 def runtime_unit(_stdout: str, exit_code: int) -> str:  # only whether it is there
     """Text: the service's name, ``containerd``: the only runtime of the kubelet on Windows that nodefall knows."""
     return parse_service_name(exit_code, RUNTIME)
@@ -108,7 +115,7 @@ def runtime_state(stdout: str, exit_code: int) -> str:
     return parse_service_state(stdout, exit_code)
 
 
-@host_fact("kubelet-unit", "service of the kubelet", query_service(KUBELET))
+@host_fact("kubelet-unit", "service of the kubelet", query_service(KUBELET), form=None)
 def kubelet_unit(_stdout: str, exit_code: int) -> str:  # only whether it is there
     """Text: the service's name, ``kubelet``."""
     return parse_service_name(exit_code, KUBELET)
@@ -131,6 +138,7 @@ def kubelet_process(stdout: str, exit_code: int) -> dict[str, int]:
     "kubelet-binary",
     "command line of the kubelet's service, which shows a wrapper such as nssm",
     query_value(service_key(KUBELET), "ImagePath"),
+    form=VALUE,
 )
 def kubelet_binary(stdout: str, exit_code: int) -> str:
     r"""Text: command line of the service, as ``C:\k\kubelet.exe --windows-service``. `sc.exe qc` has it, translated."""
@@ -144,6 +152,7 @@ _DEPENDENCIES = "DependOnService"
     "kubelet-dependencies",
     "services that the kubelet's service depends on",
     query_value(rf"HKLM\SYSTEM\CurrentControlSet\Services\{KUBELET}", _DEPENDENCIES),
+    form=VALUE,
 )
 def kubelet_dependencies(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of names in lower case, as ``["containerd"]``: none of them can be stopped while the kubelet runs."""
@@ -179,6 +188,7 @@ _TIMEOUT = "PreshutdownTimeout"
     "preshutdown-timeout",
     "seconds that Windows waits for the kubelet's service after the pre-shutdown notice",
     query_value(service_key(KUBELET), _TIMEOUT),
+    form=VALUE,
 )
 def preshutdown_timeout(stdout: str, exit_code: int) -> float | None:
     """Number of seconds; null where the registry has none for the service, and the default of Windows holds."""
@@ -192,6 +202,7 @@ _ORDER = "PreshutdownOrder"
     "preshutdown-order",
     "services in the order in which they get the pre-shutdown notice",
     query_value(r"HKLM\SYSTEM\CurrentControlSet\Control", _ORDER),
+    form=VALUE,
 )
 def preshutdown_order(stdout: str, exit_code: int) -> list[str] | None:
     """List of service names; null where the registry has none, and a kubelet's shutdown manager does not start."""
@@ -200,7 +211,12 @@ def preshutdown_order(stdout: str, exit_code: int) -> list[str] | None:
     return [name for name in parse_value(stdout, exit_code, _ORDER).split("\\0") if name]
 
 
-@host_fact("failsafe-timers", "failsafe tasks of nodefall that the host still has", LIST_TASKS)
+@host_fact(
+    "failsafe-timers",
+    "failsafe tasks of nodefall that the host still has",
+    LIST_TASKS,
+    form=lines(r'"[^\n]*"', r"(?![^\n]*nodefall-)[^\n]*"),
+)
 def failsafe_timers(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of task names, as ``["nodefall-0a1b2c-cut"]``."""
     if exit_code:

@@ -18,6 +18,7 @@ from chaos.core.node_mark import Tag
 from chaos.core.windows import powershell
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
 from chaos.faults.readings.windows._events import (
+    EVENTS,
     KERNEL_GENERAL,
     USER32,
     SystemEvent,
@@ -74,7 +75,12 @@ def abort_own_words(tag: Tag) -> tuple[str, ...]:
     return powershell("failsafe-cancel-shutdown", arguments=query, comment=comment_for(tag))
 
 
-@host_fact("scheduled-shutdown", "who requested the shutdown that is pending, and the comment", NEWEST_REQUESTS)
+@host_fact(
+    "scheduled-shutdown",
+    "who requested the shutdown that is pending, and the comment",
+    NEWEST_REQUESTS,
+    form=EVENTS,
+)
 def scheduled_shutdown(stdout: str, exit_code: int) -> str:
     r"""Text: who requested the shutdown, and the comment; what logind prints for none if there is none.
 
@@ -85,7 +91,10 @@ def scheduled_shutdown(stdout: str, exit_code: int) -> str:
 
 
 @host_fact(
-    "preparing-for-shutdown", "whether a shutdown was requested, and is neither aborted nor over", NEWEST_REQUESTS
+    "preparing-for-shutdown",
+    "whether a shutdown was requested, and is neither aborted nor over",
+    NEWEST_REQUESTS,
+    form=EVENTS,
 )
 def preparing_for_shutdown(stdout: str, exit_code: int) -> str:
     """Text, as logind prints it: ``b true`` or ``b false``. True from the request on: no later begin is recorded."""
@@ -113,6 +122,7 @@ class NodefallShutdownParams(Model):
     "whether a pending shutdown was requested by a run or step of nodefall",
     lambda _, _options: NEWEST_REQUESTS,
     params=NodefallShutdownParams,
+    form=EVENTS,
 )
 def nodefall_shutdown(stdout: str, exit_code: int, options: NodefallShutdownParams) -> bool:
     """True or false, by the comments of the requests: one is that of the step, or of any step of the run."""

@@ -7,7 +7,6 @@ find(1), for the sockets and clients of container runtimes, files of systemd, an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from itertools import takewhile
@@ -16,7 +15,7 @@ from chaos.lab.hostshell.process import Process, Program
 from chaos.lab.hostshell.programs.containers import SOCKET
 from chaos.lab.hostshell.programs.cpu import TICKS
 from chaos.lab.hostshell.programs.files import read_file
-from chaos.lab.hostshell.shell import Shell, execute
+from chaos.lab.hostshell.shell import Shell, execute, find_program
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -39,6 +38,26 @@ async def echo(process: Process, argv: list[str]) -> int:
     """``echo [-n] WORD...``."""
     newline = argv[1:2] != ["-n"]
     process.out(" ".join(argv[1:] if newline else argv[2:]) + ("\n" if newline else ""))
+    return 0
+
+
+_DIRECTIVE = re.compile(rb"\\([0-7]{1,3})|\\n|%(.)", re.DOTALL)
+
+
+async def printf(process: Process, argv: list[str]) -> int:
+    """``printf FORMAT WORD...`` with octal escapes, ``\\n``, ``%s`` and ``%%``; each word is used once."""
+    words = iter(argv[2:])
+
+    def replacement(match: re.Match[bytes]) -> bytes:
+        if match[1]:
+            return bytes([int(match[1], 8) & 255])
+        if match[2] == b"s":
+            return next(words, "").encode()
+        return b"%" if match[2] else b"\n"
+
+    if len(argv) < 2:
+        return process.fail("printf: usage: printf format [arguments]", 2)
+    process.out(_DIRECTIVE.sub(replacement, argv[1].encode()).decode("utf-8", "replace"))
     return 0
 
 
@@ -139,48 +158,41 @@ async def sudo(process: Process, argv: list[str]) -> int:
             return process.fail(f"sudo: the lab does not simulate the option {option}")
     if not words:
         return process.fail("usage: sudo [-n] [--] command [arg ...]")
-    code = await execute(process.replace(user="root", err=_sudo_stderr(process), environment={}), words, "sudo")
-    return 1 if code == 127 else code
-
-
-def _sudo_stderr(process: Process) -> Callable[[str], None]:
-    """Stderr with sudo's message for a program that does not exist."""
-
-    def write(text: str) -> None:
-        match = re.fullmatch(r"sudo: 1: (.*): not found\n", text)
-        process.err(f"sudo: {match[1]}: command not found\n" if match else text)
-
-    return write
+    if find_program(process, words[0]) is None:
+        return process.fail(f"sudo: {words[0]}: command not found")
+    return await execute(process.replace(user="root", environment={}), words, "sudo")
 
 
 async def grep(process: Process, argv: list[str]) -> int:
-    """``grep -hsoE PATTERN FILE...``: what matches a pattern that means the same in Python; ``grep -qxF LINE FILE``."""
+    """``grep -hsoE PATTERN FILE...``, or ``-H``, if the pattern means the same in Python; ``grep -qxF LINE FILE``."""
     if len(argv) == 4 and argv[1] == "-qxF":
         text, why = read_file(process, argv[3])
         if text is None:
             return process.fail(f"grep: {argv[3]}: {why}", 2)
         return 0 if argv[2] in text.splitlines() else 1
-    if len(argv) < 4 or argv[1] != "-hsoE" or "\\" in argv[2] or "[:" in argv[2]:
+    if len(argv) < 4 or argv[1] not in ("-hsoE", "-HsoE") or "\\" in argv[2] or "[:" in argv[2]:
         return process.fail("grep: the lab simulates only grep -hsoE PATTERN FILE...", 2)
-    known = [read_file(process, path)[0] for path in argv[3:]]
+    known = {path: read_file(process, path)[0] for path in argv[3:]}
     found = [
-        part[0]
-        for text in known
+        f"{path}:{part[0]}" if argv[1].startswith("-H") else part[0]
+        for path, text in known.items()
         if text is not None
         for line in text.splitlines()
         for part in re.finditer(argv[2], line)
     ]
     process.out("".join(f"{part}\n" for part in found))
-    return 2 if None in known else 0 if found else 1
+    return 2 if None in known.values() else 0 if found else 1
 
 
 async def env(process: Process, argv: list[str]) -> int:
-    """``env NAME=VALUE... PROGRAM...``."""
-    given = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, argv[1:]))
-    program = argv[1 + len(given) :]
+    """``env [-i] NAME=VALUE... PROGRAM...``."""
+    inherited = {} if argv[1:2] == ["-i"] else process.environment
+    words = argv[2:] if argv[1:2] == ["-i"] else argv[1:]
+    given = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, words))
+    program = words[len(given) :]
     if not program:
-        return process.fail("env: the lab simulates only env NAME=VALUE... PROGRAM...", 125)
-    return await execute(process.replace(environment={**process.environment, **given}), program, "env")
+        return process.fail("env: the lab simulates only env [-i] NAME=VALUE... PROGRAM...", 125)
+    return await execute(process.replace(environment={**inherited, **given}), program, "env")
 
 
 async def printenv(process: Process, argv: list[str]) -> int:
@@ -222,7 +234,7 @@ async def sed(process: Process, argv: list[str]) -> int:
     return code
 
 
-_CLIENT = "/usr/bin/crictl"
+_CLIENT, _NOLOGIN = "/usr/bin/crictl", "/run/nologin"
 
 
 async def find(process: Process, argv: list[str]) -> int:
@@ -233,6 +245,8 @@ async def find(process: Process, argv: list[str]) -> int:
     existing = {SOCKET} if "-type" in argv else {SOCKET, _CLIENT, *process.host.machine.files}
     if argv[1 + len(paths) :] not in (["-maxdepth", "0", "-type", "s"], ["-maxdepth", "0"]):
         return process.fail("find: the lab simulates only find PATH... -maxdepth 0 [-type s], find PATH... -name NAME")
+    if read_file(process, _NOLOGIN)[0] is not None:
+        existing.add(_NOLOGIN)
     missing = [path for path in paths if path not in existing]
     for path in missing:
         process.err(f"find: '{path}': No such file or directory\n")
@@ -263,6 +277,7 @@ PROGRAMS: dict[str, Program] = {
     "id": identity,
     "env": env,
     "printenv": printenv,
+    "printf": printf,
     "sh": shell,
     "sleep": sleep,
     "sudo": sudo,

@@ -57,12 +57,17 @@ def _client_certificate(host: HostSystem) -> str | None:
     return host.machine.mounted_certificate or client_certificate(host.machine.name)
 
 
+_NOLOGIN = (
+    "System is going down. Unprivileged users are not permitted to log in anymore. For technical details, see"
+    " pam_nologin(8).\n"
+)
 _FILES: dict[str, Callable[[HostSystem], str | None]] = {  # None: the file does not exist
     "/etc/machine-id": lambda host: host.machine.machine_id + "\n",
     "/sys/class/dmi/id/product_uuid": lambda host: host.machine.system_uuid + "\n",
     CLIENT_CERTIFICATE: _client_certificate,
     TARGET: _client_certificate,
     "/run/systemd/container": lambda host: "docker" if host.machine.container_id else None,
+    "/run/nologin": lambda host: _NOLOGIN if host.machine.logind.refuses_logins else None,
     "/etc/hostname": lambda host: host.machine.name + "\n",
     "/proc/sys/kernel/panic": lambda host: f"{host.machine.spec.panic_timeout}\n",
     "/proc/sys/kernel/random/boot_id": lambda host: host.machine.boot_id + "\n",

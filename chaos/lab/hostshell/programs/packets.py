@@ -127,7 +127,8 @@ def _list(process: Process, words: list[str]) -> int:
         return process.fail(f"{_MISSING}\nlist {' '.join(words)}")
     text = tables[name].text.strip().replace("counter ", "counter packets 0 bytes 0 ")
     text = text.replace("packets 0 ", f"packets {process.host.caught_packets} ", 1)  # the lab counts those of all rules
-    process.out(f"table {name} {{\n{text}\n}}\n")
+    lines = "".join(f"\t{line.strip()}\n" for line in text.splitlines() if line.strip())
+    process.out(f"table {name} {{\n{lines}}}\n")
     return 0
 
 

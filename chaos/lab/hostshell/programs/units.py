@@ -226,23 +226,24 @@ async def pidof(process: Process, argv: list[str]) -> int:
     return 0 if pid else 1
 
 
-def _commands(host: HostSystem) -> list[str]:
-    """Command lines of the processes; the kubelet's as of kubeadm."""
+def _commands(host: HostSystem) -> list[tuple[int, str]]:
+    """Process IDs and command lines; the kubelet's as of kubeadm."""
     kubelet = "/usr/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf"
     kubelet += " --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml"
     if host.machine.kubelet_identity == "hostname-override":
         kubelet += f" --hostname-override={host.machine.name}"
-    return ["/sbin/init", *([kubelet] if host.machine.kubelet.pid else [])]
+    pid = host.machine.kubelet.pid
+    return [(1, "/sbin/init"), *([(pid, kubelet)] if pid else [])]
 
 
 async def ps(process: Process, argv: list[str]) -> int:
-    """``ps -eo`` with ``pid=,stat=,comm=``, ``pid=,unit=`` or ``args=``: only the processes that the lab simulates."""
-    if argv[1:] == ["-eo", "args="]:
-        process.out("".join(f"{line}\n" for line in _commands(process.host)))
+    """``ps -eo`` with ``pid=,stat=,comm=``, ``pid=,unit=`` or ``pid=,args=``, of the simulated processes."""
+    if argv[1:] == ["-eo", "pid=,args="]:
+        process.out("".join(f"{pid:>7} {line}\n" for pid, line in _commands(process.host)))
         return 0
     columns = {"pid=,stat=,comm=": (0, 1), "pid=,unit=": (2,)}.get(argv[2] if argv[1:2] == ["-eo"] else "")
     if columns is None or len(argv) != 3:
-        return process.fail("ps: the lab simulates only ps -eo with pid=,stat=,comm= or pid=,unit= or args=")
+        return process.fail("ps: the lab simulates only ps -eo with pid=,stat=,comm= or pid=,unit= or pid=,args=")
     machine = process.host.machine
     rows = [
         (1, ("Ss", "systemd", "init.scope")),
