@@ -136,9 +136,9 @@ def _condition(pod: Pod, name: str, wanted: Any) -> Value:  # noqa: C901, PLR091
         return any(get(s, "state", "terminated", "exitCode") == wanted for s in statuses)
     restarts = sum(s.get("restartCount") or 0 for s in statuses)
     if name == "restarts-at-least":
-        return bool(restarts >= wanted)  # type: ignore[operator]
+        return bool(restarts >= wanted)
     if name == "restarts-at-most":
-        return bool(restarts <= wanted)  # type: ignore[operator]
+        return bool(restarts <= wanted)
     raise UndecidedError(f"pods {name}")
 
 

@@ -16,7 +16,7 @@ from chaos.core.store.run_directory import RunInfo
 from chaos.core.store.run_history import local_runs
 from chaos.core.text import on_node
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
-from chaos.engine.identity_guard import IdentityGuard
+from chaos.engine.guards import IdentityGuard
 from chaos.engine.rollback import SETTLE_SECONDS
 from chaos.machines.pool import Hosts
 

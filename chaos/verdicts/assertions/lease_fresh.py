@@ -29,9 +29,7 @@ class Params(Model):
     fresh: bool = True
 
 
-def _samples(
-    history: History[Lease], at_most: float | None, ahead: Bounds, lists: Lists
-) -> Iterator[Sample]:
+def _samples(history: History[Lease], at_most: float | None, ahead: Bounds, lists: Lists) -> Iterator[Sample]:
     """Samples of whether the Lease is fresh: from each renewal on, until the bound is over unless renewed before.
 
     ``ahead``: of the clock of the node.
