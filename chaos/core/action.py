@@ -264,7 +264,7 @@ class Action(Generic[P, S]):
     systems: frozenset[str] = frozenset({"linux"})  # of hosts that it has commands for, if it acts on the machine
     no_windows_reason: str = ""  # why it cannot have a form for Windows; "" where it has one, or may get one
     on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
-    through_api: bool = False  # its effect is that of a request to the API, though it needs the machine besides
+    through_api: bool = False  # its effect is that of a request to the API, though it needs the machine
     may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
     stops_exec: bool = False  # until its undo the node's kubelet runs nothing in pods, so transport pod cannot undo it
     takes_down: bool = False  # the machine goes down: on a real cluster a person confirms that
@@ -276,18 +276,12 @@ class Action(Generic[P, S]):
     undo_param: str = ""  # the parameter without which the action is irreversible
     allowance: str = ""  # what spec.allow must name besides: ``custom``
     requires_later_step: tuple[str, str] = ("", "")  # an action after which the effect must be ended, and what ends it
-    # Gets action and parameters of each step on the node, and the seconds that it begins at least before this one.
-    # Raises Unsupported where this one cannot come after it.
+    # Gets action and parameters of each step on the node that begins some seconds before. Raises Unsupported.
     check_order: Callable[[str, Mapping[str, Any], float], None] | None = None
 
     def needs_with(self, params: P) -> Needs:
         """What the action reads and needs with these parameters."""
         return self.needs if isinstance(self.needs, Needs) else self.needs(params)
-
-    @property
-    def is_request(self) -> bool:
-        """Whether it takes effect when the API server handles a request, not when something on the host is fired."""
-        return self.through_api or not self.on_host
 
     def terminates_pods(self, params: P) -> bool:
         """Whether pods of the node may be terminated regardless of their budgets."""

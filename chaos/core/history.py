@@ -107,7 +107,7 @@ class History(Generic[T]):
             self._recent = []
         self._recent.append(version)
         self.is_deleted = version.is_deleted
-        if len(self._recent) > 1 and self._recent[-2].t >= version.t:
+        if len(self._recent) > 1 and self._recent[-2].t == version.t:
             self._part()
         self._count += 1
         self.revision += 1
@@ -121,7 +121,7 @@ class History(Generic[T]):
         """
         for index in range(len(self._recent) - 2, -1, -1):
             before, after = self._recent[index], self._recent[index + 1]
-            if before.t < after.t:
+            if not 0 <= before.t - after.t <= _PARTED or math.isfinite(before.earliest):
                 break
             self._recent[index] = structs.replace(before, t=after.t - _PARTED)
 

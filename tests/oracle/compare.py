@@ -53,10 +53,10 @@ class Tally:
         if judged == right:
             what = "agree" if judged in SURE else "both undecided"
         what = "reversed" if opposite(judged, right) else what
-        asked = "order" if because is not None and "order" in expectation else expectation.get("assert", "order")
-        self.counts["mutated" if because is None else asked, operator, what] += 1
+        subject = "order" if because is not None and "order" in expectation else expectation.get("assert", "order")
+        self.counts["mutated" if because is None else subject, operator, what] += 1
         if because is not None and what == COLUMNS[1]:
-            self.reasons[f"{asked} {operator}: {_general(because)}"] += 1
+            self.reasons[f"{subject} {operator}: {_general(because)}"] += 1
 
     def table(self) -> str:
         """One line for each assertion and operator."""

@@ -42,7 +42,7 @@ class Params(Model):
 
 @dataclass(frozen=True, slots=True)
 class _Since:
-    """What tells a shutdown since a moment from an earlier one.
+    """What distinguishes a shutdown since a moment from an earlier one.
 
     ``before``: the start in the last reading before it, None without one; ``moments``: where the moment lies by the
     clock of the node.

@@ -5,13 +5,13 @@ never held or violated.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
 from chaos.core.assertion import NotYetDecidable, Undecidable
-from chaos.core.experiment import Expectation
+from chaos.core.experiment import OPERATORS, Expectation
 from chaos.core.recording import LAG_BOUND
 from chaos.core.signal import Quantifier, Sample, Subject, SubjectSet
 from chaos.core.verdict import Status, Verdict
@@ -22,6 +22,7 @@ from chaos.verdicts.judge.temporal import Answer
 
 T = TypeVar("T", bound=Hashable)
 Evaluated = tuple[Subject, Answer, float | None]  # with its deadline
+MAX_EVIDENCE = 50  # entries, and names of subjects, that a verdict has
 _LATE_SAMPLE_GRACE = 5.0  # seconds after a deadline in which, live, a reading of the time before it may still arrive
 _log = logging.getLogger(__name__)
 
@@ -66,6 +67,25 @@ def _first_different(values: Iterable[T], number: int) -> tuple[T, ...]:
         if len(found) == number:
             break
     return tuple(found)
+
+
+def make_verdict(
+    expectation: Expectation, subjects: SubjectSet, answer: Answer, assumed: Mapping[str, object]
+) -> Verdict:
+    """The verdict of an answer, without its words and times. ``assumed``: values of facts that were not recorded."""
+    return Verdict(
+        name=expectation.title,
+        assertion=expectation.assert_ or "",
+        status=answer.status,
+        because="",
+        observed=answer.sample.observation,
+        at=answer.at,
+        evidence=decisive_seqs(subjects, answer, MAX_EVIDENCE),
+        assumed_facts=tuple(f"{name}={value}" for name, value in assumed.items()),
+        subjects=violating_subjects(subjects, answer, MAX_EVIDENCE),
+        operator=next((word for word in OPERATORS if getattr(expectation, word) is not None), ""),
+        limits=subjects.limits,
+    )
 
 
 def deciding_moment(status: Status, deadline: float, hold: float) -> float:

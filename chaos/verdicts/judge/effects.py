@@ -178,7 +178,7 @@ def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effe
     action = context.registry.actions.get(run.action) or context.registry.actions.get(step.step.action)
     if action is None:
         return Effect(run.begin, run.begin)
-    if not action.is_request:
+    if action.on_host and not action.through_api:
         return Effect(_fired(run), _fired(run))
     earliest, latest = _between_requests(run)
     for version in _evidence(context, step, run):

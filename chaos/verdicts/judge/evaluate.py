@@ -11,20 +11,20 @@ from msgspec import structs
 
 from chaos.core.assertion import NothingToJudge, NotYetDecidable, Undecidable
 from chaos.core.duration import Bound, format_duration
-from chaos.core.experiment import OPERATORS, Expectation, Until, bound
+from chaos.core.experiment import Expectation, Until, bound
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext, Scope
 from chaos.verdicts.judge.deadlines import Deadline, extension_of, within_deadline
 from chaos.verdicts.judge.decisive import (
+    MAX_EVIDENCE,
     Evaluated,
     deciding_moment,
-    decisive_seqs,
     decisive_subject,
     guard,
-    violating_subjects,
+    make_verdict,
 )
-from chaos.verdicts.judge.effects import Anchor, Reading, anchor_after, end_before, exact_anchor, over_effects
+from chaos.verdicts.judge.effects import Reading, anchor_after, end_before, exact_anchor, over_effects
 from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.ordering import judge_order
 from chaos.verdicts.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
@@ -41,7 +41,6 @@ from chaos.verdicts.judge.temporal import (
     was_false,
 )
 
-_MAX_EVIDENCE = 50
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
 STEADY_LOOKBACK = 30.0  # seconds for which a known state is taken for that of now
 
@@ -157,7 +156,8 @@ class _Evaluation:
         question = expectation.bound
         if question is None:
             raise Undecidable(f"unknown assertion {expectation.assert_!r}")
-        anchor = self._find_anchor()
+        given = self.anchor_at
+        anchor = anchor_after(context, self.label, self.reading) if given is None else exact_anchor(given)
         self.anchor, self.origin, self.pins = anchor.start, anchor.origin, [anchor.pin] if anchor.pin else []
         assertion, params = question.assertion, question.params
         since = (anchor.since.earliest, anchor.since.latest)
@@ -168,17 +168,9 @@ class _Evaluation:
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
             raise NothingToJudge(self.subjects.empty_reason)
 
-    def _find_anchor(self) -> Anchor:
-        if self.anchor_at is not None:
-            return exact_anchor(self.anchor_at)
-        return anchor_after(self.context, self.label, self.reading)
-
     def _signal(self, subjects: SubjectSet) -> Signal:
         """The combination of all subjects, with the moments that the expectation names where this reading has them."""
-        signal = combine(subjects)
-        for pin in self.pins:
-            signal = pinned(signal, pin.order, pin.at)
-        return signal
+        return pinned(combine(subjects), ((pin.order, pin.at) for pin in self.pins))
 
     def _within(self, time: Bound) -> Verdict:
         hold = self._seconds(bound(self.expectation.for_)) if self.expectation.for_ else 0.0
@@ -264,7 +256,7 @@ class _Evaluation:
         verdict = self._make_verdict(answer, because, expected, last_deadline, bound)
         is_each = status is Status.VIOLATED and subjects.quantifier is Quantifier.EACH
         names = [s.name for s, other, _ in evaluated if other.status is status] if is_each else []
-        return replace(verdict, status=status, subjects=tuple(names)[:_MAX_EVIDENCE])
+        return replace(verdict, status=status, subjects=tuple(names)[:MAX_EVIDENCE])
 
     def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
         def seconds(bound: Bound) -> float | None:
@@ -305,20 +297,6 @@ class _Evaluation:
     ) -> Verdict:
         """The verdict. ``bound``: the time that the expectation gives, in seconds, if there is one."""
         self.context.deadlines.update((self.anchor, self.anchor if deadline is None else deadline))
-        return Verdict(
-            name=self.expectation.title,
-            assertion=self.expectation.assert_ or "",
-            status=answer.status,
-            because=because,
-            expected=expected,
-            observed=answer.sample.observation,
-            at=answer.at,
-            start=self.anchor,
-            deadline=deadline if deadline is not None and math.isfinite(deadline) else None,
-            evidence=decisive_seqs(self.subjects, answer, _MAX_EVIDENCE),
-            assumed_facts=tuple(f"{name}={value}" for name, value in self.facts.assumed.items()),
-            bound=bound,
-            subjects=violating_subjects(self.subjects, answer, _MAX_EVIDENCE),
-            operator=next((word for word in OPERATORS if getattr(self.expectation, word) is not None), ""),
-            limits=self.subjects.limits,
-        )
+        verdict = make_verdict(self.expectation, self.subjects, answer, self.facts.assumed)
+        end = deadline if deadline is not None and math.isfinite(deadline) else None
+        return replace(verdict, because=because, expected=expected, start=self.anchor, deadline=end, bound=bound)

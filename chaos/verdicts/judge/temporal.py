@@ -6,7 +6,7 @@ An answer is held or violated only if it is so in every history that fits: unkno
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -100,19 +100,20 @@ def settles(signal: Signal, start: float, deadline: float, horizon: float) -> An
     return replace(_undecided([run for run in last if run.value is not True], start, deadline, horizon), at=deadline)
 
 
-def pinned(signal: Signal, order: int, at: float) -> Signal:
-    """The signal, if the change with that resourceVersion happened exactly ``at``: others in its store follow it."""
-    samples = []
-    for sample in signal.samples:
-        moved = sample
-        if sample.order == order:
-            moved = sample.moved(at, math.inf)
-        elif 0 < sample.order < order and sample.t > at:
-            moved = sample.moved(at, min(sample.lo, at) if sample.lo < at else math.inf)
-        elif sample.order > order and sample.lo < at < sample.t:
-            moved = sample.moved(sample.t, at)
-        samples.append(moved)
-    return Signal(tuple(sorted(samples, key=lambda sample: sample.t)))
+def pinned(signal: Signal, pins: Iterable[tuple[int, float]]) -> Signal:
+    """The signal, if the changes with these resourceVersions happened exactly then: others in the store follow them."""
+    for order, at in pins:
+        moved = (_pinned(sample, order, at) for sample in signal.samples)
+        signal = Signal(tuple(sorted(moved, key=lambda sample: sample.t)))
+    return signal
+
+
+def _pinned(sample: Sample, order: int, at: float) -> Sample:
+    if sample.order == order:
+        return sample.moved(at, math.inf)
+    if 0 < sample.order < order and sample.t > at:
+        return sample.moved(at, sample.lo if sample.lo < at else math.inf)
+    return sample.moved(sample.t, at) if sample.order > order and sample.lo < at < sample.t else sample
 
 
 def value_near(signal: Signal, t: float, lookback: float) -> Sample:

@@ -141,7 +141,7 @@ def test_none_is_imported_to_load_drivers_and_inventories() -> None:
     code = (
         "import sys; from chaos.core.installed_drivers import power_drivers; import chaos.app.wiring.connect\n"
         "import chaos.machines.pool\n"
-        "from chaos.engine.registry import load_registry; from chaos.documents.document import json_schema\n"
+        "from chaos.engine.registry import load_registry; from chaos.documents.schema import json_schema\n"
         "json_schema(load_registry()); power_drivers()\n"
         "print(*sys.modules)"
     )
